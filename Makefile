@@ -1,0 +1,46 @@
+# Everything happens in .venv, which `make setup` builds from the locked requirements.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint types format bench lock clean
+
+help:  ## Show what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+.venv/.ready: requirements/dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or later" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch .venv/.ready
+
+setup: .venv/.ready  ## Build the virtual environment
+
+demo: .venv/.ready  ## Place a small cluster's pods, and explain one that does not fit
+	@$(BIN)/python examples/demo.py
+
+test: .venv/.ready lint types  ## Run linters, type checks and all tests
+	$(BIN)/python -m pytest -q
+
+lint: .venv/.ready  ## Check style and the imports between rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+
+types: .venv/.ready  ## Check types
+	$(BIN)/mypy
+
+format: .venv/.ready  ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.ready  ## Run the benchmarks and append to benchmarks/history.jsonl
+	$(BIN)/python -m benchmarks
+
+lock: .venv/.ready  ## Renew the locked requirements (needs uv)
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements/run.txt
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements/dev.txt
+
+clean:  ## Remove what was built
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

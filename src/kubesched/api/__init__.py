@@ -1,0 +1,1 @@
+"""Kubernetes objects as frozen values: decode, encode, match, add up."""

@@ -1,0 +1,1 @@
+"""Kubernetes' expression language (CEL), as far as device selectors use it."""

@@ -1,0 +1,33 @@
+"""The events.k8s.io/v1 kinds: what happened.
+
+Upstream: staging/src/k8s.io/api/events/v1/types.go (v1.36)
+Differs:  the deprecated core fields are not read.
+"""
+
+from kubesched.api.meta import Int32, KubeStruct, ObjectMeta
+from kubesched.api.volume import ObjectReference
+
+
+class EventSeries(KubeStruct):
+    """How often an event came again."""
+
+    count: Int32 = 0
+    last_observed_time: str | None = None
+
+
+class Event(KubeStruct):
+    """Something that a controller did, or saw, concerning an object."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    event_time: str | None = None
+    series: EventSeries | None = None
+    reporting_controller: str = ""
+    reporting_instance: str = ""
+    action: str = ""
+    reason: str = ""
+    regarding: ObjectReference = ObjectReference()
+    related: ObjectReference | None = None
+    note: str = ""
+    type: str = ""

@@ -1,0 +1,98 @@
+"""The format of label keys and values, and upstream's words for what is wrong with one.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/api/validate/content/kube.go, dns.go (v1.36)
+Differs:  nothing.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+_NAME_LENGTH_MAX: Final = 63
+_PREFIX_LENGTH_MAX: Final = 253
+
+_NAME_FORM: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE_FORM: Final = f"({_NAME_FORM})?"
+_DNS_LABEL_FORM: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_FORM: Final = rf"{_DNS_LABEL_FORM}(\.{_DNS_LABEL_FORM})*"
+
+_NAME: Final = re.compile(_NAME_FORM)
+_VALUE: Final = re.compile(_VALUE_FORM)
+_SUBDOMAIN: Final = re.compile(_SUBDOMAIN_FORM)
+
+_ALPHANUMERIC_ENDS: Final = "must start and end with an alphanumeric character"
+_NAME_RULE: Final = (
+    f"must consist of alphanumeric characters, '-', '_' or '.', and {_ALPHANUMERIC_ENDS} "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME_FORM}')"
+)
+_VALUE_RULE: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+    f"'.', and {_ALPHANUMERIC_ENDS} "
+    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE_FORM}')"
+)
+_SUBDOMAIN_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    f"'.', and {_ALPHANUMERIC_ENDS} "
+    f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_FORM}')"
+)
+_KEY_RULE: Final = (
+    f"a valid label key {_NAME_RULE} "
+    "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+)
+
+
+def _too_long(length_max: int) -> str:
+    return f"must be no more than {length_max} bytes"
+
+
+def _subdomain_errors(text: str) -> list[str]:
+    errors = []
+    if len(text.encode()) > _PREFIX_LENGTH_MAX:
+        errors.append(_too_long(_PREFIX_LENGTH_MAX))
+    if _SUBDOMAIN.fullmatch(text) is None:
+        errors.append(_SUBDOMAIN_RULE)
+    return errors
+
+
+@lru_cache(maxsize=65_536)
+def label_key_errors(key: str) -> tuple[str, ...]:
+    """Return what is wrong with a label key; empty if it is valid."""
+    *prefixes, name = key.split("/")
+    if len(prefixes) > 1:
+        return (_KEY_RULE,)
+    errors = []
+    for prefix in prefixes:
+        wrong = _subdomain_errors(prefix) if prefix else ["must be non-empty"]
+        errors += [f"prefix part {error}" for error in wrong]
+    if not name:
+        errors.append("name part must be non-empty")
+    elif len(name.encode()) > _NAME_LENGTH_MAX:
+        errors.append(f"name part {_too_long(_NAME_LENGTH_MAX)}")
+    if _NAME.fullmatch(name) is None:
+        errors.append(f"name part {_NAME_RULE}")
+    return tuple(errors)
+
+
+@lru_cache(maxsize=65_536)
+def label_value_errors(value: str) -> tuple[str, ...]:
+    """Return what is wrong with a label value; empty if it is valid."""
+    errors = []
+    if len(value.encode()) > _NAME_LENGTH_MAX:
+        errors.append(_too_long(_NAME_LENGTH_MAX))
+    if _VALUE.fullmatch(value) is None:
+        errors.append(_VALUE_RULE)
+    return tuple(errors)
+
+
+def invalid(path: str, value: str | tuple[str, ...], detail: str) -> str:
+    """Return upstream's words for an invalid value at a field path."""
+    shown = "null" if value == () else msgspec.json.encode(value).decode()
+    return f"{path}: Invalid value: {shown}: {detail}"
+
+
+def aggregate(errors: tuple[str, ...]) -> str:
+    """Return one message for several, each named once, as upstream joins them."""
+    distinct = tuple(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -1,0 +1,85 @@
+# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
+"""Node: a machine, what it offers, and whom it turns away.
+
+Upstream: staging/src/k8s.io/api/core/v1/types.go, Node (v1.36)
+Differs:  nodeInfo, daemon endpoints and configuration sources are not read.
+"""
+
+from msgspec import field
+
+from kubesched.api.meta import Int64, KubeStruct, ObjectMeta
+from kubesched.api.quantity import Quantity
+
+
+class Taint(KubeStruct):
+    """Keeps away pods that do not tolerate it. Hashable."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeSpec(KubeStruct):
+    """What is asked of a node."""
+
+    pod_cidr: str = field(default="", name="podCIDR")
+    provider_id: str = field(default="", name="providerID")
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeCondition(KubeStruct):
+    """One observation of a node's state."""
+
+    type: str = ""
+    status: str = ""
+    last_heartbeat_time: str | None = None
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class NodeAddress(KubeStruct):
+    """A name or number a node is reached at."""
+
+    type: str = ""
+    address: str = ""
+
+
+class ContainerImage(KubeStruct):
+    """An image on the node, under all its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: Int64 = 0
+
+
+class AttachedVolume(KubeStruct):
+    """A volume attached to the node."""
+
+    name: str = ""
+    device_path: str = ""
+
+
+class NodeStatus(KubeStruct):
+    """What is known of a node."""
+
+    capacity: dict[str, Quantity] = {}
+    allocatable: dict[str, Quantity] = {}
+    phase: str = ""
+    conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
+    volumes_in_use: tuple[str, ...] = ()
+    volumes_attached: tuple[AttachedVolume, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(KubeStruct):
+    """A machine."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,279 @@
+# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
+"""Pod: containers that share a node, and everything that says which node.
+
+Upstream: staging/src/k8s.io/api/core/v1/types.go, Pod (v1.36)
+Differs:  fields that only the kubelet reads (commands, environment, probes) are not kept.
+"""
+
+from msgspec import field
+
+from kubesched.api.meta import Int32, Int64, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.api.quantity import Quantity
+from kubesched.api.selector_terms import NodeSelector, PreferredSchedulingTerm
+from kubesched.api.volume import Volume
+
+
+class ContainerPort(KubeStruct):
+    """A port of a container, and the port of the node it is given if `host_port` is not 0."""
+
+    name: str = ""
+    host_port: Int32 = 0
+    container_port: Int32 = 0
+    protocol: str = ""
+    host_ip: str = field(default="", name="hostIP")
+
+
+class ContainerResourceClaim(KubeStruct):
+    """One of the pod's resource claims, or a request of it, that a container uses."""
+
+    name: str = ""
+    request: str = ""
+
+
+class ResourceRequirements(KubeStruct):
+    """Requests and limits by resource name."""
+
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    claims: tuple[ContainerResourceClaim, ...] = ()
+
+
+class ContainerResizePolicy(KubeStruct):
+    """Whether a container restarts when a resource of it changes."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
+class ContainerRestartRule(KubeStruct):
+    """What to do when a container exits in a certain way; only the action is kept."""
+
+    action: str = ""
+
+
+class Container(KubeStruct):
+    """A container; an init container with restart policy Always is a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    image_pull_policy: str = ""
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    resize_policy: tuple[ContainerResizePolicy, ...] = ()
+    restart_policy: str = ""
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+
+
+class NodeAffinity(KubeStruct):
+    """Which nodes a pod requires and prefers."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: (
+        tuple[PreferredSchedulingTerm, ...] | None
+    ) = None
+
+
+class PodAffinityTerm(KubeStruct):
+    """Pods that a pod wants near or far, within the domains of a node label."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(KubeStruct):
+    """A term that is worth `weight` (1-100) if it holds."""
+
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(KubeStruct):
+    """Pods to be near to."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class PodAntiAffinity(KubeStruct):
+    """Pods to be far from."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class Affinity(KubeStruct):
+    """What draws a pod to nodes and other pods, and from them."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAntiAffinity | None = None
+
+
+class Toleration(KubeStruct):
+    """Taints that a pod bears. Hashable."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: Int64 | None = None
+
+
+class TopologySpreadConstraint(KubeStruct):
+    """How evenly pods are spread over the domains of a node label."""
+
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+class PodSchedulingGate(KubeStruct):
+    """Something that must be removed before the pod is scheduled."""
+
+    name: str = ""
+
+
+class PodSchedulingGroup(KubeStruct):
+    """The group with which a pod is scheduled."""
+
+    pod_group_name: str | None = None
+
+
+class PodResourceClaim(KubeStruct):
+    """A resource claim the pod uses: an existing one, or one made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(KubeStruct):
+    """What a pod runs, and where it may run."""
+
+    volumes: tuple[Volume, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    containers: tuple[Container, ...] = ()
+    ephemeral_containers: tuple[Container, ...] = ()
+    restart_policy: str = ""
+    termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
+    node_selector: dict[str, str] | None = None
+    service_account_name: str = ""
+    node_name: str = ""
+    host_network: bool = False
+    affinity: Affinity | None = None
+    scheduler_name: str = ""
+    tolerations: tuple[Toleration, ...] = ()
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+    preemption_policy: str | None = None
+    runtime_class_name: str | None = None
+    overhead: dict[str, Quantity] = {}
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    host_users: bool | None = None
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    resources: ResourceRequirements | None = None
+    scheduling_group: PodSchedulingGroup | None = None
+
+
+class PodCondition(KubeStruct):
+    """One observation of a pod's state."""
+
+    type: str = ""
+    status: str = ""
+    observed_generation: Int64 = 0
+    last_probe_time: str | None = None
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStatus(KubeStruct):
+    """What the kubelet reports of a container; `resources` and `allocated_resources` if known."""
+
+    name: str = ""
+    image: str = ""
+    ready: bool = False
+    restart_count: Int32 = 0
+    allocated_resources: dict[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodResourceClaimStatus(KubeStruct):
+    """The claim that was made from a template; None if none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(KubeStruct):
+    """Which request of the special claim serves a container's extended resource."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(KubeStruct):
+    """The special claim that serves extended resources."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
+class NodeAllocatableResourceClaimStatus(KubeStruct):
+    """Node resources that a claim takes."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] = ()
+    resources: dict[str, Quantity] = {}
+
+
+class PodStatus(KubeStruct):
+    """How far the pod has come."""
+
+    observed_generation: Int64 = 0
+    phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    message: str = ""
+    reason: str = ""
+    nominated_node_name: str = ""
+    host_ip: str = field(default="", name="hostIP")
+    pod_ip: str = field(default="", name="podIP")
+    start_time: str | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    qos_class: str = ""
+    resize: str = ""
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
+
+
+class Pod(KubeStruct):
+    """Containers that share a node."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class PodTemplateSpec(KubeStruct):
+    """What a controller makes its pods from."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()

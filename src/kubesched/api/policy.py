@@ -1,0 +1,39 @@
+# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
+"""The policy/v1 kinds: how many pods may be disturbed at once.
+
+Upstream: staging/src/k8s.io/api/policy/v1/types.go (v1.36)
+Differs:  nothing.
+"""
+
+from kubesched.api.meta import Condition, Int32, Int64, KubeStruct, LabelSelector, ObjectMeta
+
+
+class PodDisruptionBudgetSpec(KubeStruct):
+    """Which pods, and how many of them (a number or a percentage) must stay."""
+
+    min_available: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
+    selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(KubeStruct):
+    """How many pods may be disturbed now, and which already are (name -> time)."""
+
+    observed_generation: Int64 = 0
+    disrupted_pods: dict[str, str | None] = {}
+    disruptions_allowed: Int32 = 0
+    current_healthy: Int32 = 0
+    desired_healthy: Int32 = 0
+    expected_pods: Int32 = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodDisruptionBudget(KubeStruct):
+    """A limit on voluntary disruptions."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

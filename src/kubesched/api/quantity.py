@@ -1,0 +1,305 @@
+"""Quantities: exact decimal numbers with the suffixes of Kubernetes.
+
+An `Amount` is the number `unscaled * 10**exponent` and remembers, as upstream does, whether it
+still fits the 64 bits of the fast form (`is_big` otherwise): the two overflow differently.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go (v1.36)
+Differs:  exponents beyond 1000 and texts of more than 1000 characters are refused: computing with
+          them takes minutes.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+Quantity = str | int | float
+
+DECIMAL_SI: Final = "DecimalSI"
+DECIMAL_EXPONENT: Final = "DecimalExponent"
+BINARY_SI: Final = "BinarySI"
+
+_INT64_MAX: Final = 2**63 - 1
+_NANO: Final = -9
+_EXPONENT_MAX: Final = 1000
+_TEXT_LENGTH_MAX: Final = 1000
+_FAST_DIGITS_MAX: Final = 18
+
+_FORM: Final = re.compile(
+    r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
+    r"(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)"
+)
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+_FORM_ERROR: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+_SUFFIX_ERROR: Final = "unable to parse quantity's suffix"
+
+_DECIMAL_SUFFIXES: Final = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
+_BINARY_SUFFIXES: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_NAMES: Final = {exponent: name for name, exponent in _DECIMAL_SUFFIXES.items()}
+_BINARY_NAMES: Final = {exponent: name for name, exponent in _BINARY_SUFFIXES.items()}
+
+
+class QuantityError(ValueError):
+    """A text that is no quantity; the message names it."""
+
+
+class Amount(NamedTuple):
+    """An exact number; compare with `compare`, not with `==`: 1 and 1000m are two amounts.
+
+    Attributes:
+        unscaled, exponent: The number is `unscaled * 10**exponent`.
+        is_big: Whether it has left the fast 64-bit form.
+        format: How `str` writes it.
+        text: The text it was parsed from, if that is written again as it is.
+    """
+
+    unscaled: int = 0
+    exponent: int = 0
+    is_big: bool = False
+    format: str = DECIMAL_SI
+    text: str = ""
+
+    @property
+    def sign(self) -> int:
+        """-1, 0 or 1."""
+        return (self.unscaled > 0) - (self.unscaled < 0)
+
+    def value(self) -> int:
+        """Whole units, rounded away from zero, as an int64."""
+        return self.scaled_value(0)
+
+    def milli_value(self) -> int:
+        """Thousandths, rounded away from zero, as an int64."""
+        return self.scaled_value(-3)
+
+    def scaled_value(self, exponent: int) -> int:
+        """Units of `10**exponent`, rounded away from zero, as an int64.
+
+        What does not fit becomes what it becomes upstream: 0 in the fast form, else the low bits.
+        """
+        if self.is_big:
+            return _scaled_big(self.unscaled, exponent - self.exponent)
+        if self.exponent < exponent:
+            return _divided_away_from_zero(self.unscaled, exponent - self.exponent)
+        return _fitting(self.unscaled, self.exponent - exponent) or 0
+
+    def add(self, other: "Amount") -> "Amount":
+        """Return the exact sum; zero takes the other's format."""
+        form = self.format if self.unscaled else other.format
+        if not (self.is_big or other.is_big):
+            if not other.unscaled:
+                return Amount(self.unscaled, self.exponent, format=form)
+            if not self.unscaled:
+                return Amount(other.unscaled, other.exponent, format=form)
+        exponent = min(self.exponent, other.exponent)
+        left, right = _unscaled_at(self, exponent), _unscaled_at(other, exponent)
+        is_big = self.is_big or other.is_big or not _fit(left, right, left + right)
+        return Amount(left + right, exponent, is_big, form)
+
+    def compare(self, other: "Amount") -> int:
+        """Return -1, 0 or 1 for less, equal, more."""
+        exponent = min(self.exponent, other.exponent)
+        left, right = _unscaled_at(self, exponent), _unscaled_at(other, exponent)
+        return (left > right) - (left < right)
+
+    def __str__(self) -> str:
+        return self.text or _canonical(self)
+
+
+ZERO: Final = Amount()
+
+
+def _unscaled_at(amount: Amount, exponent: int) -> int:
+    return int(amount.unscaled * 10 ** (amount.exponent - exponent))
+
+
+@lru_cache(maxsize=65_536)
+def _parse_text(text: str) -> Amount:
+    match = _FORM.fullmatch(text) if len(text) <= _TEXT_LENGTH_MAX else None
+    if match is None or not text:
+        raise QuantityError(f"{text[:_TEXT_LENGTH_MAX]!r}: {_FORM_ERROR}")
+    sign, whole, fraction, suffix = match.group("sign", "whole", "fraction", "suffix")
+    form, exponent = _interpret(text, suffix)
+    # A number without any digit is 0, whatever its sign and suffix.
+    parts = _Parts(text, sign == "-", whole or "0", fraction or "", form, exponent)
+    amount = _fast(parts)
+    return amount if amount is not None else _slow(parts)
+
+
+def _interpret(text: str, suffix: str) -> tuple[str, int]:
+    if suffix in _DECIMAL_SUFFIXES:
+        return DECIMAL_SI, _DECIMAL_SUFFIXES[suffix]
+    if suffix in _BINARY_SUFFIXES:
+        return BINARY_SI, _BINARY_SUFFIXES[suffix]
+    match = _EXPONENT.fullmatch(suffix)
+    # More digits than an int64 has are an error upstream too, and would be slow to read here.
+    if match is None or len(match[1]) > _FAST_DIGITS_MAX:
+        raise QuantityError(f"{text!r}: {_SUFFIX_ERROR}")
+    exponent = int(match[1])
+    if abs(exponent) > _EXPONENT_MAX:
+        raise QuantityError(f"{text!r}: exponents beyond {_EXPONENT_MAX} are not supported")
+    return DECIMAL_EXPONENT, exponent
+
+
+class _Parts(NamedTuple):
+    text: str
+    is_negative: bool
+    whole: str
+    fraction: str
+    form: str
+    exponent: int
+
+
+def _fast(parts: _Parts) -> Amount | None:
+    """Return the 64-bit form, None if upstream does not use it for so many digits."""
+    text, is_negative, whole, fraction, form, exponent = parts
+    digits = whole + fraction
+    minus = -1 if is_negative else 1
+    if form == BINARY_SI:
+        # 1Mi has about six decimal digits: three for each step of 1024, and one to spare.
+        if fraction or len(digits) + exponent * 3 // 10 + 1 > 15:
+            return None
+        number = int(digits)
+        kept = text if number & 7 else ""
+        return Amount(minus * number << exponent, 0, format=form, text=kept)
+    scale = exponent - len(fraction)
+    if len(digits) > _FAST_DIGITS_MAX or scale < _NANO:
+        return None
+    is_canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    kept = text if is_canonical or text == "0" else ""
+    return Amount(minus * int(digits), scale, format=form, text=kept)
+
+
+def _slow(parts: _Parts) -> Amount:
+    """Return the number rounded up to nano-units, and capped if it has a binary suffix."""
+    form, exponent = parts.form, parts.exponent
+    unscaled = int(parts.whole + parts.fraction)
+    if form == BINARY_SI:
+        unscaled <<= exponent
+        exponent = 0
+    scale = exponent - len(parts.fraction)
+    if unscaled:
+        unscaled = _rounded_up_to_nano(unscaled, scale)
+        scale = _NANO
+    one = 10**-scale if scale < 0 else 1
+    if form == BINARY_SI and unscaled > _INT64_MAX * one:
+        unscaled, scale = _INT64_MAX, 0
+    if form == BINARY_SI and 0 < unscaled < one:
+        form = DECIMAL_SI
+    return Amount(-unscaled if parts.is_negative else unscaled, scale, is_big=True, format=form)
+
+
+def _rounded_up_to_nano(unscaled: int, scale: int) -> int:
+    if scale >= _NANO:
+        return int(unscaled * 10 ** (scale - _NANO))
+    return -(-unscaled // 10 ** (_NANO - scale))
+
+
+def _fit(*numbers: int) -> bool:
+    return all(-_INT64_MAX - 1 <= number <= _INT64_MAX for number in numbers)
+
+
+def _fitting(number: int, zeros: int) -> int | None:
+    """Return `number` with zeros appended, None if an int64 cannot hold it."""
+    if not number:
+        return 0
+    # 10**19 does not fit an int64 any more, so larger powers need not be computed.
+    scaled = number * 10 ** min(zeros, 19)
+    return scaled if _fit(scaled) else None
+
+
+def _divided_away_from_zero(number: int, zeros: int) -> int:
+    divisor = 10 ** min(zeros, 19)
+    return -(-number // divisor) if number > 0 else number // divisor
+
+
+def _low_64_bits(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _scaled_big(unscaled: int, zeros: int) -> int:
+    """Return what upstream makes of a big number: it rounds up, and keeps the low bits."""
+    if zeros <= 0:
+        factor = 10**-zeros if zeros >= -18 else -(2**63)
+        return _low_64_bits(_low_64_bits(unscaled) * factor)
+    if unscaled < _INT64_MAX and zeros < 19:
+        # Division truncates, and a remainder of either sign adds one.
+        low = _low_64_bits(unscaled)
+        quotient, rest = divmod(abs(low), 10**zeros)
+        return (-quotient if low < 0 else quotient) + bool(rest)
+    return _low_64_bits(-(-unscaled // 10**zeros))
+
+
+def _canonical(amount: Amount) -> str:
+    if not amount.unscaled:
+        return "0"
+    if amount.format == BINARY_SI:
+        whole = amount.unscaled * 10**amount.exponent if amount.exponent >= 0 else None
+        if whole is None:
+            quotient, rest = divmod(amount.unscaled, 10**-amount.exponent)
+            whole = quotient if not rest else None
+        if whole is not None and abs(whole) >= 1024:
+            return _binary_text(int(whole))
+    return _decimal_text(amount)
+
+
+def _binary_text(whole: int) -> str:
+    exponent = 0
+    while whole % 1024 == 0:
+        whole //= 1024
+        exponent += 10
+    # Beyond Ei there is no suffix, and upstream then writes none.
+    return f"{whole}{_BINARY_NAMES.get(exponent, '')}"
+
+
+def _decimal_text(amount: Amount) -> str:
+    unscaled, exponent = amount.unscaled, amount.exponent
+    while unscaled % 10 == 0:
+        unscaled //= 10
+        exponent += 1
+    unscaled *= 10 ** (exponent % 3)
+    exponent -= exponent % 3
+    if amount.format == DECIMAL_EXPONENT:
+        return f"{unscaled}e{exponent}" if exponent else str(unscaled)
+    # Beyond E there is no suffix, and upstream then writes none.
+    return f"{unscaled}{_DECIMAL_NAMES.get(exponent, '')}"
+
+
+def parse_quantity(quantity: Quantity) -> Amount:
+    """Return the exact number that a JSON string or number stands for.
+
+    Raises:
+        QuantityError: It is no quantity.
+    """
+    if isinstance(quantity, str):
+        return _parse_text(quantity.strip())
+    return _parse_text(repr(quantity) if isinstance(quantity, float) else str(quantity))
+
+
+@lru_cache(maxsize=65_536, typed=True)
+def value(quantity: Quantity) -> int:
+    """Return whole units, rounded away from zero, as an int64."""
+    return parse_quantity(quantity).value()
+
+
+@lru_cache(maxsize=65_536, typed=True)
+def milli_value(quantity: Quantity) -> int:
+    """Return thousandths, rounded away from zero, as an int64."""
+    return parse_quantity(quantity).milli_value()
+
+
+def canonical(quantity: Quantity) -> str:
+    """Return the text that upstream writes for the quantity."""
+    return str(parse_quantity(quantity))

@@ -1,0 +1,183 @@
+"""Requirements on labels, and the compiled selectors that are made of them.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/labels/selector.go (v1.36)
+Differs:  nothing.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from kubesched.api.label_format import invalid, label_key_errors, label_value_errors
+
+IN: Final = "in"
+NOT_IN: Final = "notin"
+EQUALS: Final = "="
+DOUBLE_EQUALS: Final = "=="
+NOT_EQUALS: Final = "!="
+EXISTS: Final = "exists"
+DOES_NOT_EXIST: Final = "!"
+GREATER_THAN: Final = "gt"
+LESS_THAN: Final = "lt"
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_INTEGER_LENGTH_MAX: Final = 4_000
+_SYMBOLS: Final = {IN: " in ", NOT_IN: " notin ", GREATER_THAN: ">", LESS_THAN: "<"}
+
+
+class SelectorError(ValueError):
+    """A selector that upstream refuses; the message is upstream's."""
+
+
+def parse_int64(text: str) -> int | None:
+    """Return the base-10 int64 that a text stands for, None if it stands for none."""
+    if _INTEGER.fullmatch(text) is None or len(text) > _INTEGER_LENGTH_MAX:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+class Requirement(msgspec.Struct, frozen=True, order=True):
+    """What one label must be. Hashable; sorts by key.
+
+    Attributes:
+        key: The label's key.
+        operator: One of this module's constants.
+        values: One for the equalities and comparisons, any number for `in` and `notin`.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether `labels` satisfy the requirement."""
+        label = labels.get(self.key)
+        match self.operator:
+            case "in" | "=" | "==":
+                return label is not None and label in self.values
+            case "notin" | "!=":
+                return label is None or label not in self.values
+            case "exists":
+                return label is not None
+            case "!":
+                return label is None
+            case _:
+                return label is not None and self._compares(label)
+
+    def _compares(self, label: str) -> bool:
+        number = parse_int64(label)
+        bound = parse_int64(self.values[0]) if len(self.values) == 1 else None
+        if number is None or bound is None:
+            return False
+        return number > bound if self.operator == GREATER_THAN else number < bound
+
+    def __str__(self) -> str:
+        if self.operator in (EXISTS, DOES_NOT_EXIST):
+            return f"!{self.key}" if self.operator == DOES_NOT_EXIST else self.key
+        values = ",".join(sorted(self.values))
+        if self.operator in (IN, NOT_IN):
+            values = f"({values})"
+        return f"{self.key}{_SYMBOLS.get(self.operator, self.operator)}{values}"
+
+
+def requirement_errors(
+    key: str, operator: str, values: tuple[str, ...], path: str = ""
+) -> tuple[str, ...]:
+    """Return upstream's messages on a requirement that is not well formed; empty if it is.
+
+    Args:
+        key: The label's key.
+        operator: One of this module's constants.
+        values: The values as given.
+        path: The field path of the requirement, empty at the root.
+    """
+    prefix = f"{path}." if path else ""
+    errors = []
+    if wrong := label_key_errors(key):
+        errors.append(invalid(f"{prefix}key", key, "; ".join(wrong)))
+    errors += _count_errors(operator, values, f"{prefix}values")
+    for index, value in enumerate(values):
+        if wrong := label_value_errors(value):
+            errors.append(invalid(f"{prefix}values[{index}][{key}]", value, "; ".join(wrong)))
+    return tuple(errors)
+
+
+def _count_errors(operator: str, values: tuple[str, ...], path: str) -> list[str]:
+    match operator:
+        case "in" | "notin" if not values:
+            detail = "for 'in', 'notin' operators, values set can't be empty"
+        case "=" | "==" | "!=" if len(values) != 1:
+            detail = "exact-match compatibility requires one single value"
+        case "exists" | "!" if values:
+            detail = "values set must be empty for exists and does not exist"
+        case "gt" | "lt":
+            return _bound_errors(values, path)
+        case _:
+            return []
+    return [invalid(path, values, detail)]
+
+
+def _bound_errors(values: tuple[str, ...], path: str) -> list[str]:
+    errors = []
+    if len(values) != 1:
+        detail = "for 'Gt', 'Lt' operators, exactly one value is required"
+        errors.append(invalid(path, values, detail))
+    detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+    errors += [
+        invalid(f"{path}[{index}]", value, detail)
+        for index, value in enumerate(values)
+        if parse_int64(value) is None
+    ]
+    return errors
+
+
+class CompiledSelector(msgspec.Struct, frozen=True):
+    """A selector ready to match: all requirements must hold. Hashable and comparable.
+
+    Attributes:
+        requirements: Sorted by key.
+        is_nothing: Whether it matches nothing at all, as a selector that is absent does.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    is_nothing: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it leaves nothing out; a selector that matches nothing is not empty."""
+        return not self.requirements and not self.is_nothing
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether `labels` satisfy all requirements."""
+        if self.is_nothing:
+            return False
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def with_requirements(self, requirements: Iterable[Requirement]) -> "CompiledSelector":
+        """Return a selector that asks for more; one that matches nothing stays as it is."""
+        if self.is_nothing:
+            return self
+        return selector_of((*self.requirements, *requirements))
+
+    def required_value(self, key: str) -> str | None:
+        """Return the one value the first requirement on `key` allows, None if there is none."""
+        for requirement in self.requirements:
+            if requirement.key == key:
+                exact = requirement.operator in (IN, EQUALS, DOUBLE_EQUALS)
+                return requirement.values[0] if exact and len(requirement.values) == 1 else None
+        return None
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+
+NOTHING: Final = CompiledSelector(is_nothing=True)
+EVERYTHING: Final = CompiledSelector()
+
+
+def selector_of(requirements: Iterable[Requirement]) -> CompiledSelector:
+    """Return the selector of requirements that are known to be well formed."""
+    return CompiledSelector(tuple(sorted(requirements, key=lambda requirement: requirement.key)))

@@ -1,0 +1,360 @@
+"""The resource.k8s.io/v1 kinds: what devices there are, and who asked for which.
+
+Upstream: staging/src/k8s.io/api/resource/v1/types.go (v1.36)
+Differs:  network data of allocated devices is not read.
+"""
+
+from typing import Any
+
+from msgspec import field
+
+from kubesched.api.core import NodeSelector
+from kubesched.api.meta import Condition, KubeStruct, ObjectMeta
+from kubesched.api.quantity import Quantity
+
+ALLOCATION_RESULTS_MAX = 32
+RESERVED_FOR_MAX = 256
+FIRST_AVAILABLE_MAX = 8
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+IMPLICIT_EXTENDED_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
+EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
+POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
+
+EXACT_COUNT = "ExactCount"
+ALL = "All"
+
+TAINT_NONE = "None"
+TAINT_NO_SCHEDULE = "NoSchedule"
+TAINT_NO_EXECUTE = "NoExecute"
+
+
+class Counter(KubeStruct):
+    """One counter of a counter set, or the part of it a device consumes."""
+
+    value: Quantity = "0"
+
+
+class CounterSet(KubeStruct):
+    """A named set of counters that the devices of a pool share."""
+
+    name: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class ResourcePool(KubeStruct):
+    """The pool a slice belongs to; only slices of the highest generation count."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class DeviceCounterConsumption(KubeStruct):
+    """What a device takes of one counter set."""
+
+    counter_set: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class CapacityRequestPolicyRange(KubeStruct):
+    """Amounts that may be consumed: from min to max in steps."""
+
+    min: Quantity | None = None
+    max: Quantity | None = None
+    step: Quantity | None = None
+
+
+class CapacityRequestPolicy(KubeStruct):
+    """How much of a capacity a request consumes."""
+
+    default: Quantity | None = None
+    valid_values: tuple[Quantity, ...] = ()
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(KubeStruct):
+    """A quantity a device has, and the policy of consuming it."""
+
+    value: Quantity = "0"
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class DeviceAttribute(KubeStruct):
+    """One attribute of a device; exactly one field is set."""
+
+    int_value: int | None = field(default=None, name="int")
+    bool_value: bool | None = field(default=None, name="bool")
+    string_value: str | None = field(default=None, name="string")
+    version_value: str | None = field(default=None, name="version")
+    int_values: tuple[int, ...] | None = field(default=None, name="ints")
+    bool_values: tuple[bool, ...] | None = field(default=None, name="bools")
+    string_values: tuple[str, ...] | None = field(default=None, name="strings")
+    version_values: tuple[str, ...] | None = field(default=None, name="versions")
+
+
+class DeviceTaint(KubeStruct):
+    """A taint of a device."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeAllocatableResourceMapping(KubeStruct):
+    """How a device uses up a node's allocatable resource."""
+
+    capacity_key: str | None = None
+    allocation_multiplier: Quantity | None = None
+
+
+class Device(KubeStruct):
+    """One device of a slice. Attribute and capacity names without a domain are the driver's."""
+
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] = {}
+    capacity: dict[str, DeviceCapacity] = {}
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    taints: tuple[DeviceTaint, ...] = ()
+    binds_to_node: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    allow_multiple_allocations: bool | None = None
+    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = {}
+
+
+class ResourceSliceSpec(KubeStruct):
+    """The devices, or the shared counters, that a driver publishes in one slice of a pool."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    devices: tuple[Device, ...] = ()
+    per_device_node_selection: bool | None = None
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class ResourceSlice(KubeStruct):
+    """A part of a driver's pool of devices."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class CELDeviceSelector(KubeStruct):
+    """A CEL expression on one device."""
+
+    expression: str = ""
+
+
+class DeviceSelector(KubeStruct):
+    """One condition on a device; without `cel` it is of an unknown kind."""
+
+    cel: CELDeviceSelector | None = None
+
+
+class DeviceToleration(KubeStruct):
+    """A toleration of device taints."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class CapacityRequirements(KubeStruct):
+    """The capacities a request consumes of each device it gets."""
+
+    requests: dict[str, Quantity] = {}
+
+
+class ExactDeviceRequest(KubeStruct):
+    """A request of devices of one class."""
+
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(KubeStruct):
+    """One alternative of a prioritized list."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: int = 0
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceRequest(KubeStruct):
+    """One named request of a claim: exactly this, or the first of these that is available."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+class DeviceConstraint(KubeStruct):
+    """A condition on the devices of several requests together (none named: of all)."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class OpaqueDeviceConfiguration(KubeStruct):
+    """Parameters that only the driver understands."""
+
+    driver: str = ""
+    parameters: Any = None
+
+
+class DeviceClaimConfiguration(KubeStruct):
+    """Configuration for the devices of some requests (none named: of all)."""
+
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceClaim(KubeStruct):
+    """What a claim asks for."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceClaimConfiguration, ...] = ()
+
+
+class ResourceClaimSpec(KubeStruct):
+    """What a claim asks for; it never changes."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+class ResourceClaimConsumerReference(KubeStruct):
+    """Who may use an allocated claim; usually a Pod, with no API group and resource `pods`."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class DeviceRequestAllocationResult(KubeStruct):
+    """One device, or a share of one, given to one request (`request` or `request/subrequest`)."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    share_id: str | None = field(default=None, name="shareID")
+    consumed_capacity: dict[str, Quantity] = {}
+
+
+class DeviceAllocationConfiguration(KubeStruct):
+    """Configuration that goes with an allocation, from the class or from the claim."""
+
+    source: str = ""
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceAllocationResult(KubeStruct):
+    """The devices of an allocation."""
+
+    results: tuple[DeviceRequestAllocationResult, ...] = ()
+    config: tuple[DeviceAllocationConfiguration, ...] = ()
+
+
+class AllocationResult(KubeStruct):
+    """What a claim got, and from which nodes it can be used (None: from all)."""
+
+    devices: DeviceAllocationResult = DeviceAllocationResult()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: str | None = None
+
+
+class AllocatedDeviceStatus(KubeStruct):
+    """What a driver reports of an allocated device."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = field(default=None, name="shareID")
+    conditions: tuple[Condition, ...] = ()
+    data: Any = None
+
+
+class ResourceClaimStatus(KubeStruct):
+    """What a claim got, and who uses it."""
+
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
+
+
+class ResourceClaim(KubeStruct):
+    """A request of devices, which pods of its namespace refer to by name."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class ResourceClaimTemplateSpec(KubeStruct):
+    """Metadata and spec of the claims that are made from the template."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(KubeStruct):
+    """A template that one claim per pod is made from."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
+class DeviceClassConfiguration(KubeStruct):
+    """Configuration for every device allocated by the class."""
+
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceClassSpec(KubeStruct):
+    """Which devices belong to the class, and the extended resource it backs (None: none)."""
+
+    selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceClassConfiguration, ...] = ()
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(KubeStruct):
+    """A kind of device that requests name; set up by the cluster's administrator."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()

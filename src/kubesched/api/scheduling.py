@@ -1,0 +1,134 @@
+"""The scheduling.k8s.io kinds: priorities, and pods that are scheduled together.
+
+Upstream: staging/src/k8s.io/api/scheduling/v1 and v1alpha2, types.go (v1.36)
+Differs:  nothing.
+"""
+
+from kubesched.api.meta import Condition, Int32, KubeStruct, ObjectMeta
+from kubesched.api.volume import TypedObjectReference
+
+
+class PriorityClass(KubeStruct):
+    """A name for a priority."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    value: Int32 = 0
+    global_default: bool = False
+    description: str = ""
+    preemption_policy: str | None = None
+
+
+class BasicSchedulingPolicy(KubeStruct):
+    """Pods of the group are scheduled one by one."""
+
+
+class GangSchedulingPolicy(KubeStruct):
+    """At least `min_count` pods are scheduled, or none."""
+
+    min_count: Int32 = 0
+
+
+class PodGroupSchedulingPolicy(KubeStruct):
+    """Exactly one of the two."""
+
+    basic: BasicSchedulingPolicy | None = None
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(KubeStruct):
+    """All pods of the group in one domain of a node label."""
+
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(KubeStruct):
+    """Where the pods of a group may be, as seen from each other."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class PodGroupResourceClaim(KubeStruct):
+    """A resource claim that the group's pods share."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodGroupTemplate(KubeStruct):
+    """What a workload makes its pod groups from."""
+
+    name: str = ""
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+
+
+class WorkloadPodGroupTemplateReference(KubeStruct):
+    """A template of a workload."""
+
+    workload_name: str = ""
+    pod_group_template_name: str = ""
+
+
+class PodGroupTemplateReference(KubeStruct):
+    """Where a group comes from."""
+
+    workload: WorkloadPodGroupTemplateReference | None = None
+
+
+class PodGroupSpec(KubeStruct):
+    """How the pods of a group are scheduled."""
+
+    pod_group_template_ref: PodGroupTemplateReference | None = None
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+
+
+class PodGroupResourceClaimStatus(KubeStruct):
+    """The claim that was made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodGroupStatus(KubeStruct):
+    """How far the group has come."""
+
+    conditions: tuple[Condition, ...] = ()
+    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
+
+
+class PodGroup(KubeStruct):
+    """Pods that are scheduled together."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class WorkloadSpec(KubeStruct):
+    """The groups of a workload."""
+
+    controller_ref: TypedObjectReference | None = None
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+
+
+class Workload(KubeStruct):
+    """An application, as pod groups."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()

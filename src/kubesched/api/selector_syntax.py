@@ -1,0 +1,254 @@
+"""Selectors as text: `a=b,c in (d,e),!f` on labels, `spec.nodeName=n` on fields.
+
+Upstream: apimachinery/pkg/labels/selector.go (Parse), pkg/fields/selector.go (v1.36)
+Differs:  nothing.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubesched.api.label_format import aggregate, invalid, label_key_errors
+from kubesched.api.requirements import (
+    DOES_NOT_EXIST,
+    DOUBLE_EQUALS,
+    EQUALS,
+    EXISTS,
+    GREATER_THAN,
+    IN,
+    LESS_THAN,
+    NOT_EQUALS,
+    NOT_IN,
+    CompiledSelector,
+    Requirement,
+    SelectorError,
+    requirement_errors,
+    selector_of,
+)
+
+_WORD: Final = "word"
+_END: Final = "end"
+_SPECIAL: Final = frozenset("=!(),><")
+_SYMBOLS: Final = frozenset({")", ",", "!", "==", "=", ">", "<", "!=", "("})
+_KEYWORDS: Final = frozenset({"in", "notin"})
+_OPERATORS: Final = {
+    "in": IN,
+    "=": EQUALS,
+    "==": DOUBLE_EQUALS,
+    ">": GREATER_THAN,
+    "<": LESS_THAN,
+    "notin": NOT_IN,
+    "!=": NOT_EQUALS,
+}
+_OPERATORS_SHOWN: Final = "in, notin, =, ==, !=, gt, lt"
+_SPACE: Final = " \t\r\n"
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    at = 0
+    # A zero byte ends the text, as upstream reads it.
+    text = text.partition("\0")[0]
+    while True:
+        while at < len(text) and text[at] in _SPACE:
+            at += 1
+        if at == len(text):
+            return [*tokens, _Token(_END, "")]
+        token, at = _symbol(text, at) if text[at] in _SPECIAL else _word(text, at)
+        tokens.append(token)
+
+
+def _word(text: str, at: int) -> tuple[_Token, int]:
+    end = at
+    while end < len(text) and text[end] not in _SPECIAL and text[end] not in _SPACE:
+        end += 1
+    word = text[at:end]
+    return _Token(word if word in _KEYWORDS else _WORD, word), end
+
+
+def _symbol(text: str, at: int) -> tuple[_Token, int]:
+    """Read the longest operator that starts here; every special character starts one."""
+    two = text[at : at + 2]
+    symbol = two if two in _SYMBOLS else text[at]
+    return _Token(symbol, symbol), at + len(symbol)
+
+
+class _Parser:
+    """A parser that reads one text, once."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._at = 0
+
+    def parse(self) -> list[Requirement]:
+        requirements: list[Requirement] = []
+        while self._peek_value() != _END:
+            if self._peek_value() not in (_WORD, "!"):
+                self._fail("expected: !, identifier, or 'end of string'")
+            try:
+                requirements.append(self._requirement())
+            except SelectorError as error:
+                raise SelectorError(f"unable to parse requirement: {error}") from None
+            token = self._next()
+            if token.kind == _END:
+                break
+            if token.kind != ",":
+                self._at -= 1
+                self._fail("expected: ',' or 'end of string'")
+            if self._peek_value() not in (_WORD, "!"):
+                self._fail("expected: identifier after ','")
+        return requirements
+
+    def _requirement(self) -> Requirement:
+        negated = self._peek_value() == "!"
+        if negated:
+            self._next()
+        if self._peek_value() != _WORD:
+            self._fail("expected: identifier")
+        key = self._next().text
+        if wrong := label_key_errors(key):
+            raise SelectorError(invalid("<nil>", key, "; ".join(wrong)))
+        if self._peek().kind in (_END, ","):
+            return _checked(key, DOES_NOT_EXIST if negated else EXISTS, ())
+        if negated:
+            return _checked(key, DOES_NOT_EXIST, ())
+        operator = _OPERATORS.get(self._peek().kind)
+        if operator is None:
+            self._fail(f"expected: {_OPERATORS_SHOWN}")
+        self._next()
+        values = self._values() if operator in (IN, NOT_IN) else self._exact_value()
+        return _checked(key, str(operator), tuple(sorted(set(values))))
+
+    def _values(self) -> list[str]:
+        if self._peek().kind != "(":
+            raise SelectorError(f"found '{self._peek().text}' expected: '('")
+        self._next()
+        values: list[str] = []
+        if self._peek_value() not in (_WORD, ",", ")"):
+            self._fail("expected: ',', ')' or identifier")
+        while True:
+            # A value may be left out, which stands for the empty one.
+            values.append(self._next().text if self._peek_value() == _WORD else "")
+            separator = self._peek_value()
+            if separator not in (",", ")"):
+                self._fail("expected: ',' or ')'")
+            self._next()
+            if separator == ")":
+                return values
+
+    def _exact_value(self) -> list[str]:
+        if self._peek().kind in (_END, ","):
+            return [""]
+        if self._peek_value() != _WORD:
+            self._fail("expected: identifier")
+        return [self._next().text]
+
+    def _peek(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _peek_value(self) -> str:
+        """The next token's kind where `in` and `notin` are words like others."""
+        kind = self._peek().kind
+        return _WORD if kind in _KEYWORDS else kind
+
+    def _next(self) -> _Token:
+        token = self._peek()
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return token
+
+    def _fail(self, expected: str) -> None:
+        raise SelectorError(f"found '{self._peek().text}', {expected}")
+
+
+def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    if errors := requirement_errors(key, operator, values):
+        raise SelectorError(aggregate(errors))
+    return Requirement(key, operator, values)
+
+
+def parse_selector(text: str) -> CompiledSelector:
+    """Return the label selector that a text stands for; an empty one matches everything.
+
+    Raises:
+        SelectorError: It stands for none.
+    """
+    return selector_of(_Parser(text).parse())
+
+
+class FieldRequirement(msgspec.Struct, frozen=True):
+    """A field must be equal to a value, or (`!=`) must not."""
+
+    field: str
+    operator: str
+    value: str
+
+
+class FieldSelector(msgspec.Struct, frozen=True):
+    """Requirements on fields, all of which must hold. Hashable."""
+
+    requirements: tuple[FieldRequirement, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it leaves nothing out."""
+        return not self.requirements
+
+    def matches(self, fields: Mapping[str, str]) -> bool:
+        """Whether `fields` satisfy it; a field that is missing is empty."""
+        return all(
+            (fields.get(one.field, "") == one.value) == (one.operator == EQUALS)
+            for one in self.requirements
+        )
+
+
+_TERM: Final = re.compile(r"(?:[^\\,]|\\.|\\$)*", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\(.?)|[,=]", re.DOTALL)
+_FIELD_OPERATOR: Final = re.compile("!=|==|=")
+
+
+def parse_field_selector(text: str) -> FieldSelector:
+    """Return the field selector that a text stands for; an empty one matches everything.
+
+    Raises:
+        SelectorError: It stands for none.
+    """
+    terms = sorted(term for term in _split_terms(text) if term)
+    return FieldSelector(tuple(_field_requirement(text, term) for term in terms))
+
+
+def _split_terms(text: str) -> list[str]:
+    terms = []
+    at = 0
+    while True:
+        match = _TERM.match(text, at)
+        assert match is not None, "the pattern matches the empty text"
+        terms.append(match[0])
+        if match.end() == len(text):
+            return terms
+        at = match.end() + 1
+
+
+def _field_requirement(text: str, term: str) -> FieldRequirement:
+    match = _FIELD_OPERATOR.search(term)
+    if match is None:
+        raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
+    operator = NOT_EQUALS if match[0] == "!=" else EQUALS
+    value = _ESCAPED.sub(_unescaped, term[match.end() :])
+    return FieldRequirement(term[: match.start()], operator, value)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if match[0] in (",", "="):
+        raise SelectorError(
+            f"invalid field selector: unescaped character in value: {ord(match[0])}"
+        )
+    if match[1] not in ("\\", ",", "=") or not match[1]:
+        raise SelectorError(f"invalid field selector: invalid escape sequence: {match[0]}")
+    return match[1]

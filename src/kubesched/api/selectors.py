@@ -1,0 +1,256 @@
+"""Selectors of API objects: label selectors, and node selectors asked of one node.
+
+Upstream: apimachinery/pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector),
+          component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go (v1.36)
+Differs:  of several faulty matchLabels the first by key is reported, not a random one.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from kubesched.api.label_format import aggregate, invalid
+from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.requirements import (
+    DOES_NOT_EXIST,
+    EQUALS,
+    EVERYTHING,
+    EXISTS,
+    GREATER_THAN,
+    IN,
+    LESS_THAN,
+    NOT_IN,
+    NOTHING,
+    CompiledSelector,
+    Requirement,
+    SelectorError,
+    parse_int64,
+    requirement_errors,
+    selector_of,
+)
+from kubesched.api.selector_syntax import FieldSelector, parse_field_selector, parse_selector
+from kubesched.api.selector_terms import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
+
+__all__ = [
+    "EVERYTHING",
+    "NOTHING",
+    "CompiledSelector",
+    "FieldSelector",
+    "RequiredNodeAffinity",
+    "Requirement",
+    "SelectorError",
+    "aggregate",
+    "compile_label_selector",
+    "label_selector_error",
+    "matches_label_selector",
+    "matches_node_selector",
+    "matches_node_selector_term",
+    "matches_set",
+    "node_selector_errors",
+    "node_selector_term_errors",
+    "parse_field_selector",
+    "parse_int64",
+    "parse_selector",
+    "preferred_term_errors",
+    "required_node_affinity",
+    "selector_from_set",
+    "selector_of",
+]
+
+_LABEL_OPERATORS: Final = {
+    "In": IN,
+    "NotIn": NOT_IN,
+    "Exists": EXISTS,
+    "DoesNotExist": DOES_NOT_EXIST,
+}
+_NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt": GREATER_THAN, "Lt": LESS_THAN}
+_FIELD_OPERATORS: Final = ("In", "NotIn")
+_NAME_FIELD: Final = "metadata.name"
+
+
+def compile_label_selector(selector: LabelSelector | None) -> CompiledSelector:
+    """Return the selector ready to match: None matches nothing, an empty one everything.
+
+    Raises:
+        SelectorError: Upstream refuses it.
+    """
+    if selector is None:
+        return NOTHING
+    labels = tuple(sorted(selector.match_labels.items()))
+    return _compile(labels, selector.match_expressions)
+
+
+@lru_cache(maxsize=16_384)
+def _compile(
+    labels: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...]
+) -> CompiledSelector:
+    requirements = [_requirement(key, EQUALS, (value,)) for key, value in labels]
+    for expression in expressions:
+        operator = _LABEL_OPERATORS.get(expression.operator)
+        if operator is None:
+            shown = msgspec.json.encode(expression.operator).decode()
+            raise SelectorError(f"{shown} is not a valid pod selector operator")
+        requirements.append(_requirement(expression.key, operator, expression.values))
+    return selector_of(requirements)
+
+
+def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    if errors := requirement_errors(key, operator, values):
+        raise SelectorError(aggregate(errors))
+    return Requirement(key, operator, values)
+
+
+def label_selector_error(selector: LabelSelector | None) -> str | None:
+    """Return upstream's message on a selector that it refuses, None if it accepts it."""
+    try:
+        compile_label_selector(selector)
+    except SelectorError as error:
+        return str(error)
+    return None
+
+
+def matches_label_selector(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector matches; None and one that upstream refuses match nothing."""
+    try:
+        return compile_label_selector(selector).matches(labels)
+    except SelectorError:
+        return False
+
+
+def selector_from_set(labels: Mapping[str, str] | None) -> CompiledSelector:
+    """Return the selector of exactly these labels, unchecked; without any it matches all."""
+    return selector_of(Requirement(key, EQUALS, (value,)) for key, value in (labels or {}).items())
+
+
+def matches_set(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Whether `labels` have every wanted value."""
+    return all(labels.get(key) == value for key, value in wanted.items())
+
+
+def node_selector_term_errors(term: NodeSelectorTerm, path: str = "") -> tuple[str, ...]:
+    """Return upstream's messages on a term that cannot be parsed; empty if it can.
+
+    Args:
+        term: The term.
+        path: The field path of the term, empty at the root.
+    """
+    prefix = f"{path}." if path else ""
+    errors: list[str] = []
+    for index, expression in enumerate(term.match_expressions):
+        errors += _expression_errors(expression, f"{prefix}matchExpressions[{index}]")
+    for index, expression in enumerate(term.match_fields):
+        errors += _field_errors(expression, f"{prefix}matchFields[{index}]")
+    return tuple(errors)
+
+
+def _expression_errors(expression: NodeSelectorRequirement, path: str) -> tuple[str, ...]:
+    operator = _NODE_OPERATORS.get(expression.operator)
+    if operator is None:
+        return (_unsupported(f"{path}.operator", expression.operator, tuple(_NODE_OPERATORS)),)
+    return requirement_errors(expression.key, operator, expression.values, path)
+
+
+def _field_errors(expression: NodeSelectorRequirement, path: str) -> tuple[str, ...]:
+    if expression.operator not in _FIELD_OPERATORS:
+        return (_unsupported(f"{path}.operator", expression.operator, _FIELD_OPERATORS),)
+    if len(expression.values) != 1:
+        return (invalid(f"{path}.values", expression.values, "must have one element"),)
+    return ()
+
+
+def _unsupported(path: str, value: str, supported: tuple[str, ...]) -> str:
+    shown = msgspec.json.encode(value).decode()
+    listed = ", ".join(f'"{name}"' for name in supported)
+    return f"{path}: Unsupported value: {shown}: supported values: {listed}"
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def matches_node_selector_term(
+    term: NodeSelectorTerm, labels: Mapping[str, str], name: str
+) -> bool:
+    """Whether a node with these labels and this name satisfies all of a term.
+
+    A term that is empty or cannot be parsed matches no node.
+    """
+    if _is_empty(term) or node_selector_term_errors(term):
+        return False
+    return all(
+        Requirement(one.key, _NODE_OPERATORS[one.operator], one.values).matches(labels)
+        for one in term.match_expressions
+    ) and all(_matches_field(one, name) for one in term.match_fields)
+
+
+def _matches_field(requirement: NodeSelectorRequirement, name: str) -> bool:
+    # A node without a name has no fields at all, and then none is compared.
+    if not name:
+        return True
+    field = name if requirement.key == _NAME_FIELD else ""
+    return (field == requirement.values[0]) == (requirement.operator == "In")
+
+
+def matches_node_selector(selector: NodeSelector, labels: Mapping[str, str], name: str) -> bool:
+    """Whether one of the terms matches; a selector without terms matches no node."""
+    return any(
+        matches_node_selector_term(term, labels, name) for term in selector.node_selector_terms
+    )
+
+
+def node_selector_errors(
+    selector: NodeSelector, path: str = "nodeSelectorTerms"
+) -> tuple[str, ...]:
+    """Return upstream's messages on all terms that cannot be parsed."""
+    return tuple(
+        error
+        for index, term in enumerate(selector.node_selector_terms)
+        for error in node_selector_term_errors(term, f"{path}[{index}]")
+    )
+
+
+def preferred_term_errors(terms: tuple[PreferredSchedulingTerm, ...]) -> tuple[str, ...]:
+    """Return upstream's messages on preferred terms; those of weight 0 are not looked at."""
+    return tuple(
+        error
+        for index, term in enumerate(terms)
+        if term.weight
+        for error in node_selector_term_errors(term.preference, f"[{index}]")
+    )
+
+
+class RequiredNodeAffinity(msgspec.Struct, frozen=True):
+    """The nodes a pod may run on: its nodeSelector and its required node affinity, both."""
+
+    labels: dict[str, str]
+    selector: NodeSelector | None
+
+    def matches(self, node: Node) -> bool:
+        """Whether the node satisfies both; a term that cannot be parsed does not match."""
+        metadata = node.metadata
+        return matches_set(self.labels, metadata.labels) and (
+            self.selector is None
+            or matches_node_selector(self.selector, metadata.labels, metadata.name)
+        )
+
+
+def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
+    """Return which nodes the pod may run on."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    return RequiredNodeAffinity(
+        labels=pod.spec.node_selector or {},
+        selector=(
+            affinity.required_during_scheduling_ignored_during_execution
+            if affinity is not None
+            else None
+        ),
+    )

@@ -1,0 +1,72 @@
+"""Which taints a pod's tolerations bear.
+
+Upstream: staging/src/k8s.io/api/core/v1/toleration.go, component-helpers/.../helpers.go (v1.36)
+Reads:    pod.spec.tolerations; node.spec.taints
+Differs:  nothing.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from kubesched.api.node import Taint
+from kubesched.api.pod import Toleration
+from kubesched.api.requirements import parse_int64
+
+NO_SCHEDULE: Final = "NoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+HARD_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
+
+_CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
+
+
+def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool = False) -> bool:
+    """Whether the toleration bears the taint.
+
+    Args:
+        toleration: With an empty effect it is for all effects, with an empty key for all keys.
+        taint: The taint.
+        comparison_operators: Whether the operators Lt and Gt are known.
+    """
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case "Lt" | "Gt" if comparison_operators:
+            return _compares(toleration, taint)
+        case _:
+            return False
+
+
+def _compares(toleration: Toleration, taint: Taint) -> bool:
+    bound, number = _integer(toleration.value), _integer(taint.value)
+    if bound is None or number is None:
+        return False
+    return number < bound if toleration.operator == "Lt" else number > bound
+
+
+def _integer(text: str) -> int | None:
+    """Return the int64 of its one canonical text: no plus sign, no leading zero."""
+    return parse_int64(text) if _CANONICAL_INTEGER.fullmatch(text) else None
+
+
+def find_untolerated(
+    taints: Iterable[Taint],
+    tolerations: Iterable[Toleration],
+    effects: Collection[str] = HARD_EFFECTS,
+    comparison_operators: bool = False,
+) -> Taint | None:
+    """Return the first taint with one of the effects that no toleration bears, None if none."""
+    tolerations = tuple(tolerations)
+    for taint in taints:
+        if taint.effect in effects and not any(
+            tolerates(toleration, taint, comparison_operators) for toleration in tolerations
+        ):
+            return taint
+    return None

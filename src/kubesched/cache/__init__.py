@@ -1,0 +1,1 @@
+"""What we believe of the cluster: observed pods and nodes, plus pods we have just placed."""

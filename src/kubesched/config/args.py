@@ -1,0 +1,94 @@
+"""From a plugin's arguments as written to the plugin's own frozen Args class.
+
+An Args class is a `PluginArgs` struct in the plugin's file; structs that several plugins' arguments
+are made of live here.
+
+Upstream: kube-scheduler/config/v1/{types.go (decodeNestedObjects),types_pluginargs.go} (v1.36)
+Rejects:  unknown fields, mistyped values, arguments that say they are another plugin's.
+Differs:  nothing.
+"""
+
+from typing import Any, TypeVar
+
+from kubesched.config.decoding import decode_struct
+from kubesched.config.faults import ConfigError, Fault, child, render
+from kubesched.config.types import API_VERSION, KIND, ConfigStruct, Int32, Int64
+
+T = TypeVar("T")
+
+_GROUP, _, _VERSION = API_VERSION.partition("/")
+
+ARGS_PLUGINS = (
+    "DefaultPreemption",
+    "DynamicResources",
+    "InterPodAffinity",
+    "NodeAffinity",
+    "NodeResourcesBalancedAllocation",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "VolumeBinding",
+)
+"""The plugins of kube-scheduler that take arguments, by name; the kind is `<name>Args`."""
+
+_ARGS_KINDS = tuple(f"{plugin}Args" for plugin in ARGS_PLUGINS)
+
+
+class PluginArgs(ConfigStruct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The base of Args classes: frozen, JSON names in camelCase, strict."""
+
+
+class ResourceSpec(ConfigStruct, frozen=True, forbid_unknown_fields=True):
+    """A resource and what it weighs among others; completion turns a weight of 0 into 1."""
+
+    name: str
+    weight: Int64 = 1
+
+
+class UtilizationShapePoint(ConfigStruct, frozen=True, forbid_unknown_fields=True):
+    """A point of a scoring function: utilization in percent, score from 0 to 10."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+def decode_args(
+    cls: type[T], raw: dict[str, Any] | None, path: str, *, plugin: str | None = None
+) -> T:
+    """Decode arguments into `cls`; raises ConfigError with all faults.
+
+    The kind expected in `raw`, where it has one, is `<plugin>Args`, or the name of `cls`.
+    """
+    faults: list[Fault] = []
+    kind = f"{plugin}Args" if plugin else cls.__name__
+    written = dict(raw or {})
+    faults += check_kind(written, kind, path)
+    for name in ("apiVersion", "kind"):
+        written.pop(name, None)
+    args = decode_struct(cls, written, path, faults)
+    if faults:
+        raise ConfigError(faults)
+    return args
+
+
+def check_kind(raw: dict[str, Any], kind: str, path: str) -> tuple[Fault, ...]:
+    """Faults of the apiVersion and kind in arguments that should be of `kind`; absent is right."""
+    faults: list[Fault] = []
+    written: dict[str, str] = {}
+    for name in ("apiVersion", "kind"):
+        value = raw.get(name) or ""
+        if isinstance(value, str):
+            written[name] = value
+        else:
+            faults.append(Fault(child(path, name), f"Invalid value: {render(value)}: must be text"))
+    if faults:
+        return tuple(faults)
+    api_version = written["apiVersion"] or API_VERSION
+    given = written["kind"] or kind
+    if api_version != API_VERSION or given not in {KIND, *_ARGS_KINDS, kind}:
+        message = f'no kind "{given}" is registered for version "{api_version}"'
+    elif given != kind:
+        plugin = kind.removesuffix("Args")
+        message = f"args for plugin {plugin} were not of type {kind}.{_GROUP}, got {given}.{_GROUP}"
+    else:
+        return ()
+    return (Fault(path, message),)

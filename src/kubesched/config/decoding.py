@@ -1,0 +1,171 @@
+"""Strict decoding of plain values into frozen structs: every fault is found, none stops the others.
+
+Upstream: apimachinery's strict JSON decoding, as kube-scheduler's codecs use it (v1.36)
+Rejects:  unknown fields, values of the wrong type or out of the type's range.
+Differs:  faults name the nearest known field; a missing name is a fault at once.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from kubesched.config.durations import parse_duration
+from kubesched.config.faults import Fault, child, invalid, quote, render, required
+
+T = TypeVar("T")
+
+# Stands for "a fault was found here"; what holds it falls back to its default.
+_FAULTY = object()
+
+
+def decode_struct(cls: type[T], raw: object, path: str, faults: list[Fault]) -> T:
+    """Decode a mapping into a struct and add what is wrong to `faults`.
+
+    With faults the result is what could be made of the rest: fields that have none, defaults
+    elsewhere, so that more faults can be looked for. JSON null means absent, as in Go.
+    """
+    value = _decode_struct(cls, raw, path, faults)
+    return cast("T", _zero(cls) if value is _FAULTY else value)
+
+
+def _decode(annotation: Any, raw: object, path: str, faults: list[Fault]) -> Any:
+    """Decode a value by its type; `raw` is not None."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _decode_annotated(arguments, raw, path, faults)
+    if _is_optional(arguments):
+        inner = next(argument for argument in arguments if argument is not type(None))
+        return _decode(inner, raw, path, faults)
+    if origin in {tuple, list}:
+        return _decode_sequence(origin, arguments[0], raw, path, faults)
+    if origin is dict and arguments[1] is not Any:
+        return _decode_mapping(arguments[1], raw, path, faults)
+    if _is_struct(annotation):
+        return _decode_struct(annotation, raw, path, faults)
+    return _decode_leaf(annotation, raw, path, faults)
+
+
+def _decode_struct(cls: type[Any], raw: object, path: str, faults: list[Fault]) -> object:
+    if not isinstance(raw, Mapping):
+        faults.append(invalid(path, _printable(raw), f"must be a mapping, not {_kind_of(raw)}"))
+        return _FAULTY
+    hints = get_type_hints(cls, include_extras=True)
+    fields = {field.encode_name: field for field in msgspec.structs.fields(cls)}
+    values: dict[str, Any] = {}
+    for name, value in raw.items():
+        place = child(path, str(name))
+        if name not in fields:
+            faults.append(Fault(place, _unknown_field(str(name), place, fields)))
+        elif value is not None:
+            field = fields[name]
+            decoded = _decode(hints[field.name], value, place, faults)
+            if decoded is not _FAULTY:
+                values[field.name] = decoded
+    for name, field in fields.items():
+        if field.required and raw.get(name) is None:
+            faults.append(required(child(path, name)))
+        if field.required and field.name not in values:
+            values[field.name] = _zero(hints[field.name])
+    return cls(**values)
+
+
+def _unknown_field(name: str, place: str, fields: Mapping[str, object]) -> str:
+    folded = {known.lower(): known for known in fields}
+    near = difflib.get_close_matches(name.lower(), folded, n=1)
+    hint = f", did you mean {quote(folded[near[0]])}?" if near else ""
+    return f"unknown field {quote(place)}{hint}"
+
+
+def _decode_sequence(
+    origin: Callable[[list[Any]], Any], item: Any, raw: object, path: str, faults: list[Fault]
+) -> object:
+    if not isinstance(raw, list | tuple):
+        faults.append(invalid(path, _printable(raw), f"must be a list, not {_kind_of(raw)}"))
+        return _FAULTY
+    return origin(
+        [_decode_item(item, value, child(path, i), faults) for i, value in enumerate(raw)]
+    )
+
+
+def _decode_mapping(item: Any, raw: object, path: str, faults: list[Fault]) -> object:
+    if not isinstance(raw, Mapping):
+        faults.append(invalid(path, _printable(raw), f"must be a mapping, not {_kind_of(raw)}"))
+        return _FAULTY
+    return {
+        str(key): _decode_item(item, value, child(path, str(key)), faults)
+        for key, value in raw.items()
+    }
+
+
+def _decode_item(item: Any, raw: object, path: str, faults: list[Fault]) -> object:
+    """An element of a list or mapping; null, and what cannot be read, leave Go's zero value."""
+    if raw is None:
+        return _decode_struct(item, {}, path, faults) if _is_struct(item) else _zero(item)
+    value = _decode(item, raw, path, faults)
+    return _zero(item) if value is _FAULTY else value
+
+
+def _decode_annotated(
+    arguments: tuple[Any, ...], raw: object, path: str, faults: list[Fault]
+) -> object:
+    annotation, *metas = arguments
+    if not any(isinstance(meta, Meta) and meta.extra == {"go": "duration"} for meta in metas):
+        if get_origin(annotation) is None and not _is_struct(annotation):
+            return _decode_leaf(Annotated[arguments], raw, path, faults)
+        return _decode(annotation, raw, path, faults)
+    if not isinstance(raw, str):
+        faults.append(invalid(path, raw, 'must be a duration such as "15s"'))
+        return _FAULTY
+    try:
+        return parse_duration(raw)
+    except ValueError as error:
+        faults.append(invalid(path, raw, str(error)))
+        return _FAULTY
+
+
+def _decode_leaf(annotation: Any, raw: object, path: str, faults: list[Fault]) -> object:
+    try:
+        return msgspec.convert(raw, annotation)
+    except msgspec.ValidationError as error:
+        words = str(error).replace("`", "").partition(" - at ")[0]
+        faults.append(invalid(path, _printable(raw), words[:1].lower() + words[1:]))
+        return _FAULTY
+
+
+def _zero(annotation: Any) -> object:
+    """Go's zero value of a type: empty, 0, false, or nil."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if _is_struct(annotation):
+        hints = get_type_hints(annotation, include_extras=True)
+        fields = msgspec.structs.fields(annotation)
+        return annotation(**{f.name: _zero(hints[f.name]) for f in fields if f.required})
+    origin = get_origin(annotation) or annotation
+    return origin() if origin in {str, int, float, bool, bytes, dict, list, tuple} else None
+
+
+def _is_struct(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
+def _is_optional(arguments: tuple[Any, ...]) -> bool:
+    return len(arguments) == 2 and type(None) in arguments
+
+
+def _kind_of(raw: object) -> str:
+    if isinstance(raw, bool):
+        return "a boolean"
+    if isinstance(raw, str):
+        return "text"
+    if isinstance(raw, int | float):
+        return "a number"
+    return "a list" if isinstance(raw, list | tuple) else "a mapping"
+
+
+def _printable(raw: object) -> object:
+    """The value for a message, unless printing it would fill the screen."""
+    text = render(raw)
+    return raw if len(text) <= 200 else f"{text[:200]}…"

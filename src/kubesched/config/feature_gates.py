@@ -1,0 +1,107 @@
+"""Feature gates say which of Kubernetes' new behaviours are on.
+
+Upstream: component-base/featuregate/feature_gate.go (v1.36)
+Rejects:  unknown gates, values that are no booleans, changes of locked gates, and gates that are on
+          while something they depend on is off.
+Differs:  all faults of a line are reported, not the first; versions are not emulated.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kubesched.config.faults import ConfigError, Fault, quote
+from kubesched.config.feature_gate_table import GATES, GateSpec, Stage
+
+FLAG = "--feature-gates"
+
+# The two switches that stand for all gates of a stage not named themselves.
+_STAGE_SWITCHES = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
+
+
+class FeatureGates(msgspec.Struct, frozen=True):
+    """Which gates are on: the defaults of 1.36, except where `settings` (by name) differs."""
+
+    settings: Mapping[str, bool] = msgspec.field(default_factory=dict)
+
+    def enabled(self, name: str) -> bool:
+        """Tell whether a gate is on; raises KeyError for a name that is no gate."""
+        setting = self.settings.get(name)
+        if setting is not None:
+            return setting
+        if name in _STAGE_SWITCHES:
+            return False
+        if name not in GATES:
+            raise KeyError(f"feature {quote(name)} is not registered in FeatureGates")
+        gate = GATES[name]
+        for switch, stage in _STAGE_SWITCHES.items():
+            if gate.stage is stage and switch in self.settings:
+                return self.settings[switch]
+        return gate.default
+
+    def states(self) -> tuple[tuple[GateSpec, bool], ...]:
+        """Every gate with its state, in the order of the table."""
+        return tuple((gate, self.enabled(name)) for name, gate in GATES.items())
+
+    @classmethod
+    def parse(cls, text: str) -> "FeatureGates":
+        """Read "A=true,B=false"; raises ConfigError with all faults."""
+        faults: list[Fault] = []
+        settings: dict[str, bool] = {}
+        for part in text.split(","):
+            if not part:
+                continue
+            name, equals, value = (piece.strip() for piece in part.partition("="))
+            if not equals:
+                faults.append(Fault(FLAG, f"missing bool value for {name}"))
+            elif value not in _BOOLEANS:
+                reason = f"strconv.ParseBool: parsing {quote(value)}: invalid syntax"
+                faults.append(Fault(FLAG, f"invalid value of {name}={value}, err: {reason}"))
+            else:
+                settings[name] = _BOOLEANS[value]
+        faults += _setting_faults(settings)
+        if faults:
+            raise ConfigError(faults)
+        return cls._checked(settings)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, bool]) -> "FeatureGates":
+        """Gates from a mapping of names; raises ConfigError with all faults."""
+        faults = tuple(_setting_faults(settings))
+        if faults:
+            raise ConfigError(faults)
+        return cls._checked(settings)
+
+    @classmethod
+    def _checked(cls, settings: Mapping[str, bool]) -> "FeatureGates":
+        gates = cls(dict(settings))
+        faults = tuple(_dependency_faults(gates))
+        if faults:
+            raise ConfigError(faults)
+        return gates
+
+
+def _setting_faults(settings: Mapping[str, bool]) -> Iterable[Fault]:
+    for name, value in settings.items():
+        if name in _STAGE_SWITCHES:
+            continue
+        gate = GATES.get(name)
+        if gate is None:
+            yield Fault(FLAG, f"unrecognized feature gate: {name}")
+        elif gate.locked and gate.default != value:
+            wish, state = str(value).lower(), str(gate.default).lower()
+            message = f"cannot set feature gate {name} to {wish}, feature is locked to {state}"
+            yield Fault(FLAG, message)
+
+
+def _dependency_faults(gates: FeatureGates) -> Iterable[Fault]:
+    for gate, is_on in gates.states():
+        missing = [name for name in gate.depends_on if is_on and not gates.enabled(name)]
+        if missing:
+            listed = " ".join(missing)
+            message = f"is enabled, but depends on features that are disabled: [{listed}]"
+            yield Fault(FLAG, f"{gate.name} {message}")

@@ -1,0 +1,244 @@
+"""From a file, text or mapping to a completed, valid Configuration, and back to a mapping.
+
+Upstream: cmd/kube-scheduler/app/options/configfile.go,
+          pkg/scheduler/apis/config/{scheme,v1} (v1.36)
+Rejects:  what `documents`, `decoding`, `args` and `validation` reject, all in one ConfigError.
+Differs:  arguments for an in-tree plugin that takes none are a fault (upstream ignores them).
+"""
+
+import base64
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from kubesched.config.args import ARGS_PLUGINS, check_kind
+from kubesched.config.decoding import decode_struct
+from kubesched.config.documents import read_document
+from kubesched.config.durations import DurationSeconds, format_duration
+from kubesched.config.faults import (
+    ConfigError,
+    Fault,
+    child,
+    forbidden,
+    invalid,
+    not_supported,
+    render,
+    required,
+)
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.plugin_args import complete_args
+from kubesched.config.plugin_sets import (
+    IN_TREE_PLUGINS,
+    ExtensionPoint,
+    default_plugins,
+    merge_plugins,
+    plugin_set,
+)
+from kubesched.config.types import (
+    API_VERSION,
+    DEFAULT_SCHEDULER_NAME,
+    KIND,
+    ClientConnection,
+    Configuration,
+    LeaderElection,
+    PluginConfig,
+    Plugins,
+    Profile,
+)
+from kubesched.config.validation import validate
+
+# A fault of the first field may come from the value of the second.
+_COMPARED_WITH = {
+    "leaderElection.leaseDuration": "leaderElection.renewDeadline",
+    "leaderElection.renewDeadline": "leaderElection.retryPeriod",
+    "podMaxBackoffSeconds": "podInitialBackoffSeconds",
+}
+_GROUP = API_VERSION.partition("/")[0]
+
+
+def load_configuration(
+    source: Path | bytes | str | Mapping[str, Any], gates: FeatureGates
+) -> Configuration:
+    """Read, complete and validate a configuration; raises ConfigError with all faults.
+
+    A Path is a file to read; str and bytes are the YAML or JSON text itself.
+    """
+    faults: list[Fault] = []
+    raw = _read(source, faults)
+    if not isinstance(raw, Mapping):
+        raise ConfigError([Fault("", f"must be a {KIND}, not {render(raw)}")])
+    version_faults = tuple(_version_faults(raw))
+    if version_faults:
+        # The fields of another version or kind would only be noise.
+        raise ConfigError(version_faults)
+    read = len(faults)  # a duplicate field was read, so its value is checked too
+    decoded = decode_struct(Configuration, _prepare(raw), "", faults)
+    unread = [fault.path for fault in faults[read:]]
+    configuration = complete(decoded, gates)
+    faults += _args_faults(decoded)
+    faults += _not_below(validate(configuration), unread)
+    if faults:
+        raise ConfigError(faults)
+    return configuration
+
+
+def default_configuration(gates: FeatureGates) -> Configuration:
+    """What runs when nothing is configured."""
+    return load_configuration({"apiVersion": API_VERSION, "kind": KIND}, gates)
+
+
+def complete(configuration: Configuration, gates: FeatureGates) -> Configuration:
+    """Fill in every default that depends on other fields, gates or emptiness."""
+    profiles = configuration.profiles or (Profile(scheduler_name=DEFAULT_SCHEDULER_NAME),)
+    return msgspec.structs.replace(
+        configuration,
+        leader_election=_complete_leader_election(configuration.leader_election),
+        client_connection=_complete_client_connection(configuration.client_connection),
+        profiles=tuple(_complete_profile(profile, gates) for profile in profiles),
+    )
+
+
+def encode_configuration(configuration: Configuration) -> dict[str, Any]:
+    """The configuration as plain values with v1's names, as upstream writes it."""
+    encoded = _encode_struct(configuration)
+    for name in ("extenders", "delayCacheUntilActive"):
+        if not encoded[name]:
+            del encoded[name]
+    return encoded
+
+
+def _read(source: Path | bytes | str | Mapping[str, Any], faults: list[Fault]) -> Any:
+    if isinstance(source, Path):
+        try:
+            source = source.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigError([Fault(str(source), f"cannot read file: {reason}")]) from error
+    return read_document(source, faults) if isinstance(source, str | bytes) else source
+
+
+def _version_faults(raw: Mapping[str, Any]) -> Iterable[Fault]:
+    api_version, kind = raw.get("apiVersion"), raw.get("kind")
+    if not kind:
+        yield required("kind", f"must be {KIND}")
+    elif kind != KIND:
+        yield not_supported("kind", kind, [KIND])
+    if not api_version:
+        yield required("apiVersion", f"must be {API_VERSION}")
+    elif api_version != API_VERSION:
+        if isinstance(api_version, str) and api_version.startswith(f"{_GROUP}/v1"):
+            words = f"this version was removed from Kubernetes; convert it to {API_VERSION}"
+            yield invalid("apiVersion", api_version, words)
+        else:
+            yield not_supported("apiVersion", api_version, [API_VERSION])
+
+
+def _prepare(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in what depends on whether a field was written at all."""
+    prepared = dict(raw)
+    profiles = raw.get("profiles")
+    if isinstance(profiles, list) and len(profiles) == 1:
+        profile = {} if profiles[0] is None else profiles[0]
+        if isinstance(profile, Mapping) and profile.get("schedulerName") is None:
+            prepared["profiles"] = [{**profile, "schedulerName": DEFAULT_SCHEDULER_NAME}]
+    if raw.get("enableContentionProfiling") is None:
+        prepared["enableContentionProfiling"] = raw.get("enableProfiling") is not False
+    return prepared
+
+
+def _args_faults(decoded: Configuration) -> Iterable[Fault]:
+    """Arguments that say they are another plugin's, or belong to a plugin that takes none."""
+    for i, profile in enumerate(decoded.profiles):
+        for j, plugin_config in enumerate(profile.plugin_config):
+            name, args = plugin_config.name, plugin_config.args
+            path = child("profiles", i, "pluginConfig", j, "args")
+            if not args:
+                continue
+            if name in ARGS_PLUGINS:
+                yield from check_kind(args, f"{name}Args", path)
+            elif name in IN_TREE_PLUGINS:
+                yield forbidden(path, f"plugin {name} takes no args")
+
+
+def _not_below(faults: Iterable[Fault], paths: list[str]) -> Iterable[Fault]:
+    """Leave out faults of fields that could not be read, and so hold a default."""
+    for fault in faults:
+        if _COMPARED_WITH.get(fault.path) in paths:
+            continue
+        if not any(
+            fault.path == path or fault.path.startswith((f"{path}.", f"{path}[")) for path in paths
+        ):
+            yield fault
+
+
+def _complete_leader_election(election: LeaderElection) -> LeaderElection:
+    return LeaderElection(
+        leader_elect=election.leader_elect,
+        lease_duration_seconds=election.lease_duration_seconds or 15.0,
+        renew_deadline_seconds=election.renew_deadline_seconds or 10.0,
+        retry_period_seconds=election.retry_period_seconds or 2.0,
+        resource_lock=election.resource_lock or "leases",
+        resource_name=election.resource_name or "kube-scheduler",
+        resource_namespace=election.resource_namespace or "kube-system",
+    )
+
+
+def _complete_client_connection(connection: ClientConnection) -> ClientConnection:
+    return msgspec.structs.replace(
+        connection,
+        content_type=connection.content_type or "application/vnd.kubernetes.protobuf",
+        qps=connection.qps or 50.0,
+        burst=connection.burst or 100,
+    )
+
+
+def _complete_profile(profile: Profile, gates: FeatureGates) -> Profile:
+    plugins = merge_plugins(default_plugins(gates), profile.plugins)
+    plugin_config = [
+        PluginConfig(entry.name, complete_args(entry.name, entry.args, gates))
+        if entry.name in ARGS_PLUGINS
+        else entry
+        for entry in profile.plugin_config
+    ]
+    configured = [entry.name for entry in plugin_config]
+    plugin_config += (
+        PluginConfig(name, complete_args(name, None, gates))
+        for name in _enabled_names(plugins)
+        if name in ARGS_PLUGINS and name not in configured
+    )
+    return msgspec.structs.replace(profile, plugins=plugins, plugin_config=tuple(plugin_config))
+
+
+def _enabled_names(plugins: Plugins) -> list[str]:
+    """The names of all plugins enabled anywhere, sorted."""
+    enabled = {
+        plugin.name for point in ExtensionPoint for plugin in plugin_set(plugins, point).enabled
+    }
+    return sorted(enabled)
+
+
+def _encode_struct(value: msgspec.Struct) -> dict[str, Any]:
+    hints = get_type_hints(type(value), include_extras=True)
+    encoded: dict[str, Any] = {}
+    for field in msgspec.structs.fields(value):
+        item = getattr(value, field.name)
+        if hints[field.name] == DurationSeconds:
+            # A duration is a struct in Go, which "omit when empty" never hides.
+            encoded[field.encode_name] = format_duration(item)
+        elif field.required or not value.__struct_config__.omit_defaults or item != field.default:
+            encoded[field.encode_name] = _encode(item)
+    return encoded
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return _encode_struct(value)
+    if isinstance(value, tuple | list):
+        return [_encode(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _encode(item) for name, item in value.items()}
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,300 @@
+"""Plugin sets: the defaults, how a user's sets change them, and which plugins run where.
+
+Upstream: pkg/scheduler/apis/config/v1/default_plugins.go,
+          pkg/scheduler/framework/runtime/framework.go (v1.36)
+Rejects:  plugins that do not exist, do not implement the point or come twice; profiles without
+          exactly one queueSort, without a bind, or with two placementGenerate plugins.
+Differs:  all faults are reported, with their field paths, not the first.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from kubesched.config.faults import ConfigError, Fault, child, quote
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.types import Plugin, Plugins, PluginSet
+
+ALL = "*"
+MAX_SCORE = 100
+_TOTAL_SCORE_MAX = 2**63 - 1
+
+
+class ExtensionPoint(StrEnum):
+    """Where plugins take part in scheduling a pod, by the names configuration has for them."""
+
+    PRE_ENQUEUE = "preEnqueue"
+    QUEUE_SORT = "queueSort"
+    PRE_FILTER = "preFilter"
+    FILTER = "filter"
+    POST_FILTER = "postFilter"
+    PRE_SCORE = "preScore"
+    SCORE = "score"
+    RESERVE = "reserve"
+    PERMIT = "permit"
+    PRE_BIND = "preBind"
+    BIND = "bind"
+    POST_BIND = "postBind"
+    PLACEMENT_GENERATE = "placementGenerate"
+    PLACEMENT_SCORE = "placementScore"
+    MULTI_POINT = "multiPoint"
+
+    @property
+    def interface(self) -> str:
+        """What upstream calls a plugin of this point, as its messages do: "FilterPlugin"."""
+        return f"{self.value[0].upper()}{self.value[1:]}Plugin"
+
+
+EXPANSION_ORDER = (
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.POST_FILTER,
+    ExtensionPoint.RESERVE,
+    ExtensionPoint.PRE_SCORE,
+    ExtensionPoint.SCORE,
+    ExtensionPoint.PRE_BIND,
+    ExtensionPoint.BIND,
+    ExtensionPoint.POST_BIND,
+    ExtensionPoint.PERMIT,
+    ExtensionPoint.PRE_ENQUEUE,
+    ExtensionPoint.QUEUE_SORT,
+    ExtensionPoint.PLACEMENT_GENERATE,
+    ExtensionPoint.PLACEMENT_SCORE,
+)
+"""The points plugins run at, in the order upstream fills them."""
+
+Implements = Callable[[str, ExtensionPoint], bool]
+Exists = Callable[[str], bool]
+
+_DEFAULTS = (
+    Plugin("SchedulingGates"),
+    Plugin("PrioritySort"),
+    Plugin("NodeUnschedulable"),
+    Plugin("NodeName"),
+    Plugin("TaintToleration", 3),
+    Plugin("NodeAffinity", 2),
+    Plugin("NodePorts"),
+    Plugin("NodeResourcesFit", 1),
+    Plugin("VolumeRestrictions"),
+    Plugin("NodeVolumeLimits"),
+    Plugin("VolumeBinding"),
+    Plugin("VolumeZone"),
+    Plugin("PodTopologySpread", 2),
+    Plugin("InterPodAffinity", 2),
+    Plugin("DefaultPreemption"),
+    Plugin("NodeResourcesBalancedAllocation", 1),
+    Plugin("ImageLocality", 1),
+    Plugin("DefaultBinder"),
+)
+# Before DefaultPreemption: freeing an idle claim is better than evicting a pod that works.
+_DYNAMIC_RESOURCES = Plugin("DynamicResources", 2)
+_GATED = (
+    ("NodeDeclaredFeatures", (Plugin("NodeDeclaredFeatures"),)),
+    ("GangScheduling", (Plugin("GangScheduling"),)),
+    (
+        "TopologyAwareWorkloadScheduling",
+        (Plugin("TopologyPlacementGenerator"), Plugin("PodGroupPodsCount", 1)),
+    ),
+)
+
+IN_TREE_PLUGINS = frozenset(
+    plugin.name
+    for plugin in (*_DEFAULTS, _DYNAMIC_RESOURCES, *(p for _, gated in _GATED for p in gated))
+)
+"""The names of all plugins kube-scheduler brings, whatever the gates say."""
+
+
+def default_plugins(gates: FeatureGates) -> Plugins:
+    """The plugins of a profile that says nothing: all by multiPoint."""
+    enabled: list[Plugin] = []
+    for plugin in _DEFAULTS:
+        if plugin.name == "DefaultPreemption" and gates.enabled("DynamicResourceAllocation"):
+            enabled.append(_DYNAMIC_RESOURCES)
+        enabled.append(plugin)
+    for gate, plugins in _GATED:
+        if gates.enabled(gate):
+            enabled += plugins
+    return Plugins(multi_point=PluginSet(enabled=tuple(enabled)))
+
+
+def plugin_set(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
+    """The plugin set of one extension point."""
+    plugin_set: PluginSet = getattr(plugins, _ATTRIBUTES[point])
+    return plugin_set
+
+
+_ATTRIBUTES = {
+    ExtensionPoint(field.encode_name): field.name for field in msgspec.structs.fields(Plugins)
+}
+
+
+def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:
+    """The defaults, changed by a user's plugins point by point."""
+    return Plugins(
+        **{
+            name: merge_plugin_set(getattr(default, name), getattr(custom, name))
+            for name in _ATTRIBUTES.values()
+        }
+    )
+
+
+def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+    """One point's defaults without what is disabled, with the user's entries.
+
+    An entry with a default's name takes the default's place; the others follow in their order.
+    Of two entries with one name the later takes the place; the doubled one is kept, for
+    `expand` to reject.
+    """
+    disabled = tuple(Plugin(plugin.name) for plugin in (*custom.disabled, *default.disabled))
+    disabled_names = {plugin.name for plugin in disabled}
+    positions = {plugin.name: i for i, plugin in enumerate(custom.enabled)}
+    enabled: list[Plugin] = []
+    consumed: set[int] = set()
+    for plugin in default.enabled if ALL not in disabled_names else ():
+        if plugin.name in disabled_names:
+            continue
+        position = positions.get(plugin.name)
+        if position is None:
+            enabled.append(plugin)
+        else:
+            enabled.append(custom.enabled[position])
+            consumed.add(position)
+    enabled += (plugin for i, plugin in enumerate(custom.enabled) if i not in consumed)
+    return PluginSet(enabled=tuple(enabled), disabled=disabled)
+
+
+def expand(
+    plugins: Plugins,
+    implements: Implements,
+    exists: Exists,
+    *,
+    scheduler_name: str,
+    path: str = "plugins",
+) -> dict[ExtensionPoint, tuple[str, ...]]:
+    """Which plugins run at each extension point, in order; raises ConfigError.
+
+    `plugins` are a profile's, already merged with the defaults; `implements` is only asked of
+    plugins that exist. The faults come in the order in which upstream meets them.
+    """
+    faults: list[Fault] = []
+    for point in EXPANSION_ORDER:
+        faults += _explicit_faults(plugins, point, implements, exists, path)
+    faults += _multi_point_faults(plugins, implements, exists, path)
+    if faults:
+        raise ConfigError(faults)
+    expanded = {point: _expand_point(plugins, point, implements) for point in EXPANSION_ORDER}
+    faults += _count_faults(expanded, scheduler_name, path)
+    if faults:
+        raise ConfigError(faults)
+    return expanded
+
+
+def score_weights(
+    plugins: Plugins,
+    implements: Implements,
+    point: ExtensionPoint = ExtensionPoint.SCORE,
+    *,
+    path: str = "plugins",
+) -> dict[str, int]:
+    """The weight of every plugin that scores pods (or placements); raises ConfigError.
+
+    The point's own entry beats the one of multiPoint, even when it has no weight, which means 1.
+    """
+    weights: dict[str, int] = {}
+    total = 0
+    for plugin in (*plugin_set(plugins, point).enabled, *plugins.multi_point.enabled):
+        if plugin.name in weights or not implements(plugin.name, point):
+            continue
+        weight = plugin.weight or 1
+        if weight * MAX_SCORE > _TOTAL_SCORE_MAX - total:
+            what = "score" if point is ExtensionPoint.SCORE else "placement score"
+            message = f"{what} plugins: total score of Score plugins could overflow"
+            raise ConfigError([Fault(child(path, point.value), message)])
+        weights[plugin.name] = weight
+        total += weight * MAX_SCORE
+    return weights
+
+
+def _explicit_faults(
+    plugins: Plugins, point: ExtensionPoint, implements: Implements, exists: Exists, path: str
+) -> Iterable[Fault]:
+    seen: set[str] = set()
+    for i, plugin in enumerate(plugin_set(plugins, point).enabled):
+        place = child(path, point.value, "enabled", i)
+        if not exists(plugin.name):
+            yield Fault(place, f"{point.interface} {quote(plugin.name)} does not exist")
+        elif not implements(plugin.name, point):
+            message = f"plugin {quote(plugin.name)} does not extend {point.interface} plugin"
+            yield Fault(place, message)
+        elif plugin.name in seen:
+            yield Fault(place, _already_registered(plugin.name, point))
+        seen.add(plugin.name)
+
+
+def _multi_point_faults(
+    plugins: Plugins, implements: Implements, exists: Exists, path: str
+) -> Iterable[Fault]:
+    """Faults of multiPoint, each at the first point where upstream stumbles over it."""
+    reported: set[int] = set()
+    for point in EXPANSION_ORDER:
+        explicit = _names(plugin_set(plugins, point).enabled)
+        disabled = _names(plugin_set(plugins, point).disabled)
+        if ALL in disabled:
+            continue
+        seen: set[str] = set()
+        for i, plugin in enumerate(plugins.multi_point.enabled):
+            place = child(path, ExtensionPoint.MULTI_POINT.value, "enabled", i)
+            if not exists(plugin.name):
+                if i not in reported:
+                    yield Fault(place, f"{point.interface} {quote(plugin.name)} does not exist")
+                reported.add(i)
+            elif implements(plugin.name, point) and plugin.name not in {*explicit, *disabled}:
+                if plugin.name in seen and i not in reported:
+                    yield Fault(place, _already_registered(plugin.name, point))
+                    reported.add(i)
+                seen.add(plugin.name)
+
+
+def _expand_point(
+    plugins: Plugins, point: ExtensionPoint, implements: Implements
+) -> tuple[str, ...]:
+    """The plugins of one point: overrides, then multiPoint's, then the other explicit ones."""
+    explicit = _names(plugin_set(plugins, point).enabled)
+    disabled = _names(plugin_set(plugins, point).disabled)
+    if ALL in disabled:
+        return explicit
+    candidates = tuple(
+        plugin.name
+        for plugin in plugins.multi_point.enabled
+        if plugin.name not in disabled and implements(plugin.name, point)
+    )
+    return (
+        *(name for name in explicit if name in candidates),
+        *(name for name in candidates if name not in explicit),
+        *(name for name in explicit if name not in candidates),
+    )
+
+
+def _count_faults(
+    expanded: Mapping[ExtensionPoint, tuple[str, ...]], scheduler_name: str, path: str
+) -> Iterable[Fault]:
+    profile = f"profile with scheduler name {quote(scheduler_name)}"
+    sorts = len(expanded[ExtensionPoint.QUEUE_SORT])
+    if sorts != 1:
+        message = f"only one queue sort plugin required for {profile}, but got {sorts}"
+        yield Fault(child(path, ExtensionPoint.QUEUE_SORT.value), message)
+    if not expanded[ExtensionPoint.BIND]:
+        message = f"at least one bind plugin is needed for {profile}"
+        yield Fault(child(path, ExtensionPoint.BIND.value), message)
+    if len(expanded[ExtensionPoint.PLACEMENT_GENERATE]) > 1:
+        message = f"at most one placement generate plugin is allowed for {profile}"
+        yield Fault(child(path, ExtensionPoint.PLACEMENT_GENERATE.value), message)
+
+
+def _already_registered(name: str, point: ExtensionPoint) -> str:
+    return f"plugin {quote(name)} already registered as {quote(point.interface)}"
+
+
+def _names(plugins: Iterable[Plugin]) -> tuple[str, ...]:
+    return tuple(plugin.name for plugin in plugins)

@@ -1,0 +1,213 @@
+"""Whether a completed configuration makes sense: every rule that needs no plugin to be built.
+
+Upstream: pkg/scheduler/apis/config/validation/validation.go,
+          component-base/config/validation/validation.go, client-go's leader elector (v1.36)
+Rejects:  what upstream rejects, in its words; see the functions.
+Differs:  the elector's rule for renewDeadline is checked here, not when the election starts; what
+          plugins' arguments say is checked by the plugins.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from kubesched.config.durations import format_duration
+from kubesched.config.faults import Fault, child, duplicate, invalid, required
+from kubesched.config.plugin_sets import ExtensionPoint, plugin_set
+from kubesched.config.types import (
+    API_VERSION,
+    ClientConnection,
+    Configuration,
+    Extender,
+    LeaderElection,
+    PluginSet,
+    Profile,
+)
+from kubesched.config.validators import validate_extended_resource_name
+
+REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
+
+# Where upstream looks for removed plugins; multiPoint and the placement points are not among them.
+_CHECKED_POINTS = (
+    ExtensionPoint.PRE_ENQUEUE,
+    ExtensionPoint.QUEUE_SORT,
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.POST_FILTER,
+    ExtensionPoint.PRE_SCORE,
+    ExtensionPoint.SCORE,
+    ExtensionPoint.RESERVE,
+    ExtensionPoint.PERMIT,
+    ExtensionPoint.PRE_BIND,
+    ExtensionPoint.BIND,
+    ExtensionPoint.POST_BIND,
+)
+_ELECTOR_JITTER = 1.2
+
+
+def validate(configuration: Configuration) -> tuple[Fault, ...]:
+    """All faults of a completed configuration, in upstream's order."""
+    return (
+        *_client_connection_faults(configuration.client_connection, "clientConnection"),
+        *_leader_election_faults(configuration.leader_election, "leaderElection"),
+        *_parallelism_faults(configuration.parallelism, "parallelism"),
+        *_profiles_faults(configuration.profiles, "profiles"),
+        *_percentage_faults(configuration.percentage_of_nodes_to_score, "percentageOfNodesToScore"),
+        *_backoff_faults(configuration),
+        *_extenders_faults(configuration.extenders, "extenders"),
+    )
+
+
+def _client_connection_faults(connection: ClientConnection, path: str) -> Iterable[Fault]:
+    if connection.burst < 0:
+        yield invalid(child(path, "burst"), connection.burst, "must be non-negative")
+
+
+def _leader_election_faults(election: LeaderElection, path: str) -> Iterable[Fault]:
+    if not election.leader_elect:
+        return
+    yield from _election_time_faults(election, path)
+    for name, value in (
+        ("resourceLock", election.resource_lock),
+        ("resourceNamespace", election.resource_namespace),
+        ("resourceName", election.resource_name),
+    ):
+        if not value:
+            yield required(child(path, name))
+    if election.resource_lock != "leases":
+        words = 'resourceLock value must be "leases"'
+        yield invalid(child(path, "resourceLock"), election.resource_lock, words)
+
+
+def _election_time_faults(election: LeaderElection, path: str) -> Iterable[Fault]:
+    lease, renew = election.lease_duration_seconds, election.renew_deadline_seconds
+    retry = election.retry_period_seconds
+    for name, seconds in (
+        ("leaseDuration", lease),
+        ("renewDeadline", renew),
+        ("retryPeriod", retry),
+    ):
+        if seconds <= 0:
+            yield invalid(child(path, name), format_duration(seconds), "must be greater than zero")
+    if lease <= renew:
+        # Upstream shows the deadline's value in the fault of the lease.
+        words = "must be greater than `RenewDeadline`"
+        yield invalid(child(path, "leaseDuration"), format_duration(renew), words)
+    if renew <= retry * _ELECTOR_JITTER:
+        words = "must be greater than retryPeriod*JitterFactor"
+        yield invalid(child(path, "renewDeadline"), format_duration(renew), words)
+
+
+def _parallelism_faults(parallelism: int, path: str) -> Iterable[Fault]:
+    if parallelism <= 0:
+        yield invalid(path, parallelism, "should be an integer value greater than zero")
+
+
+def _percentage_faults(percentage: int | None, path: str) -> Iterable[Fault]:
+    if percentage is not None and not 0 <= percentage <= 100:
+        yield invalid(path, percentage, "not in valid range [0-100]")
+
+
+def _backoff_faults(configuration: Configuration) -> Iterable[Fault]:
+    initial = configuration.pod_initial_backoff_seconds
+    most = configuration.pod_max_backoff_seconds
+    if initial <= 0:
+        yield invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
+    if most < initial:
+        words = "must be greater than or equal to PodInitialBackoffSeconds"
+        yield invalid("podMaxBackoffSeconds", most, words)
+
+
+def _profiles_faults(profiles: Sequence[Profile], path: str) -> Iterable[Fault]:
+    if not profiles:
+        yield required(path)
+        return
+    seen: set[str] = set()
+    for i, profile in enumerate(profiles):
+        place = child(path, i)
+        yield from _profile_faults(profile, place)
+        if profile.scheduler_name in seen:
+            # Upstream prints the other profile's path here, which its JSON turns into {}.
+            yield duplicate(child(place, "schedulerName"), {})
+        seen.add(profile.scheduler_name)
+    yield from _queue_sort_faults(profiles, path)
+
+
+def _profile_faults(profile: Profile, path: str) -> Iterable[Fault]:
+    if not profile.scheduler_name:
+        yield required(child(path, "schedulerName"))
+    place = child(path, "percentageOfNodesToScore")
+    yield from _percentage_faults(profile.percentage_of_nodes_to_score, place)
+    for point in _CHECKED_POINTS:
+        for i, plugin in enumerate(plugin_set(profile.plugins, point).enabled):
+            place = child(path, "plugins", point.value, "enabled", i)
+            yield from _removed_plugin_faults(plugin.name, place)
+    seen: set[str] = set()
+    for i, plugin_config in enumerate(profile.plugin_config):
+        place = child(path, "pluginConfig", i)
+        if plugin_config.name in seen:
+            yield duplicate(place, plugin_config.name)
+        seen.add(plugin_config.name)
+        yield from _removed_plugin_faults(plugin_config.name, place)
+
+
+def _removed_plugin_faults(name: str, path: str) -> Iterable[Fault]:
+    if name in REMOVED_PLUGINS:
+        version = f'"{API_VERSION}"'
+        words = (
+            f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})"
+        )
+        yield invalid(path, name, words)
+
+
+def _queue_sort_faults(profiles: Sequence[Profile], path: str) -> Iterable[Fault]:
+    """One queue serves all profiles, so all must sort it alike."""
+    canon = profiles[0].plugins.queue_sort
+    name = canon.enabled[0].name if canon.enabled else ""
+    if len(canon.enabled) > 1:
+        place = child(path, 0, "plugins", "queueSort", "Enabled")
+        yield invalid(place, len(canon.enabled), "only one queue sort plugin can be enabled")
+    canon_args = None
+    for plugin_config in profiles[0].plugin_config:
+        if name and plugin_config.name == name:
+            canon_args = plugin_config.args
+    for i, profile in enumerate(profiles[1:], start=1):
+        current = profile.plugins.queue_sort
+        if current != canon:
+            place = child(path, i, "plugins", "queueSort")
+            yield invalid(place, _go_plugin_set(current), "must be the same for all profiles")
+        for plugin_config in profile.plugin_config:
+            if plugin_config.name == name and plugin_config.args != canon_args:
+                place = child(path, i, "pluginConfig", "args")
+                words = "queueSort must be the same for all profiles"
+                yield invalid(place, plugin_config.args, words)
+
+
+def _go_plugin_set(plugins: PluginSet) -> dict[str, object]:
+    """A plugin set as upstream's internal type prints it."""
+    return {
+        name: [{"Name": plugin.name, "Weight": plugin.weight} for plugin in listed] or None
+        for name, listed in (("Enabled", plugins.enabled), ("Disabled", plugins.disabled))
+    }
+
+
+def _extenders_faults(extenders: Sequence[Extender], path: str) -> Iterable[Fault]:
+    binders = sum(1 for extender in extenders if extender.bind_verb)
+    managed: set[str] = set()
+    for i, extender in enumerate(extenders):
+        place = child(path, i)
+        if extender.prioritize_verb and extender.weight <= 0:
+            words = "must have a positive weight applied to it"
+            yield invalid(child(place, "weight"), extender.weight, words)
+        yield from _managed_resource_faults(extender, place, managed)
+    if binders > 1:
+        value = f"found {binders} extenders implementing bind"
+        yield invalid(path, value, "only one extender can implement bind")
+
+
+def _managed_resource_faults(extender: Extender, path: str, managed: set[str]) -> Iterable[Fault]:
+    """Faults of one extender's resources; `managed` collects the names of all extenders."""
+    for i, resource in enumerate(extender.managed_resources):
+        place = child(path, "managedResources", i, "name")
+        yield from validate_extended_resource_name(resource.name, place)
+        if resource.name in managed:
+            yield invalid(place, resource.name, "duplicate extender managed resource name")
+        managed.add(resource.name)

@@ -1,0 +1,30 @@
+"""Binder is how a bind plugin reaches the API; a handle with an API behind it offers one.
+
+Upstream: the client that pkg/scheduler/framework/plugins/defaultbinder takes from its handle (v1.36)
+Differs:  the plugin sees only the one call it makes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from kubesched.api.core import Pod
+from kubesched.framework.status import Status
+
+
+class Binder(Protocol):
+    """Writes bindings."""
+
+    async def bind(self, pod: Pod, node_name: str) -> Status:
+        """Create the pod's Binding to the node; a failure carries the API server's words."""
+        ...
+
+
+@runtime_checkable
+class BindingHandle(Protocol):
+    """A handle that offers a binder."""
+
+    @property
+    def binder(self) -> Binder:
+        """Where to bind."""
+        ...

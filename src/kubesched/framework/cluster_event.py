@@ -1,0 +1,119 @@
+"""ClusterEvent names a change in the cluster that may make a waiting pod schedulable.
+
+Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntFlag
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Pod
+
+
+class Action(IntFlag):
+    """What happened to an object; the bits stand in upstream's order, which matching relies on."""
+
+    ADD = 1 << 0
+    DELETE = 1 << 1
+    UPDATE_NODE_ALLOCATABLE = 1 << 2
+    UPDATE_NODE_LABEL = 1 << 3
+    UPDATE_NODE_TAINT = 1 << 4
+    UPDATE_NODE_CONDITION = 1 << 5
+    UPDATE_NODE_ANNOTATION = 1 << 6
+    UPDATE_NODE_DECLARED_FEATURE = 1 << 7
+    UPDATE_POD_LABEL = 1 << 8
+    UPDATE_POD_SCALE_DOWN = 1 << 9
+    UPDATE_POD_TOLERATION = 1 << 10
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
+    UPDATE = (1 << 13) - (1 << 2)
+    ALL = (1 << 13) - 1
+
+
+_ACTION_LABELS: Final = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
+    Action.UPDATE: "Update",
+    Action.ALL: "All",
+}
+
+# Resources, as they stand in event labels.
+POD: Final = "Pod"
+ASSIGNED_POD: Final = "AssignedPod"
+UNSCHEDULABLE_POD: Final = "UnschedulablePod"
+NODE: Final = "Node"
+PERSISTENT_VOLUME: Final = "PersistentVolume"
+PERSISTENT_VOLUME_CLAIM: Final = "PersistentVolumeClaim"
+CSI_NODE: Final = "storage.k8s.io/CSINode"
+CSI_DRIVER: Final = "storage.k8s.io/CSIDriver"
+VOLUME_ATTACHMENT: Final = "storage.k8s.io/VolumeAttachment"
+CSI_STORAGE_CAPACITY: Final = "storage.k8s.io/CSIStorageCapacity"
+STORAGE_CLASS: Final = "storage.k8s.io/StorageClass"
+RESOURCE_CLAIM: Final = "resource.k8s.io/ResourceClaim"
+RESOURCE_SLICE: Final = "resource.k8s.io/ResourceSlice"
+DEVICE_CLASS: Final = "resource.k8s.io/DeviceClass"
+POD_GROUP: Final = "scheduling.k8s.io/PodGroup"
+WILDCARD: Final = "*"
+
+_POD_KINDS: Final = frozenset({ASSIGNED_POD, UNSCHEDULABLE_POD})
+
+
+class ClusterEvent(msgspec.Struct, frozen=True):
+    """A resource and the actions on it; as a registration a set of actions, as an event one."""
+
+    resource: str
+    action: Action
+    custom_label: str = ""
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for any change of anything."""
+        return self.resource == WILDCARD and self.action == Action.ALL
+
+    @property
+    def label(self) -> str:
+        """The event's name in metrics and logs, such as `NodeAdd`."""
+        if self.custom_label:
+            return self.custom_label
+        return self.resource + _ACTION_LABELS.get(self.action, str(int(self.action)))
+
+    def matches(self, incoming: ClusterEvent) -> bool:
+        """Whether this registration covers the `incoming` event.
+
+        An unspecific incoming `Update` does not match a registration of one specific bit, because
+        its value is larger; so upstream compares, and so do we.
+        """
+        if self.is_wildcard:
+            return True
+        same = (
+            self.resource in (WILDCARD, incoming.resource)
+            or (self.resource == POD and incoming.resource in _POD_KINDS)
+        )
+        return bool(same and self.action & incoming.action and incoming.action <= self.action)
+
+
+# (target pod, old object, new object) -> whether the pod is worth another try.
+QueueingHint = Callable[[Pod, object | None, object | None], bool]
+
+
+class ClusterEventWithHint(msgspec.Struct, frozen=True):
+    """A registration of a plugin: the event, and the hint that weighs it (None: always try)."""
+
+    event: ClusterEvent
+    hint: QueueingHint | None = None

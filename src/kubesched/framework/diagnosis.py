@@ -1,0 +1,160 @@
+"""Diagnosis says why a pod found no node: per node, per plugin, and as upstream's text.
+
+Upstream: pkg/scheduler/framework/types.go, Diagnosis and FitError (v1.36)
+Invariants: `node_names[i]` is the node of status `i`; one that succeeded counts as absent.
+Differs:  statuses are dictionary-encoded; absent nodes are counted, not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Self
+
+import msgspec
+import numpy as np
+
+from kubesched.framework.status import Code, NodeToStatus, Status, unresolvable
+
+_NOBODY: Final[frozenset[str]] = frozenset()
+_NO_STATUSES: Final = NodeToStatus.passing(0)
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """The outcome of a cycle that found no node.
+
+    Attributes:
+        node_names: The nodes that were tried; must not change afterwards.
+        node_to_status: One status per tried node, in the same order.
+        absent_status: The status of every other node.
+        unschedulable_plugins: Plugins that rejected the pod.
+        pending_plugins: Those of them that wait for something and will say so.
+        pre_filter_message: Why pre_filter rejected the pod as a whole; empty if it did not.
+        post_filter_message: What post_filter has to say; empty if it helped or was not asked.
+    """
+
+    node_names: Sequence[str] = ()
+    node_to_status: NodeToStatus = _NO_STATUSES
+    absent_status: Status = unresolvable()
+    unschedulable_plugins: frozenset[str] = _NOBODY
+    pending_plugins: frozenset[str] = _NOBODY
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+
+    @classmethod
+    def of_pre_filter(cls, status: Status, contributors: Iterable[str] = ()) -> Self:
+        """Every node has the status with which pre_filter rejected the pod.
+
+        Args:
+            status: The rejection.
+            contributors: Plugins that restricted the nodes; events of theirs may help too.
+        """
+        return cls(
+            absent_status=status,
+            unschedulable_plugins=_rejecting(contributors, (status,)),
+            pending_plugins=_pending((status,)),
+            pre_filter_message=status.message,
+        )
+
+    @classmethod
+    def of_filter(
+        cls,
+        node_names: Sequence[str],
+        node_to_status: NodeToStatus,
+        absent_status: Status | None = None,
+        contributors: Iterable[str] = (),
+    ) -> Self:
+        """The tried nodes have these statuses.
+
+        Args:
+            node_names: The tried nodes.
+            node_to_status: One status per tried node.
+            absent_status: The status of the others; by default a rejection without a reason.
+            contributors: Plugins that restricted the nodes; events of theirs may help too.
+        """
+        found = [status for status, _ in _counts(node_to_status)]
+        return cls(
+            node_names=node_names,
+            node_to_status=node_to_status,
+            absent_status=unresolvable() if absent_status is None else absent_status,
+            unschedulable_plugins=_rejecting(contributors, found),
+            pending_plugins=_pending(found),
+        )
+
+    def with_rejection_by(self, plugin: str) -> Self:
+        """Return the diagnosis with one more plugin that rejected the pod."""
+        plugins = self.unschedulable_plugins | {plugin}
+        return msgspec.structs.replace(self, unschedulable_plugins=plugins)
+
+    def with_post_filter_message(self, message: str) -> Self:
+        """Return the diagnosis with what post_filter has to say."""
+        return msgspec.structs.replace(self, post_filter_message=message)
+
+    def status_per_row(self, num_all_nodes: int) -> NodeToStatus:
+        """Return one status per node of the table: the absent one where nothing was tried.
+
+        Needs a diagnosis whose `node_names` are those of the table, or empty.
+        """
+        if not len(self.node_to_status):
+            return NodeToStatus.everywhere(num_all_nodes, self.absent_status)
+        found = self.node_to_status
+        index = np.where(found.index == 0, np.int32(len(found.statuses)), found.index)
+        return NodeToStatus(index, (*found.statuses, self.absent_status))
+
+    def rejected_nodes(self) -> Iterator[tuple[str, Status]]:
+        """Iterate over the tried nodes that were rejected, with their statuses."""
+        for at in np.flatnonzero(self.node_to_status.index).tolist():
+            yield self.node_names[at], self.node_to_status[at]
+
+    def reason_counts(self, num_all_nodes: int) -> dict[str, int]:
+        """Count the nodes per reason; a node with several reasons counts for each.
+
+        Args:
+            num_all_nodes: How many nodes there are, tried or not.
+        """
+        reasons: dict[str, int] = {}
+        absent = num_all_nodes
+        for status, nodes in _counts(self.node_to_status):
+            _add_reasons(reasons, status, nodes)
+            absent -= nodes
+        if absent > 0:
+            _add_reasons(reasons, self.absent_status, absent)
+        return reasons
+
+    def fit_error(self, num_all_nodes: int) -> str:
+        """Return upstream's text of the failure: the message of the pod's condition.
+
+        Args:
+            num_all_nodes: How many nodes there are, tried or not.
+        """
+        text = f"0/{num_all_nodes} nodes are available:"
+        if self.pre_filter_message:
+            text += f" {self.pre_filter_message}."
+        elif reasons := self.reason_counts(num_all_nodes):
+            # Sorted as text with its number in front, so that 10 comes before 2.
+            text += f" {', '.join(sorted(f'{n} {reason}' for reason, n in reasons.items()))}."
+        if self.post_filter_message:
+            text += f" {self.post_filter_message}"
+        return text
+
+
+def _counts(node_to_status: NodeToStatus) -> Iterator[tuple[Status, int]]:
+    """Count the nodes per distinct status; success is left out."""
+    statuses = node_to_status.statuses
+    counts = np.bincount(node_to_status.index, minlength=len(statuses)).tolist()
+    for status, nodes in zip(statuses[1:], counts[1:], strict=True):
+        if nodes:
+            yield status, nodes
+
+
+def _add_reasons(reasons: dict[str, int], status: Status, nodes: int) -> None:
+    for reason in status.all_reasons:
+        reasons[reason] = reasons.get(reason, 0) + nodes
+
+
+def _rejecting(contributors: Iterable[str], statuses: Iterable[Status]) -> frozenset[str]:
+    rejecting = (s.plugin for s in statuses if s.plugin and s.is_rejected)
+    return frozenset(contributors).union(rejecting)
+
+
+def _pending(statuses: Iterable[Status]) -> frozenset[str]:
+    return frozenset(s.plugin for s in statuses if s.plugin and s.code is Code.PENDING)

@@ -1,0 +1,30 @@
+"""Dynamic resource allocation, as far as several plugins must agree on it."""
+
+from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker, claim_tracker_of
+from kubesched.framework.dra.claim_writer import ApiConflictError, ClaimWriter
+from kubesched.framework.dra.device_classes import (
+    DeviceClasses,
+    device_classes_of,
+    is_dra_extended_resource_name,
+)
+from kubesched.framework.dra.device_totals import DeviceTotals
+from kubesched.framework.dra.node_matching import (
+    NodeSelectorError,
+    check_node_selector,
+    matches_node_selector,
+)
+
+__all__ = [
+    "AllocatedState",
+    "ApiConflictError",
+    "ClaimTracker",
+    "ClaimWriter",
+    "DeviceClasses",
+    "DeviceTotals",
+    "NodeSelectorError",
+    "check_node_selector",
+    "claim_tracker_of",
+    "device_classes_of",
+    "is_dra_extended_resource_name",
+    "matches_node_selector",
+]

@@ -1,0 +1,199 @@
+"""Which devices are taken: by allocated claims, and by allocations not written yet.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/{dra_manager,allocateddevices}.go (v1.36)
+Reads:    claim.status.allocation
+Invariants: a claim written by us is believed until the API server shows the same or a newer one.
+Differs:  one thread; sharing pending allocations within a pod group is alpha and left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from kubesched.api.cel.quantities import nano_value
+from kubesched.api.resource import AllocationResult, ResourceClaim
+from kubesched.framework.handle import Handle
+from kubesched.snapshot.objects import Objects
+
+DeviceID = tuple[str, str, str]
+"""Driver, pool and device."""
+_Key = tuple[str, str]
+
+
+@dataclass(slots=True)
+class AllocatedState:
+    """What is taken. To be read only.
+
+    Attributes:
+        devices: Devices that belong to one claim, and how many allocations say so.
+        shared: Devices of which claims have shares, and how many shares there are.
+        capacity: Device -> capacity name -> amount taken by shares, in 10^-9 units.
+    """
+
+    devices: Counter[DeviceID] = field(default_factory=Counter)
+    shared: Counter[DeviceID] = field(default_factory=Counter)
+    capacity: dict[DeviceID, dict[str, int]] = field(default_factory=dict)
+
+    def is_allocated(self, device: DeviceID) -> bool:
+        """Whether the device, or a share of it, is taken."""
+        return device in self.devices or device in self.shared or device in self.capacity
+
+    def copy(self) -> AllocatedState:
+        """A copy to add to."""
+        capacity = {device: dict(amounts) for device, amounts in self.capacity.items()}
+        return AllocatedState(self.devices.copy(), self.shared.copy(), capacity)
+
+    def add(self, allocation: AllocationResult, *, consumable: bool) -> None:
+        """Count an allocation in."""
+        self._count(allocation, 1, consumable=consumable)
+
+    def remove(self, allocation: AllocationResult, *, consumable: bool) -> None:
+        """Undo one `add`."""
+        self._count(allocation, -1, consumable=consumable)
+
+    def _count(self, allocation: AllocationResult, sign: int, *, consumable: bool) -> None:
+        for result in allocation.devices.results:
+            if result.admin_access:
+                continue
+            device = (result.driver, result.pool, result.device)
+            if result.share_id is None or not consumable:
+                _change(self.devices, device, sign)
+                continue
+            _change(self.shared, device, sign)
+            if result.consumed_capacity:
+                self._change_capacity(device, result.consumed_capacity, sign)
+
+    def _change_capacity(
+        self, device: DeviceID, consumed: Mapping[str, str | int | float], sign: int
+    ) -> None:
+        amounts = self.capacity.setdefault(device, {})
+        for name, quantity in consumed.items():
+            amounts[name] = amounts.get(name, 0) + sign * nano_value(quantity)
+        if sign < 0 and not any(amounts.values()):
+            del self.capacity[device]
+
+
+def _change(counts: Counter[DeviceID], device: DeviceID, sign: int) -> None:
+    counts[device] += sign
+    if counts[device] <= 0:
+        del counts[device]
+
+
+class ClaimTracker:
+    """Claims as the scheduler believes them to be; one for all profiles of a scheduler."""
+
+    def __init__(self, *, consumable_capacity: bool = True) -> None:
+        self._consumable = consumable_capacity
+        self._pending: dict[str, ResourceClaim] = {}
+        self._assumed: dict[_Key, ResourceClaim] = {}
+        self._seen: dict[_Key, ResourceClaim] = {}
+        self._seen_in: tuple[int, int, int] | None = None
+        self._changes = 0
+        self._state = AllocatedState()
+
+    # Claims.
+
+    def get(self, objects: Objects, namespace: str, name: str) -> ResourceClaim | None:
+        """The claim, as we wrote it if the API server's news have not come yet."""
+        claim = objects.get(ResourceClaim, name, namespace)
+        if not self._assumed:
+            return claim
+        return self._newest((namespace, name), claim)
+
+    def list(self, objects: Objects) -> Iterable[ResourceClaim]:
+        """All claims, each as `get` would return it."""
+        for claim in objects.list(ResourceClaim):
+            if self._assumed:
+                key = (claim.metadata.namespace, claim.metadata.name)
+                yield self._newest(key, claim) or claim
+            else:
+                yield claim
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """Believe a claim that the API server has just returned."""
+        self._assumed[claim.metadata.namespace, claim.metadata.name] = claim
+        self._changes += 1
+
+    def restore(self, namespace: str, name: str) -> None:
+        """Believe the API server's news only."""
+        if self._assumed.pop((namespace, name), None) is not None:
+            self._changes += 1
+
+    def _newest(self, key: _Key, claim: ResourceClaim | None) -> ResourceClaim | None:
+        assumed = self._assumed.get(key)
+        if assumed is None:
+            return claim
+        if claim is not None and _version(claim) < _version(assumed):
+            return assumed
+        del self._assumed[key]
+        self._changes += 1
+        return claim
+
+    # Allocations that are not written yet.
+
+    def pending_allocation(self, uid: str) -> AllocationResult | None:
+        """The allocation that some pod is about to write for the claim."""
+        claim = self._pending.get(uid)
+        return None if claim is None else claim.status.allocation
+
+    def add_pending(self, uid: str, claim: ResourceClaim) -> None:
+        """Note that the claim is about to be written with its allocation."""
+        self._pending[uid] = claim
+
+    def remove_pending(self, uid: str) -> bool:
+        """Forget it; whether there was anything to forget."""
+        return self._pending.pop(uid, None) is not None
+
+    # Devices.
+
+    def allocated_state(self, objects: Objects) -> AllocatedState:
+        """What claims and pending allocations take. The caller must not change it."""
+        self._catch_up(objects)
+        if not self._pending:
+            return self._state
+        state = self._state.copy()
+        for claim in self._pending.values():
+            if claim.status.allocation is not None:
+                state.add(claim.status.allocation, consumable=self._consumable)
+        return state
+
+    def _catch_up(self, objects: Objects) -> None:
+        """Bring the state up to date, counting only claims that changed."""
+        version = (id(objects), objects.version(ResourceClaim), self._changes)
+        if version == self._seen_in:
+            return
+        current = {
+            (claim.metadata.namespace, claim.metadata.name): claim
+            for claim in self.list(objects)
+            if claim.status.allocation is not None
+        }
+        for key, claim in self._seen.items():
+            if current.get(key) is not claim and claim.status.allocation is not None:
+                self._state.remove(claim.status.allocation, consumable=self._consumable)
+        for key, claim in current.items():
+            if self._seen.get(key) is not claim and claim.status.allocation is not None:
+                self._state.add(claim.status.allocation, consumable=self._consumable)
+        self._seen = current
+        self._seen_in = (id(objects), objects.version(ResourceClaim), self._changes)
+
+
+def claim_tracker_of(handle: Handle) -> ClaimTracker:
+    """The tracker that `handle.claim_tracker` is, or one of the handle's own if it has none."""
+    tracker = getattr(handle, "claim_tracker", None)
+    if isinstance(tracker, ClaimTracker):
+        return tracker
+    if handle not in _own_trackers:
+        consumable = handle.feature_gates.enabled("DRAConsumableCapacity")
+        _own_trackers[handle] = ClaimTracker(consumable_capacity=consumable)
+    return _own_trackers[handle]
+
+
+_own_trackers: WeakKeyDictionary[Handle, ClaimTracker] = WeakKeyDictionary()
+
+
+def _version(claim: ResourceClaim) -> int:
+    version = claim.metadata.resource_version
+    return int(version) if version.isdigit() else 0

@@ -1,0 +1,92 @@
+"""Which extended resources device classes stand for.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache;
+          pkg/scheduler/util/utils.go, IsDRAExtendedResourceName;
+          pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA (v1.36)
+Reads:    DeviceClasses
+Differs:  the classes are taken in the order of their names, as after a start of kube-scheduler;
+          there, what happened since shows where two classes claim the same resource.
+"""
+
+from collections.abc import Iterable, Mapping
+from weakref import WeakKeyDictionary
+
+from kubesched.api.meta import parse_time
+from kubesched.api.resource_names import is_extended_resource_name
+from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
+from kubesched.snapshot.objects import Objects
+
+# Go's zero time in nanoseconds, which does not fit 64 bits.
+_ZERO_TIME = -6_795_364_578_871_345_152
+
+
+def is_dra_extended_resource_name(name: str) -> bool:
+    """Whether devices can stand for a resource of this name."""
+    return is_extended_resource_name(name) or name.startswith(IMPLICIT_EXTENDED_RESOURCE_PREFIX)
+
+
+class DeviceClasses:
+    """Device classes by name and by the extended resource they back."""
+
+    def __init__(self, classes: Iterable[DeviceClass]) -> None:
+        ordered = sorted(classes, key=lambda item: item.metadata.name)
+        self._by_name = {item.metadata.name: item for item in ordered}
+        self._by_resource: dict[str, DeviceClass] = {}
+        for item in ordered:
+            self._map_resources(item)
+
+    def _map_resources(self, item: DeviceClass) -> None:
+        explicit = item.spec.extended_resource_name
+        if explicit is not None:
+            rival = self._by_resource.get(explicit)
+            if rival is not None and not _precedes(item, rival):
+                # The loser is not even known by its own implicit name, as upstream.
+                return
+            self._by_resource[explicit] = item
+        self._by_resource[IMPLICIT_EXTENDED_RESOURCE_PREFIX + item.metadata.name] = item
+
+    @property
+    def by_resource(self) -> Mapping[str, DeviceClass]:
+        """Extended resource -> the class that backs it."""
+        return self._by_resource
+
+    def get(self, name: str) -> DeviceClass | None:
+        """The class of that name."""
+        return self._by_name.get(name)
+
+    def backs(self, resource: str) -> bool:
+        """Whether some class backs the resource."""
+        return resource in self._by_resource
+
+    def delegates(self, resource: str, allocatable: int) -> bool:
+        """Whether NodeResourcesFit leaves the resource to devices.
+
+        Args:
+            resource: A scalar resource.
+            allocatable: How much of it a node offers by itself.
+        """
+        return allocatable <= 0 and resource in self._by_resource
+
+
+def device_classes_of(objects: Objects) -> DeviceClasses:
+    """The cluster's device classes; remembered until one of them changes."""
+    version = objects.version(DeviceClass)
+    known = _remembered.get(objects)
+    if known is None or known[0] != version:
+        known = _remembered[objects] = (version, DeviceClasses(objects.list(DeviceClass)))
+    return known[1]
+
+
+_remembered: WeakKeyDictionary[Objects, tuple[int, DeviceClasses]] = WeakKeyDictionary()
+
+
+def _created(item: DeviceClass) -> int:
+    timestamp = item.metadata.creation_timestamp
+    return parse_time(timestamp) if timestamp else _ZERO_TIME
+
+
+def _precedes(item: DeviceClass, rival: DeviceClass) -> bool:
+    """Whether `item` takes the resource over: the newer does, then the one named first."""
+    if _created(item) != _created(rival):
+        return _created(item) > _created(rival)
+    return item.metadata.name < rival.metadata.name

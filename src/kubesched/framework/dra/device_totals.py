@@ -1,0 +1,96 @@
+"""How many devices of a class a node has, and how many of them are taken; for scoring.
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
+          calculateDRAExtendedResourceAllocatableRequest (v1.36)
+Reads:    ResourceSlices, DeviceClass.spec.selectors
+Differs:  nothing. As upstream, generations and missing slices of pools are not looked at here, a
+          slice without any choice of nodes counts for all, and so does, of a device that one
+          selector has accepted, what that selector said.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from kubesched.api.cel.values import CelError
+from kubesched.api.core import Node
+from kubesched.api.device_selectors import (
+    DeviceSelectorError,
+    compile_selector,
+    device_variables,
+)
+from kubesched.api.resource import Device, DeviceClass, ResourceSlice
+from kubesched.framework.dra.claim_tracker import AllocatedState
+from kubesched.framework.dra.node_matching import NodeSelectorError, matches_node_selector
+
+
+class DeviceTotals:
+    """Counts devices; keep one per scoring plugin, it remembers which devices match."""
+
+    def __init__(self) -> None:
+        self._matching: set[tuple[str, str, str, str]] = set()
+
+    def count(
+        self,
+        node: Node,
+        device_class: DeviceClass,
+        slices: Iterable[ResourceSlice],
+        allocated: AllocatedState,
+    ) -> tuple[int, int]:
+        """Devices of the class on the node, and those of them that are taken.
+
+        Both are 0 if a selector cannot be evaluated. A node that offers the resource by itself is
+        not asked; if the first number is 0, the resource does not take part in the node's score.
+        """
+        try:
+            return self._count(node, device_class, slices, allocated)
+        except (CelError, DeviceSelectorError, NodeSelectorError):
+            return 0, 0
+
+    def _count(
+        self,
+        node: Node,
+        device_class: DeviceClass,
+        slices: Iterable[ResourceSlice],
+        allocated: AllocatedState,
+    ) -> tuple[int, int]:
+        total = taken = 0
+        for item in slices:
+            driver, pool = item.spec.driver, item.spec.pool.name
+            for device in _devices_on(item, node):
+                if self._matches(device_class, driver, pool, device):
+                    total += 1
+                    taken += allocated.is_allocated((driver, pool, device.name))
+        return total, taken
+
+    def _matches(self, device_class: DeviceClass, driver: str, pool: str, device: Device) -> bool:
+        variables = None
+        for selector in device_class.spec.selectors:
+            if selector.cel is None:
+                continue
+            key = (selector.cel.expression, driver, pool, device.name)
+            if key in self._matching:
+                continue
+            compiled = compile_selector(selector.cel.expression)
+            if variables is None:
+                variables = device_variables(driver, device, allow_multiple_allocations=False)
+            if not compiled.matches(variables):
+                return False
+            self._matching.add(key)
+        return True
+
+
+def _devices_on(item: ResourceSlice, node: Node) -> Iterator[Device]:
+    spec = item.spec
+    if spec.per_device_node_selection:
+        for device in spec.devices:
+            if device.all_nodes or device.node_name == node.metadata.name != "":
+                yield device
+            elif device.node_selector is not None and not device.node_name:
+                if matches_node_selector(device.node_selector, node):
+                    yield device
+        return
+    if not spec.all_nodes and (spec.node_name or "") != node.metadata.name:
+        if spec.node_name:
+            return
+        if spec.node_selector is not None and not matches_node_selector(spec.node_selector, node):
+            return
+    yield from spec.devices

@@ -1,0 +1,26 @@
+"""The normalisation that most score plugins share.
+
+Upstream: pkg/scheduler/framework/plugins/helper/normalize_score.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+NODE_SCORE_MAX: Final = 100
+NODE_SCORE_MIN: Final = 0
+
+
+def normalize(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Scale to 0..100 by the largest score; all stay 0 if none is above 0."""
+    largest = int(scores.max(initial=0))
+    return scores if largest == 0 else scores * NODE_SCORE_MAX // largest
+
+
+def normalize_reversed(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Scale to 0..100 so that the largest score becomes 0; all become 100 if none is above 0."""
+    return NODE_SCORE_MAX - normalize(scores)

@@ -1,0 +1,88 @@
+"""Plugins that answer for one node at a time, for logic that resists columns.
+
+A first plugin is written here in five minutes; `NodeTable` columns are there when it must be fast.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import Node
+from kubesched.framework.plugin import FilterPlugin, ScorePlugin
+from kubesched.framework.status import NodeToStatus, Status
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+S = TypeVar("S")
+
+
+class NodeRow:
+    """One row of a table, as an object."""
+
+    __slots__ = ("row", "table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self.table = table
+        self.row = row
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.table.names[self.row]
+
+    @property
+    def node(self) -> Node:
+        """The Node object."""
+        return self.table.nodes[self.row]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The node's labels."""
+        return self.node.metadata.labels
+
+    @property
+    def pods(self) -> Sequence[PodInfo]:
+        """The pods on the node, in order of arrival."""
+        return list(self.table.pods[self.row].values())
+
+    def allocatable(self, resource: str) -> int:
+        """How much the node offers: cpu in milli, everything else in whole units."""
+        return int(self.table.allocatable_of(resource)[self.row])
+
+    def requested(self, resource: str) -> int:
+        """How much its pods ask for."""
+        return int(self.table.requested_of(resource)[self.row])
+
+
+class PerRowFilter(FilterPlugin[S], Generic[S]):
+    """A filter that looks at one node at a time."""
+
+    @abstractmethod
+    def filter_node(self, state: S, pod: PodInfo, node: NodeRow) -> Status:
+        """Return the node's status."""
+
+    def filter(self, state: S, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Ask row by row."""
+        return NodeToStatus.of(
+            [self.filter_node(state, pod, NodeRow(nodes, row)) for row in range(len(nodes))]
+        )
+
+
+class PerRowScore(ScorePlugin[S], Generic[S]):
+    """A score that looks at one node at a time."""
+
+    @abstractmethod
+    def score_node(self, state: S, pod: PodInfo, node: NodeRow) -> int:
+        """Return the node's score."""
+
+    def score(self, state: S, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Ask row by row."""
+        return np.array(
+            [self.score_node(state, pod, NodeRow(nodes, row)) for row in range(len(nodes))],
+            np.int64,
+        )

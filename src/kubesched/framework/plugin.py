@@ -1,0 +1,303 @@
+"""The extension points: what the scheduler may ask of a plugin.
+
+A plugin is a class that inherits the extension points it implements. Every question about nodes is
+asked about a table of rows and answered with one value per row.
+
+Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (v1.36)
+Differs:  Filter and Score answer for all rows at once; a plugin's state of a cycle is what its
+          pre_filter or pre_score returned, handed back to it typed; QueueSort gives a sort key
+          instead of a comparison.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.cluster_event import ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kubesched.framework.handle import Handle
+    from kubesched.framework.queued_pod_info import QueuedPodInfo
+
+S = TypeVar("S")
+
+
+class Scope(Enum):
+    """What a plugin's answer for a row depends on, besides the pod; decides what is remembered."""
+
+    NODE = "node"  # that row's Node object
+    ROW = "row"  # that row's Node object and the pods on it
+    NODES = "nodes"  # the Node objects of all rows
+    CLUSTER = "cluster"  # anything; never remembered
+
+
+UNSIGNED: Final = object()
+"""What `sign` returns for a pod whose answers must not be remembered."""
+
+
+class Plugin(ABC):
+    """A named piece of scheduling logic, built once per profile.
+
+    Attributes:
+        name: The name in the configuration.
+        scope: What the answers of `filter` and `score` depend on.
+        score_scope: The same for `score` alone, where it differs.
+        survivors_only: Ask `filter` and `score` only about rows that nothing has rejected yet:
+            for plugins whose answer is costly or has effects of its own.
+    """
+
+    name: ClassVar[str]
+    scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope | None] = None
+    survivors_only: ClassVar[bool] = False
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self.handle = handle
+
+    @classmethod
+    def decode_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> object:
+        """Decode and validate the plugin's arguments.
+
+        Args:
+            raw: What stands under `pluginConfig[].args`; None if nothing does.
+            handle: For feature gates that decide which fields are allowed.
+            path: Field path of `raw`, for faults.
+
+        Raises:
+            ConfigError: with every fault found.
+        """
+        return raw
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint] | None:
+        """Events after which a pod this plugin rejected is worth another try.
+
+        None means any event of the usual resources; an empty sequence means no event at all.
+        """
+        return None
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Return what the plugin reads of the pod, or UNSIGNED.
+
+        Two pods with equal signatures must get equal answers on equal rows.
+        """
+        return UNSIGNED
+
+
+class PreEnqueuePlugin(Plugin):
+    """Decides whether a pod may enter the active queue."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Return success to let the pod in, a rejection to hold it back."""
+
+
+class QueueSortPlugin(Plugin):
+    """Orders the active queue."""
+
+    @abstractmethod
+    def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
+        """Return a key; the smallest is scheduled first."""
+
+
+class PreFilterResult(msgspec.Struct, Generic[S], frozen=True):
+    """The outcome of pre_filter.
+
+    Attributes:
+        state: Handed to the plugin's filter.
+        status: Success, Skip (leave out my filter), or a rejection of the pod as a whole.
+        node_names: Only these nodes can be right; None means any.
+    """
+
+    state: S | None = None
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+
+
+PRE_FILTER_SKIP: Final[PreFilterResult[None]] = PreFilterResult(status=SKIP)
+
+
+class PreFilterPlugin(Plugin, Generic[S]):
+    """Looks at pod and cluster once before the rows are asked."""
+
+    @abstractmethod
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[S]:
+        """Return the state for `filter`, Skip, or a rejection.
+
+        With a `scope` other than CLUSTER the result must depend on the pod's signature alone.
+        """
+
+
+class PreFilterExtensions(PreFilterPlugin[S]):
+    """A pre_filter state that can be asked "what if this pod were there, or gone".
+
+    The state needs a `clone()`; both methods change it in place.
+    """
+
+    @abstractmethod
+    def add_pod(self, state: S, pod: PodInfo, added: PodInfo, nodes: NodeTable) -> Status:
+        """Change `state` as if `added` were on the one row of `nodes`."""
+
+    @abstractmethod
+    def remove_pod(self, state: S, pod: PodInfo, removed: PodInfo, nodes: NodeTable) -> Status:
+        """Change `state` as if `removed` had left the one row of `nodes`."""
+
+
+class FilterPlugin(Plugin, Generic[S]):
+    """Says which rows cannot take the pod."""
+
+    @abstractmethod
+    def filter(self, state: S, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Return one status per row of `nodes`."""
+
+    def describe(self, state: S, pod: PodInfo, nodes: NodeTable) -> str:
+        """Return, for explain, what decided on the one row of `nodes`: quantities, taints, labels.
+
+        Only asked for a row that `filter` rejected. Empty if the reason says it all.
+        """
+        return ""
+
+
+class PostFilterResult(msgspec.Struct, frozen=True):
+    """The outcome of post_filter.
+
+    Attributes:
+        status: Success if something was done that may make the pod fit.
+        nominated_node_name: Node to nominate; "" clears a nomination, None leaves it alone.
+        victims: The pods to evict.
+        details: How the decision came about, for explain.
+    """
+
+    status: Status
+    nominated_node_name: str | None = None
+    victims: tuple[PodInfo, ...] = ()
+    details: object = None
+
+
+class PostFilterPlugin(Plugin):
+    """Looks for a way out when no row is feasible."""
+
+    @abstractmethod
+    def post_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
+    ) -> PostFilterResult:
+        """Return what to do; `statuses` has one status per row of `snapshot.nodes`."""
+
+
+class PreScoreResult(msgspec.Struct, Generic[S], frozen=True):
+    """The outcome of pre_score: the state for `score`, or Skip."""
+
+    state: S | None = None
+    status: Status = SUCCESS
+
+
+PRE_SCORE_SKIP: Final[PreScoreResult[None]] = PreScoreResult(status=SKIP)
+
+
+class PreScorePlugin(Plugin, Generic[S]):
+    """Looks at pod, cluster and feasible rows once before rows are scored."""
+
+    @abstractmethod
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[S]:
+        """Return the state for `score`, or Skip to contribute nothing.
+
+        Args:
+            cycle: The pod's cycle.
+            pod: The pod to place.
+            snapshot: The cluster.
+            feasible: Bool per row of `snapshot.nodes`.
+
+        With a score scope other than CLUSTER the result must depend on the pod's signature alone.
+        """
+
+
+class ScorePlugin(Plugin, Generic[S]):
+    """Rates the feasible rows.
+
+    Attributes:
+        normalizes: Whether `normalize_score` does anything.
+    """
+
+    normalizes: ClassVar[bool] = False
+
+    @abstractmethod
+    def score(self, state: S, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Return an int64 per row of `nodes`; answers for infeasible rows are not looked at."""
+
+    def normalize_score(
+        self, state: S, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Bring the scores of the feasible rows into 0..100.
+
+        Args:
+            state: What pre_score returned.
+            pod: The pod to place.
+            scores: int64 per feasible row.
+            rows: Which rows of the table those are, in the same order.
+        """
+        return scores
+
+
+class ReservePlugin(Plugin):
+    """Takes and returns resources of its own for a pod that has been placed."""
+
+    @abstractmethod
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Take; a rejection or failure undoes the placement."""
+
+    @abstractmethod
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Return what `reserve` took; called also if it took nothing, and more than once."""
+
+
+class PermitPlugin(Plugin):
+    """Lets a placed pod go on, holds it, or sends it back."""
+
+    @abstractmethod
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Return a status, and for Wait the timeout in seconds."""
+
+
+class PreBindPlugin(Plugin):
+    """Does what must be done before binding; may take long."""
+
+    allows_parallel: ClassVar[bool] = False
+
+    @abstractmethod
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Return success if `pre_bind` has work to do, Skip if not."""
+
+    @abstractmethod
+    async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Do it; anything but success undoes the placement."""
+
+
+class BindPlugin(Plugin):
+    """Binds the pod to the node in the API."""
+
+    @abstractmethod
+    async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Bind; Skip leaves it to the next bind plugin."""
+
+
+class PostBindPlugin(Plugin):
+    """Is told that a pod was bound."""
+
+    @abstractmethod
+    def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Take note."""

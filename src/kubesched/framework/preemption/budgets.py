@@ -1,0 +1,68 @@
+"""Disruption budgets say which victims are protected: evicting them would go below a budget.
+
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption, filterPodsWithPDBViolation (v1.36)
+Reads:    PodDisruptionBudget spec.selector, status.disruptionsAllowed, status.disruptedPods
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.selectors import matches_label_selector
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+
+
+class DisruptionBudgets:
+    """The budgets of a cluster; remembers which of them are about the pods of a template."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._by_namespace: dict[str, list[PodDisruptionBudget]] = {}
+        for budget in objects.list(PodDisruptionBudget):
+            if _selects_something(budget):
+                self._by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
+        self._about: dict[PodTemplate, tuple[PodDisruptionBudget, ...]] = {}
+
+    def split(self, victims: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Divide the victims into protected ones and others, keeping their order.
+
+        Each victim uses up one disruption of every budget that is about it, protected or not, so
+        the first victims are the ones that are left over.
+        """
+        if not self._by_namespace:
+            return [], list(victims)
+        allowed: dict[str, int] = {}
+        violating: list[PodInfo] = []
+        others: list[PodInfo] = []
+        for victim in victims:
+            (violating if self._violates(victim, allowed) else others).append(victim)
+        return violating, others
+
+    def _violates(self, victim: PodInfo, allowed: dict[str, int]) -> bool:
+        violates = False
+        for budget in self._budgets_about(victim):
+            if victim.name in budget.status.disrupted_pods:
+                continue  # The API server has counted this disruption already.
+            key = f"{budget.metadata.namespace}/{budget.metadata.name}"
+            left = allowed.get(key, budget.status.disruptions_allowed) - 1
+            allowed[key] = left
+            violates |= left < 0
+        return violates
+
+    def _budgets_about(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
+        budgets = self._about.get(pod.template)
+        if budgets is None:
+            budgets = self._about[pod.template] = tuple(
+                budget
+                for budget in self._by_namespace.get(pod.namespace, ())
+                if pod.labels and matches_label_selector(budget.spec.selector, pod.labels)
+            )
+        return budgets
+
+
+def _selects_something(budget: PodDisruptionBudget) -> bool:
+    """Whether the budget can be about any pod; one with an empty selector is about none here."""
+    selector = budget.spec.selector
+    return selector is not None and bool(selector.match_labels or selector.match_expressions)

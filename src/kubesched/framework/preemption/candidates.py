@@ -1,0 +1,130 @@
+"""Candidates: the dry run over the nodes where evicting pods may help, and when it is enough.
+
+Upstream: pkg/scheduler/framework/preemption/preemption.go, DryRunPreemption (v1.36)
+Invariants: nodes are judged in a fixed order from an offset; how many are judged at once changes
+            no outcome.
+Differs:  nodes are tried one after another in table order, upstream tries several at once in the
+          order of a map; so a run that does not try all nodes may stop at others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.eligibility import has_lower_priority_pods
+from kubesched.framework.preemption.victim_rows import (
+    has_rivals,
+    rows_are_independent,
+    select_victims_on_rows,
+)
+from kubesched.framework.preemption.victims import (
+    NO_VICTIMS,
+    Question,
+    Verdict,
+    select_victims_on_node,
+)
+from kubesched.framework.status import Code, NodeToStatus, Status
+
+_BATCH_ROWS_MIN: Final = 32
+"""How many rows are judged together at least; one more row costs little."""
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """How many candidates are wanted before the dry run stops.
+
+    Attributes:
+        percentage: Of the potential nodes, 0-100.
+        absolute: At least so many.
+    """
+
+    percentage: int = 10
+    absolute: int = 100
+
+    def wanted(self, potential_nodes: int) -> int:
+        """Return how many candidates are enough."""
+        share = potential_nodes * self.percentage // 100
+        return min(potential_nodes, max(share, self.absolute))
+
+
+class DryRun(msgspec.Struct, frozen=True):
+    """What the dry run found.
+
+    Attributes:
+        candidates: Nodes where evicting helps, those without a budget's violation first.
+        node_statuses: Node name -> why it is no candidate, for the other nodes tried.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    node_statuses: dict[str, Status] = msgspec.field(default_factory=dict)
+
+
+def potential_rows(statuses: NodeToStatus) -> list[int]:
+    """Return the rows that were rejected in a way that evicting pods may cure."""
+    helpful = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
+    rows: list[int] = np.flatnonzero(helpful[statuses.index]).tolist()
+    return rows
+
+
+def find_candidates(question: Question, statuses: NodeToStatus, sampling: Sampling) -> DryRun:
+    """Try the potential nodes until there are enough candidates.
+
+    Args:
+        question: The preemptor and the cluster.
+        statuses: How each row failed.
+        sampling: What is enough.
+    """
+    rows = potential_rows(statuses)
+    if not rows:
+        return DryRun()
+    names = question.snapshot.nodes.names
+    if not has_lower_priority_pods(question.pod, question.snapshot.nodes):
+        return DryRun(node_statuses=dict.fromkeys([names[row] for row in rows], NO_VICTIMS))
+    offset = question.handle.random.randrange(len(rows))
+    wanted = sampling.wanted(len(rows))
+    return collect(judge(question, rows[offset:] + rows[:offset], wanted), wanted)
+
+
+def judge(
+    question: Question, rows: Sequence[int], batch_rows: int
+) -> Iterator[tuple[str, Verdict]]:
+    """Iterate over the rows' names and verdicts, asking about `batch_rows` or more at once."""
+    names = question.snapshot.nodes.names
+    independent = rows_are_independent(question.cycle)
+    anyone_nominated = bool(question.snapshot.nominated)
+    batch_rows = max(batch_rows, _BATCH_ROWS_MIN)
+    for start in range(0, len(rows), batch_rows):
+        batch = rows[start : start + batch_rows]
+        together = [
+            row
+            for row in batch
+            if independent and not (anyone_nominated and has_rivals(question, row))
+        ]
+        verdicts = dict(zip(together, select_victims_on_rows(question, together), strict=True))
+        for row in batch:
+            found = verdicts.get(row)
+            yield names[row], select_victims_on_node(question, row) if found is None else found
+
+
+def collect(verdicts: Iterable[tuple[str, Verdict]], wanted: int) -> DryRun:
+    """Take verdicts until `wanted` candidates are found, one of which violates no budget.
+
+    Of either kind no more than `wanted` are kept.
+    """
+    clean: list[Candidate] = []
+    violating: list[Candidate] = []
+    node_statuses: dict[str, Status] = {}
+    for node_name, found in verdicts:
+        if isinstance(found, Status):
+            node_statuses[node_name] = found
+            continue
+        kept = violating if found.pdb_violations else clean
+        if len(kept) < wanted:
+            kept.append(found)
+        if clean and len(clean) + len(violating) >= wanted:
+            break
+    return DryRun((*clean, *violating), node_statuses)

@@ -1,0 +1,63 @@
+"""Eligibility: which pods may preempt others at all, and which pods may be their victims.
+
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption, PodEligibleToPreemptOthers (v1.36)
+Reads:    pod.spec.preemptionPolicy, pod.status.nominatedNodeName; pods on the nominated node
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.framework.status import Code, NodeToStatus
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
+VICTIMS_TERMINATE: Final = "not eligible due to a terminating pod on the nominated node."
+
+
+def why_not_eligible(pod: PodInfo, nodes: NodeTable, statuses: NodeToStatus) -> str:
+    """Return why the pod may not preempt others, empty if it may.
+
+    Args:
+        pod: The preemptor.
+        nodes: The cluster's nodes.
+        statuses: How each row failed.
+    """
+    if pod.spec.preemption_policy == "Never":
+        return POLICY_NEVER
+    row = nodes.row_of.get(pod.pod.status.nominated_node_name)
+    if row is None or statuses[row].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    for victim in lower_priority_pods(pod, nodes, row):
+        if is_terminating_by_preemption(victim.pod):
+            return VICTIMS_TERMINATE
+    return ""
+
+
+def lower_priority_pods(pod: PodInfo, nodes: NodeTable, row: int) -> list[PodInfo]:
+    """Return the pods on a row that `pod` may preempt, in order of arrival."""
+    priority = pod.priority
+    return [victim for victim in nodes.pods[row].values() if victim.priority < priority]
+
+
+def has_lower_priority_pods(pod: PodInfo, nodes: NodeColumns) -> bool:
+    """Whether any row may have a pod that `pod` may preempt; looks at templates, not at pods."""
+    priority = pod.priority
+    return any(
+        (template.spec.priority or 0) < priority
+        for group in nodes.groups
+        for template in group.templates
+    )
+
+
+def is_terminating_by_preemption(pod: Pod) -> bool:
+    """Whether the pod is being deleted because a scheduler preempted it."""
+    if pod.metadata.deletion_timestamp is None:
+        return False
+    for condition in pod.status.conditions:
+        if condition.type == "DisruptionTarget":
+            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
+    return False

@@ -1,0 +1,107 @@
+"""Victims on many nodes at once: the same decision as node by node, asked as columns.
+
+Where a row's answer depends on that row alone, the pods of lower priority leave all rows together,
+and come back in rounds: in each round the next pod of every row is added, and one question to the
+filters says on which rows it may stay.
+
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption, SelectVictimsOnNode (v1.36)
+Invariants: the verdicts equal those of `select_victims_on_node` row by row.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.framework.cycle_state import Clonable, CycleState
+from kubesched.framework.preemption.eligibility import lower_priority_pods
+from kubesched.framework.preemption.importance import by_importance
+from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
+from kubesched.snapshot.node_table import SelectedRows
+from kubesched.snapshot.pod_info import PodInfo
+
+
+class _Reprieve:
+    """One row of the what-if table, and its pods in the order in which they may come back."""
+
+    __slots__ = ("evicted", "place", "pods", "row", "violating")
+
+    def __init__(
+        self, place: int, row: int, violating: list[PodInfo], others: list[PodInfo]
+    ) -> None:
+        self.place = place
+        self.row = row
+        self.violating = violating
+        self.pods = violating + others
+        self.evicted: list[PodInfo] = []
+
+
+def rows_are_independent(cycle: CycleState) -> bool:
+    """Whether rows can be asked together: no plugin's state changes when a pod comes or goes.
+
+    A state that `add_pod` changes must be clonable; that is how the framework keeps what-ifs apart.
+    """
+    return not any(
+        isinstance(state, Clonable)
+        for name, state in cycle.filter_states.items()
+        if name not in cycle.skip_filter
+    )
+
+
+def has_rivals(question: Question, row: int) -> bool:
+    """Whether pods are nominated to the row that the preemptor must leave room for."""
+    pod, snapshot = question.pod, question.snapshot
+    return any(
+        rival.priority >= pod.priority and rival.uid != pod.uid
+        for rival in snapshot.nominated.on_node(snapshot.nodes.names[row])
+    )
+
+
+def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verdict]:
+    """Return, for each of `rows`, whom to evict there, or why that would not help.
+
+    Rows must be independent and without rivals.
+    """
+    nodes = question.snapshot.nodes
+    verdicts: list[Verdict] = [NO_VICTIMS] * len(rows)
+    potential = [lower_priority_pods(question.pod, nodes, row) for row in rows]
+    places = [place for place, pods in enumerate(potential) if pods]
+    if not places:
+        return verdicts
+    what_if = nodes.take(np.array([rows[place] for place in places], np.intp))
+    for row, place in enumerate(places):
+        for victim in potential[place]:
+            what_if.remove_pod(victim, row)
+    statuses = question.handle.filter_rows(question.cycle, question.pod, what_if)
+    reprieves: list[_Reprieve] = []
+    for row, place in enumerate(places):
+        if statuses.index[row]:
+            verdicts[place] = statuses[row]
+        else:
+            split = question.budgets.split(by_importance(potential[place]))
+            reprieves.append(_Reprieve(place, row, *split))
+    _let_pods_come_back(question, what_if, reprieves)
+    for reprieve in reprieves:
+        name = nodes.names[rows[reprieve.place]]
+        verdicts[reprieve.place] = verdict(name, reprieve.evicted, reprieve.violating)
+    return verdicts
+
+
+def _let_pods_come_back(
+    question: Question, what_if: SelectedRows, reprieves: list[_Reprieve]
+) -> None:
+    """Add the pods back, one per row and round; note in `evicted` who cannot stay."""
+    turn = 0
+    while reprieves := [reprieve for reprieve in reprieves if turn < len(reprieve.pods)]:
+        for reprieve in reprieves:
+            what_if.add_pod(reprieve.pods[turn], reprieve.row)
+        # Rows whose pods are all decided need not be asked again.
+        asked = what_if.take(np.array([reprieve.row for reprieve in reprieves], np.intp))
+        fits = question.handle.filter_rows(question.cycle, question.pod, asked).passed.tolist()
+        for reprieve, fit in zip(reprieves, fits, strict=True):
+            if not fit:
+                what_if.remove_pod(reprieve.pods[turn], reprieve.row)
+                reprieve.evicted.append(reprieve.pods[turn])
+        turn += 1

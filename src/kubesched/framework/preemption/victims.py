@@ -1,0 +1,123 @@
+"""Victims on one node: the least important pods without which the preemptor fits there.
+
+All pods of lower priority leave; if the preemptor fits then, they come back one by one, as long as
+it still fits. The ones that could not come back are the victims.
+
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption, SelectVictimsOnNode (v1.36)
+Reads:    pods on the node, PodDisruptionBudgets, nominated pods
+Rejects:  UnschedulableAndUnresolvable where there is no pod of lower priority; otherwise with the
+          status of the filter that fails even without them.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.preemption.budgets import DisruptionBudgets
+from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.eligibility import lower_priority_pods
+from kubesched.framework.preemption.importance import by_importance
+from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
+from kubesched.snapshot.node_table import SelectedRows
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
+
+Verdict: TypeAlias = Candidate | Status
+"""What the dry run found on a node: a candidate, or why it is none."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Whom would `pod` have to evict; asked node by node.
+
+    Attributes:
+        handle: Runs the filters.
+        cycle: The states after pre_filter; only clones of them are changed.
+        pod: The preemptor.
+        snapshot: The cluster.
+        budgets: The cluster's disruption budgets.
+    """
+
+    handle: Handle
+    cycle: CycleState
+    pod: PodInfo
+    snapshot: Snapshot
+    budgets: DisruptionBudgets
+
+
+def select_victims_on_node(question: Question, row: int) -> Verdict:
+    """Return whom the preemptor must evict on one row, or why that would not help."""
+    potential = lower_priority_pods(question.pod, question.snapshot.nodes, row)
+    if not potential:
+        return NO_VICTIMS
+    what_if = _WhatIf(question, row)
+    for victim in potential:
+        status = what_if.remove(victim)
+        if not status.is_success:
+            return status
+    status = what_if.fits()
+    if not status.is_success:
+        return status
+    violating, others = question.budgets.split(by_importance(potential))
+    evicted: list[PodInfo] = []
+    for victim in (*violating, *others):
+        status = what_if.add(victim)
+        if status.is_success and not what_if.fits().is_success:
+            status = what_if.remove(victim)
+            evicted.append(victim)
+        if not status.is_success:
+            return status
+    return verdict(question.snapshot.nodes.names[row], evicted, violating)
+
+
+def verdict(node_name: str, evicted: Sequence[PodInfo], violating: Sequence[PodInfo]) -> Verdict:
+    """Return the candidate, or the failure that nobody would have to go.
+
+    Args:
+        node_name: The node.
+        evicted: The pods that could not come back.
+        violating: The pods that a disruption budget protects.
+    """
+    if not evicted:
+        return failure(f'expected at least one victim pod on node "{node_name}"')
+    protected = {pod.uid for pod in violating}
+    violations = sum(pod.uid in protected for pod in evicted)
+    return Candidate(node_name, tuple(by_importance(evicted)), violations)
+
+
+class _WhatIf:
+    """One node and the states of a cycle, both copied, so that pods may come and go."""
+
+    def __init__(self, question: Question, row: int) -> None:
+        self._question = question
+        self._cycle = question.cycle.clone()
+        self._node: SelectedRows = question.snapshot.nodes.take(np.array([row], np.intp))
+
+    def add(self, victim: PodInfo) -> Status:
+        question = self._question
+        return _as_failure(question.handle.add_pod(self._cycle, question.pod, victim, self._node))
+
+    def remove(self, victim: PodInfo) -> Status:
+        question = self._question
+        return _as_failure(
+            question.handle.remove_pod(self._cycle, question.pod, victim, self._node)
+        )
+
+    def fits(self) -> Status:
+        question = self._question
+        return question.handle.filter_with_nominated_pods(
+            self._cycle, question.pod, question.snapshot, self._node
+        )
+
+
+def _as_failure(status: Status) -> Status:
+    """A pod that cannot be added or removed is a failure, whatever the plugin called it."""
+    return SUCCESS if status.is_success else failure(status.message)

@@ -1,0 +1,55 @@
+"""QueuedPodInfo is a pod in the queue with the story of its attempts.
+
+Upstream: pkg/scheduler/framework/types.go, QueuedPodInfo (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.snapshot.pod_info import PodInfo
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPodInfo:
+    """Mutable: the queue owns it while the pod waits, the cycle while it is in flight.
+
+    Attributes:
+        pod_info: The pod.
+        timestamp: When it last entered a queue, seconds.
+        attempts: How often it was tried.
+        backoff_expiration: When its backoff ends, seconds; None if not computed.
+        unschedulable_count: Failed attempts that plugins rejected.
+        consecutive_errors_count: Failed attempts in a row that ended in an error.
+        was_flushed: Whether the last move was the timeout flush.
+        initial_attempt_timestamp: When it first entered the active queue, seconds.
+        unschedulable_plugins: Plugins that rejected it in the last attempt.
+        pending_plugins: Plugins that wait for something and will say so.
+        gating_plugin: The PreEnqueue plugin that holds it back, "" if none.
+        gating_plugin_events: What that plugin registered.
+    """
+
+    pod_info: PodInfo
+    timestamp: float = 0.0
+    attempts: int = 0
+    backoff_expiration: float | None = None
+    unschedulable_count: int = 0
+    consecutive_errors_count: int = 0
+    was_flushed: bool = False
+    initial_attempt_timestamp: float | None = None
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    gating_plugin: str = ""
+    gating_plugin_events: tuple[ClusterEvent, ...] = field(default=())
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether a PreEnqueue plugin holds the pod back."""
+        return bool(self.gating_plugin)
+
+    @property
+    def rejecting_plugins(self) -> frozenset[str]:
+        """Plugins whose events are worth listening to."""
+        return self.unschedulable_plugins | self.pending_plugins

@@ -1,0 +1,85 @@
+"""Registry maps plugin names to factories.
+
+Upstream: pkg/scheduler/framework/runtime/registry.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import Plugin
+
+
+class RegistryError(ValueError):
+    """A name is taken, or not there."""
+
+
+class PluginFactory:
+    """Builds a plugin of one class; a class of plugin is all it needs.
+
+    Attributes:
+        plugin: The class; its extension points are known before anything is built.
+    """
+
+    __slots__ = ("_build", "plugin")
+
+    def __init__(
+        self,
+        plugin: type[Plugin],
+        build: Callable[[object, Handle], Plugin] | None = None,
+    ) -> None:
+        self.plugin = plugin
+        self._build = build or plugin
+
+    def __call__(self, args: object, handle: Handle) -> Plugin:
+        """Build the plugin with decoded arguments."""
+        return self._build(args, handle)
+
+
+class Registry(Mapping[str, PluginFactory]):
+    """Plugin name -> factory."""
+
+    def __init__(self, *plugins: type[Plugin]) -> None:
+        self._factories: dict[str, PluginFactory] = {}
+        for plugin in plugins:
+            self.register(plugin.name, PluginFactory(plugin))
+
+    def __getitem__(self, name: str) -> PluginFactory:
+        return self._factories[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._factories)
+
+    def __len__(self) -> int:
+        return len(self._factories)
+
+    def register(self, name: str, factory: PluginFactory) -> None:
+        """Add a factory.
+
+        Raises:
+            RegistryError: if the name is taken.
+        """
+        if name in self._factories:
+            raise RegistryError(f"a plugin named {name} already exists")
+        self._factories[name] = factory
+
+    def unregister(self, name: str) -> None:
+        """Remove a factory.
+
+        Raises:
+            RegistryError: if there is none of that name.
+        """
+        if name not in self._factories:
+            raise RegistryError(f"no plugin named {name} exists")
+        del self._factories[name]
+
+    def merge(self, other: Mapping[str, PluginFactory]) -> None:
+        """Add all factories of another registry.
+
+        Raises:
+            RegistryError: at the first name that is taken.
+        """
+        for name, factory in other.items():
+            self.register(name, factory)

@@ -1,0 +1,199 @@
+"""Status is what a plugin answers; NodeToStatus is one answer per row of the node table.
+
+Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (v1.36)
+Invariants: `SUCCESS` is a value, never None; `NodeToStatus.statuses[0]` is `SUCCESS`.
+Differs:  Success is a value; upstream's nil status does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Final, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Code(IntEnum):
+    """The seven outcomes of an extension point, numbered as upstream."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def label(self) -> str:
+        """Upstream's name of the code, as it stands in metrics and recorded decisions."""
+        return _LABELS[self]
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the code says that this pod does not fit (yet), as opposed to a failure."""
+        return self in _REJECTED
+
+
+_LABELS: Final = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+_REJECTED: Final = frozenset(
+    {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
+)
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A plugin's outcome for one pod, or for one pod on one node.
+
+    Attributes:
+        code: What happened.
+        reasons: Texts for people, in upstream's words.
+        plugin: The plugin that answered; the profile fills it in.
+        error: The text of the failure, when the code is `ERROR`.
+    """
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    error: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether nothing stands in the way."""
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_skip(self) -> bool:
+        """Whether the plugin has nothing to do for this pod."""
+        return self.code is Code.SKIP
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the pod does not fit (yet), as opposed to a failure."""
+        return self.code.is_rejected
+
+    @property
+    def all_reasons(self) -> tuple[str, ...]:
+        """The reasons, with the error's text in front when there is one."""
+        return (self.error, *self.reasons) if self.error else self.reasons
+
+    @property
+    def message(self) -> str:
+        """The reasons as one text."""
+        return ", ".join(self.all_reasons)
+
+    def by(self, plugin: str) -> Status:
+        """Return the same status, answered by `plugin`; one already attributed stays so."""
+        if self.plugin or self.code is Code.SUCCESS:
+            return self
+        return Status(self.code, self.reasons, plugin, self.error)
+
+
+SUCCESS: Final = Status()
+SKIP: Final = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Reject for now; evicting a pod from the node may help."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """Reject in a way that evicting a pod never cures."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def failure(error: str) -> Status:
+    """Report that the question could not be answered; the cycle ends."""
+    return Status(Code.ERROR, error=error)
+
+
+class NodeToStatus:
+    """One status per row, dictionary-encoded: `index[row]` points into `statuses`.
+
+    Attributes:
+        index: int32 per row; 0 means success.
+        statuses: The distinct statuses; the first is `SUCCESS`.
+    """
+
+    __slots__ = ("index", "statuses")
+
+    def __init__(self, index: NDArray[np.int32], statuses: Sequence[Status]) -> None:
+        self.index = index
+        self.statuses = statuses
+
+    @classmethod
+    def passing(cls, rows: int) -> Self:
+        """Every row succeeds."""
+        return cls(np.zeros(rows, np.int32), (SUCCESS,))
+
+    @classmethod
+    def everywhere(cls, rows: int, status: Status) -> Self:
+        """Every row gets the same status."""
+        return cls(np.ones(rows, np.int32), (SUCCESS, status))
+
+    @classmethod
+    def rejecting(cls, rejected: NDArray[np.bool_], status: Status) -> Self:
+        """Rows where `rejected` is true get `status`, the others succeed."""
+        return cls(rejected.astype(np.int32), (SUCCESS, status))
+
+    @classmethod
+    def first_of(cls, rejections: Iterable[tuple[NDArray[np.bool_], Status]], rows: int) -> Self:
+        """Each row gets the status of the first pair whose mask holds for it."""
+        index = np.zeros(rows, np.int32)
+        statuses = [SUCCESS]
+        for mask, status in rejections:
+            index[mask & (index == 0)] = len(statuses)
+            statuses.append(status)
+        return cls(index, statuses)
+
+    @classmethod
+    def of(cls, statuses: Sequence[Status]) -> Self:
+        """Encode one status per row."""
+        column = [SUCCESS]
+        codes: dict[Status, int] = {SUCCESS: 0}
+        index = np.zeros(len(statuses), np.int32)
+        for row, status in enumerate(statuses):
+            code = codes.get(status)
+            if code is None:
+                code = codes[status] = len(column)
+                column.append(status)
+            index[row] = code
+        return cls(index, column)
+
+    @classmethod
+    def encode(
+        cls, keys: NDArray[np.int64], status_of: Callable[[int], Status]
+    ) -> Self:
+        """Give each row the status of its key; key 0 is success, `status_of` is asked once a key."""
+        if not keys.any():
+            return cls.passing(len(keys))
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        statuses = [SUCCESS]
+        position = np.zeros(len(distinct), np.int32)
+        for at, key in enumerate(distinct.tolist()):
+            if key != 0:
+                position[at] = len(statuses)
+                statuses.append(status_of(key))
+        return cls(position[inverse].astype(np.int32, copy=False), statuses)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, row: int) -> Status:
+        return self.statuses[self.index[row]]
+
+    @property
+    def passed(self) -> NDArray[np.bool_]:
+        """Bool per row: whether it succeeded."""
+        return self.index == 0

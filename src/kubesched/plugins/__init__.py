@@ -1,0 +1,1 @@
+"""The in-tree plugins, one file each, named as in kube-scheduler."""

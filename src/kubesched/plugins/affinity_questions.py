@@ -1,0 +1,184 @@
+"""From inter-pod affinity terms to questions that are asked of all pods on nodes at once.
+
+Upstream: pkg/scheduler/framework/plugins/interpodaffinity (v1.36)
+Reads:    pod.spec.affinity of the pod to place and of pods on nodes; namespaces
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Namespace
+from kubesched.api.selectors import CompiledSelector
+from kubesched.plugins.topology_domains import PodSum
+from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_groups import PodGroup
+from kubesched.snapshot.term_index import OwnedTerm, TermKind
+
+_NO_LABELS: Final[dict[str, str]] = {}
+_QUESTIONS_MAX: Final = 8192
+
+KeyedSum = tuple[str, PodSum]
+"""A topology key, and what to sum over its domains."""
+
+
+Preference = tuple[str, PodSum, PodSum]
+"""A topology key, what pods are worth, and how often one was found worth anything."""
+
+
+class IncomingTerm(msgspec.Struct, frozen=True):
+    """A term of the pod to place, its namespace selector resolved to names.
+
+    Attributes:
+        namespaces: Where pods can match; None is everywhere.
+        selector: On pod labels.
+        topology_key: The node label whose values are the domains.
+        weight: What a matching pod is worth; below 0 for preferred anti-affinity, 0 if required.
+    """
+
+    namespaces: frozenset[str] | None
+    selector: CompiledSelector
+    topology_key: str
+    weight: int = 0
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether the term is about a pod with `labels` in `namespace`."""
+        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(
+            labels
+        )
+
+
+def resolve(term: AffinityTerm, objects: Objects, weight: int = 0) -> IncomingTerm:
+    """Look up which namespaces a term of the pod to place selects now."""
+    selector = term.namespace_selector
+    namespaces: frozenset[str] | None
+    # Upstream goes on to ask the selector about every pod, as if its namespace had no labels.
+    # One that a namespace without labels meets (`{}`, NotIn, DoesNotExist) thus means all pods.
+    if selector.matches(_NO_LABELS):
+        namespaces = None
+    else:
+        selected = (
+            namespace.metadata.name
+            for namespace in objects.list(Namespace)
+            if selector.matches(namespace.metadata.labels)
+        )
+        namespaces = term.namespaces.union(selected)
+    return IncomingTerm(namespaces, term.selector, term.topology_key, weight)
+
+
+def topology_keys(terms: Iterable[IncomingTerm | AffinityTerm]) -> tuple[str, ...]:
+    """The distinct topology keys, in order of appearance."""
+    return tuple(dict.fromkeys(term.topology_key for term in terms))
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
+    """Pods that every one of the terms is about."""
+
+    def weigh(group: PodGroup) -> int:
+        return int(all(term.matches(group.namespace, group.labels) for term in terms))
+
+    limits = [term.namespaces for term in terms if term.namespaces is not None]
+    return PodSum(weigh, frozenset.intersection(*limits) if limits else None)
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
+    """Pods, each counted once for every term that is about it."""
+
+    def weigh(group: PodGroup) -> int:
+        return sum(term.matches(group.namespace, group.labels) for term in terms)
+
+    return PodSum(weigh, _union(terms))
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def owning_anti_affinity(terms: frozenset[OwnedTerm]) -> PodSum:
+    """Pods, each counted once for every required anti-affinity term of its own among `terms`."""
+
+    def weigh(group: PodGroup) -> int:
+        if group.affinity is None:
+            return 0
+        return sum(
+            (TermKind.REQUIRED_ANTI_AFFINITY, term) in terms
+            for term in group.affinity.required_anti_affinity
+        )
+
+    return PodSum(weigh)
+
+
+def preferences_of(
+    terms: AffinityTerms | None,
+    owned: Sequence[OwnedTerm],
+    hard_weight: int,
+    objects: Objects,
+) -> tuple[Preference, ...]:
+    """Return what to sum per topology key.
+
+    Args:
+        terms: Those of the pod to place.
+        owned: Terms of pods on nodes that are about the pod to place.
+        hard_weight: What a required affinity term among `owned` is worth.
+        objects: Where namespaces are looked up.
+    """
+    incoming: list[IncomingTerm] = []
+    if terms is not None:
+        incoming += [resolve(term, objects, term.weight) for term in terms.preferred_affinity]
+        incoming += [resolve(term, objects, -term.weight) for term in terms.preferred_anti_affinity]
+    keys = topology_keys((*incoming, *(term for _, term in owned)))
+    return tuple(
+        (
+            key,
+            *_preference(
+                tuple(term for term in incoming if term.topology_key == key),
+                frozenset(pair for pair in owned if pair[1].topology_key == key),
+                hard_weight,
+            ),
+        )
+        for key in keys
+    )
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def _preference(
+    incoming: tuple[IncomingTerm, ...], owned: frozenset[OwnedTerm], hard_weight: int
+) -> tuple[PodSum, PodSum]:
+    def worth(group: PodGroup) -> Iterator[int]:
+        for term in incoming:
+            if term.matches(group.namespace, group.labels):
+                yield term.weight
+        if owned and group.affinity is not None:
+            for pair, weight in _weighed(group.affinity, hard_weight):
+                if pair in owned:
+                    yield weight
+
+    namespaces = None if owned else _union(incoming)
+    return (
+        PodSum(lambda group: sum(worth(group)), namespaces),
+        PodSum(lambda group: sum(1 for _ in worth(group)), namespaces),
+    )
+
+
+def _weighed(terms: AffinityTerms, hard_weight: int) -> Iterator[tuple[OwnedTerm, int]]:
+    """Iterate over what counts in scoring, with what it is worth to a pod it is about."""
+    for term in terms.required_affinity:
+        yield (TermKind.REQUIRED_AFFINITY, term), hard_weight
+    for term in terms.preferred_affinity:
+        yield (TermKind.PREFERRED_AFFINITY, term), term.weight
+    for term in terms.preferred_anti_affinity:
+        yield (TermKind.PREFERRED_ANTI_AFFINITY, term), -term.weight
+
+
+def _union(terms: Iterable[IncomingTerm]) -> frozenset[str] | None:
+    names: set[str] = set()
+    for term in terms:
+        if term.namespaces is None:
+            return None
+        names |= term.namespaces
+    return frozenset(names)

@@ -1,0 +1,160 @@
+"""What InterPodAffinity knows of a pod and the cluster while it filters.
+
+Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, preFilterState (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.plugins.affinity_questions import (
+    IncomingTerm,
+    KeyedSum,
+    matching_all,
+    matching_each,
+    resolve,
+    topology_keys,
+)
+from kubesched.plugins.topology_domains import DomainSums, PodSum
+from kubesched.snapshot.affinity_terms import AffinityTerms
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_groups import PodGroups
+from kubesched.snapshot.pod_info import PodInfo
+
+
+class Requirements(msgspec.Struct, frozen=True):
+    """The required terms of the pod to place, and what to sum for them.
+
+    Attributes:
+        affinity, anti_affinity: The terms.
+        affinity_keys: The topology keys of `affinity`, each once.
+        affinity_sum: Counts the pods that all of `affinity` is about; None without terms.
+        anti_affinity_sums: Per topology key, counts the pods that its terms are about.
+        is_met_by_itself: Whether all of `affinity` is about the pod itself.
+    """
+
+    affinity: tuple[IncomingTerm, ...] = ()
+    anti_affinity: tuple[IncomingTerm, ...] = ()
+    affinity_keys: tuple[str, ...] = ()
+    affinity_sum: PodSum | None = None
+    anti_affinity_sums: tuple[KeyedSum, ...] = ()
+    is_met_by_itself: bool = False
+
+    def are_met_by(self, other: PodInfo) -> bool:
+        """Whether there is an affinity term and every one is about `other`."""
+        return bool(self.affinity) and _are_all_about(self.affinity, other)
+
+
+NO_REQUIREMENTS: Final = Requirements()
+
+
+def requirements_of(pod: PodInfo, terms: AffinityTerms, objects: Objects) -> Requirements:
+    """Resolve the required terms of the pod to place."""
+    affinity = tuple(resolve(term, objects) for term in terms.required_affinity)
+    anti_affinity = tuple(resolve(term, objects) for term in terms.required_anti_affinity)
+    return Requirements(
+        affinity=affinity,
+        anti_affinity=anti_affinity,
+        affinity_keys=topology_keys(affinity),
+        affinity_sum=matching_all(affinity) if affinity else None,
+        anti_affinity_sums=tuple(
+            (key, matching_each(tuple(term for term in anti_affinity if term.topology_key == key)))
+            for key in topology_keys(anti_affinity)
+        ),
+        is_met_by_itself=_are_all_about(affinity, pod),
+    )
+
+
+class AffinityState:
+    """Sums of pods per domain, by topology key; what-if questions move them.
+
+    Attributes:
+        requirements: The required terms of the pod to place.
+        namespace_labels: The labels of its namespace.
+        existing: Pods with required anti-affinity about the pod to place.
+        affinity: Pods that all required affinity of the pod to place is about.
+        anti_affinity: Pods that required anti-affinity of the pod to place is about.
+    """
+
+    __slots__ = ("affinity", "anti_affinity", "existing", "namespace_labels", "requirements")
+
+    def __init__(
+        self,
+        requirements: Requirements,
+        namespace_labels: Mapping[str, str],
+        existing: dict[str, DomainSums],
+        affinity: dict[str, DomainSums],
+        anti_affinity: dict[str, DomainSums],
+    ) -> None:
+        self.requirements = requirements
+        self.namespace_labels = namespace_labels
+        self.existing = existing
+        self.affinity = affinity
+        self.anti_affinity = anti_affinity
+
+    def clone(self) -> AffinityState:
+        """Copy; the copy may be moved without the original seeing it."""
+        return AffinityState(
+            self.requirements,
+            self.namespace_labels,
+            _clone(self.existing),
+            _clone(self.affinity),
+            _clone(self.anti_affinity),
+        )
+
+    def move(self, pod: PodInfo, other: PodInfo, nodes: NodeTable, amount: int) -> None:
+        """Count `other` on the one row of `nodes` (`amount` 1), or no longer (-1)."""
+        owned = other.template.affinity
+        for term in owned.required_anti_affinity if owned is not None else ():
+            if term.matches(pod.namespace, pod.labels, self.namespace_labels):
+                _move(self.existing, term.topology_key, nodes, amount)
+        if self.requirements.are_met_by(other):
+            for key in self.requirements.affinity_keys:
+                _move(self.affinity, key, nodes, amount)
+        for wanted in self.requirements.anti_affinity:
+            if wanted.matches(other.namespace, other.labels):
+                _move(self.anti_affinity, wanted.topology_key, nodes, amount)
+
+    def lacks_affinity(self, nodes: NodeTable) -> NDArray[np.bool_]:
+        """Return, per row, whether required affinity is not met there."""
+        # The first pod of a group may stand anywhere in reach, or the group could never start.
+        is_first = self.requirements.is_met_by_itself and not any(
+            domains.has_any for domains in self.affinity.values()
+        )
+        lacking = np.zeros(len(nodes), np.bool_)
+        for key, domains in self.affinity.items():
+            label = nodes.label(key)
+            lacking |= label.equals(None) if is_first else ~domains.above(label, 0)
+        return lacking
+
+
+def sums_by_key(
+    questions: tuple[KeyedSum, ...], nodes: NodeTable, groups: PodGroups
+) -> dict[str, DomainSums]:
+    """Ask the questions about a whole table."""
+    return {
+        key: DomainSums.of(nodes.label(key), question.over(groups)) for key, question in questions
+    }
+
+
+def _are_all_about(terms: tuple[IncomingTerm, ...], pod: PodInfo) -> bool:
+    return all(term.matches(pod.namespace, pod.labels) for term in terms)
+
+
+def _clone(sums: dict[str, DomainSums]) -> dict[str, DomainSums]:
+    return {key: domains.clone() for key, domains in sums.items()}
+
+
+def _move(sums: dict[str, DomainSums], key: str, nodes: NodeTable, amount: int) -> None:
+    label = nodes.label(key)
+    domains = sums.get(key)
+    if domains is None:
+        domains = sums[key] = DomainSums.zero(label)
+    domains.move(label, amount)

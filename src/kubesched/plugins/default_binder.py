@@ -1,0 +1,39 @@
+"""DefaultBinder: bind the pod to its node through the API.
+
+Upstream: pkg/scheduler/framework/plugins/defaultbinder (v1.36)
+Rejects:  never; what the API server refuses is an Error.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+from kubesched.framework.binder import BindingHandle
+from kubesched.framework.cluster_event import ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import BindPlugin, Scope
+from kubesched.framework.status import Status, failure
+from kubesched.snapshot.pod_info import PodInfo
+
+
+class DefaultBinder(BindPlugin):
+    """Bind with whatever binder the handle offers."""
+
+    name: ClassVar = "DefaultBinder"
+    scope: ClassVar = Scope.NODE
+
+    async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Create the Binding."""
+        if not isinstance(self.handle, BindingHandle):
+            return failure("there is no API to bind through")
+        return await self.handle.binder.bind(pod.pod, node_name)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """It never rejects."""
+        return ()
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """No node is asked."""
+        return None

@@ -1,0 +1,197 @@
+"""DefaultPreemption: evict pods of lower priority where that makes room for the pod.
+
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption (v1.36)
+Reads:    pod.spec.priority, preemptionPolicy, schedulingGroup, status.nominatedNodeName; pods on
+          nodes; PodDisruptionBudgets; PodGroups
+Rejects:  Unschedulable if the pod may not preempt or no node can be helped.
+Differs:  the pod is taken as the cycle has it, upstream reads it anew; pod groups are not preempted
+          for as a whole (WorkloadAwarePreemption).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final, Protocol
+
+import msgspec
+
+from kubesched.api.scheduling import PodGroup
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.faults import ConfigError, Fault, child, invalid
+from kubesched.config.types import Int32
+from kubesched.framework.cluster_event import POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
+from kubesched.framework.preemption.budgets import DisruptionBudgets
+from kubesched.framework.preemption.candidates import Sampling, find_candidates
+from kubesched.framework.preemption.eligibility import why_not_eligible
+from kubesched.framework.preemption.report import PreemptionReport, post_filter_result
+from kubesched.framework.preemption.victims import Question
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_GROUP_MISSING: Final = "pod group for pod not found"
+_GROUP_PLACED: Final = "not eligible due to placement-based pod group scheduling limitation"
+_GROUP_PREEMPTS: Final = "not eligible due to workload aware preemption enabled"
+
+
+class Evictions(Protocol):
+    """The evictions that are under way; a handle that evicts offers them as `evictions`."""
+
+    def is_running(self, preemptor_uid: str) -> bool:
+        """Whether the victims of a pod, or of a pod group, are still being evicted."""
+        ...
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How many candidates the dry run looks for.
+
+    Attributes:
+        min_candidate_nodes_percentage: Of the nodes where evicting may help, 0-100.
+        min_candidate_nodes_absolute: At least so many.
+    """
+
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+    def faults(self, path: str = "") -> tuple[Fault, ...]:
+        """Return what is wrong with the values; `path` is that of the arguments."""
+        percentage, absolute = (
+            self.min_candidate_nodes_percentage,
+            self.min_candidate_nodes_absolute,
+        )
+        percentage_path = child(path, "minCandidateNodesPercentage")
+        absolute_path = child(path, "minCandidateNodesAbsolute")
+        found: list[Fault] = []
+        if not 0 <= percentage <= 100:
+            found.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
+        if absolute < 0:
+            found.append(invalid(absolute_path, absolute, "not in valid range [0, inf)"))
+        if percentage == absolute == 0:
+            words = "cannot be zero at the same time as"
+            found += (
+                invalid(percentage_path, percentage, f"{words} minCandidateNodesAbsolute"),
+                invalid(absolute_path, absolute, f"{words} minCandidateNodesPercentage"),
+            )
+        return tuple(found)
+
+    def trying_all_nodes(self) -> DefaultPreemptionArgs:
+        """Return arguments with which every node is tried, so that chance has no part."""
+        return msgspec.structs.replace(self, min_candidate_nodes_percentage=100)
+
+
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+    """Chooses the node where evicting does the least harm; the scheduler's loop does the evicting.
+
+    Attributes:
+        sampling: When the dry run has found enough.
+    """
+
+    name: ClassVar = "DefaultPreemption"
+    waiting: ClassVar = unresolvable("waiting for the preemption for this pod to be finished")
+    group_waiting: ClassVar = unresolvable(
+        "waiting for the preemption for this pod group to be finished"
+    )
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.sampling = Sampling(
+            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+        )
+        gates = handle.feature_gates
+        self._is_asynchronous = gates.enabled("SchedulerAsyncPreemption")
+        self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
+        self._groups_preempt = gates.enabled("WorkloadAwarePreemption")
+
+    @classmethod
+    def decode_args(
+        cls,
+        raw: dict[str, object] | None,
+        handle: Handle,  # noqa: ARG003 - the signature of all plugins; no gate decides here
+        path: str,
+    ) -> DefaultPreemptionArgs:
+        """Decode and validate the arguments.
+
+        Raises:
+            ConfigError: with every fault found.
+        """
+        args = decode_args(DefaultPreemptionArgs, raw, path)
+        if faults := args.faults(path):
+            raise ConfigError(faults)
+        return args
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A pod is gone: the gate may open. What lets the pod fit then is for others to say."""
+        if not self._is_asynchronous:
+            return ()
+        return (ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), _never),)
+
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Hold the pod back while its victims are being evicted."""
+        if not self._is_asynchronous:
+            return SUCCESS
+        evictions: Evictions | None = getattr(self.handle, "evictions", None)
+        if evictions is None:
+            return SUCCESS
+        if self._groups_preempt and pod.spec.scheduling_group is not None:
+            group = _group_of(pod, snapshot)
+            waits = group is not None and evictions.is_running(group.metadata.uid)
+            return self.group_waiting if waits else SUCCESS
+        return self.waiting if evictions.is_running(pod.uid) else SUCCESS
+
+    def post_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
+    ) -> PostFilterResult:
+        """Find the node to make room on, and the pods to evict there."""
+        report = self.decide(cycle, pod, snapshot, statuses)
+        num_all_nodes = len(snapshot.nodes)
+        if report.eligible and not num_all_nodes:
+            return _with_prefix(PostFilterResult(failure("no nodes available"), details=report))
+        return _with_prefix(post_filter_result(report, num_all_nodes))
+
+    def decide(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
+    ) -> PreemptionReport:
+        """Return the decision with everything that led to it."""
+        reason = self._why_group_hinders(pod, snapshot) or why_not_eligible(
+            pod, snapshot.nodes, statuses
+        )
+        if reason:
+            return PreemptionReport.not_eligible(reason)
+        budgets = DisruptionBudgets(snapshot.objects)
+        question = Question(self.handle, cycle, pod, snapshot, budgets)
+        return PreemptionReport.of(find_candidates(question, statuses, self.sampling))
+
+    def _why_group_hinders(self, pod: PodInfo, snapshot: Snapshot) -> str:
+        if pod.spec.scheduling_group is None:
+            return ""
+        if self._places_groups:
+            group = _group_of(pod, snapshot)
+            if group is None:
+                return _GROUP_MISSING
+            if group.spec.scheduling_constraints is not None:
+                return _GROUP_PLACED
+        return _GROUP_PREEMPTS if self._groups_preempt else ""
+
+
+def _never(*_: object) -> bool:
+    """A pod gated here was rejected by other plugins first; their hints decide."""
+    return False
+
+
+def _group_of(pod: PodInfo, snapshot: Snapshot) -> PodGroup | None:
+    group = pod.spec.scheduling_group
+    name = group.pod_group_name if group is not None else None
+    return snapshot.objects.get(PodGroup, name, pod.namespace) if name else None
+
+
+def _with_prefix(result: PostFilterResult) -> PostFilterResult:
+    """Put the word into the message that tells it from those of other plugins."""
+    status = result.status
+    if not status.message:
+        return result
+    text = f"preemption: {status.message}"
+    prefixed = Status(status.code, error=text) if status.error else Status(status.code, (text,))
+    return msgspec.structs.replace(result, status=prefixed)

@@ -1,0 +1,109 @@
+"""Consumable capacity: shares of devices that allow several allocations.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
+          consumable_capacity.go (v1.36)
+Reads:    device.capacity, request.capacity
+Differs:  a request equal in amount to the policy's default counts as the default however written.
+"""
+
+from collections.abc import Mapping
+
+from kubesched.api.cel.quantities import NANO, binary_quantity, nano_value
+from kubesched.api.quantity import Quantity
+from kubesched.api.resource import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    CapacityRequirements,
+    Device,
+    DeviceCapacity,
+)
+
+Amounts = Mapping[str, int]
+"""Capacity name -> amount in 10^-9 units."""
+
+
+def consumed_capacity(
+    request: CapacityRequirements | None, device: Device
+) -> dict[str, Quantity]:
+    """What an allocation of the device takes of each of its capacities."""
+    requested = {} if request is None else request.requests
+    return {
+        name: _consumed(requested.get(name), capacity) for name, capacity in device.capacity.items()
+    }
+
+
+def has_capacity(
+    request: CapacityRequirements | None, device: Device, allocated: Amounts, allocating: Amounts
+) -> bool:
+    """Whether the device has enough left, and its policies allow the request.
+
+    Args:
+        request: What is asked for.
+        device: The device.
+        allocated: What allocated claims take of the device.
+        allocating: What this attempt takes of it so far.
+    """
+    if request is not None and not request.requests.keys() <= device.capacity.keys():
+        return False
+    for name, consumed in consumed_capacity(request, device).items():
+        capacity = device.capacity[name]
+        amount = nano_value(consumed)
+        if _violates(amount, capacity.request_policy):
+            return False
+        total = allocated.get(name, 0) + allocating.get(name, 0) + amount
+        if total > nano_value(capacity.value):
+            return False
+    return True
+
+
+def _consumed(requested: Quantity | None, capacity: DeviceCapacity) -> Quantity:
+    policy = capacity.request_policy
+    if requested is None:
+        return capacity.value if policy is None or policy.default is None else policy.default
+    if policy is None:
+        return requested
+    if policy.valid_range is not None and policy.valid_range.min is not None:
+        return _round_up_to_range(requested, policy.valid_range, policy.valid_range.min)
+    amount = nano_value(requested)
+    return next((v for v in policy.valid_values if amount <= nano_value(v)), requested)
+
+
+def _round_up_to_range(
+    requested: Quantity, valid_range: CapacityRequestPolicyRange, least: Quantity
+) -> Quantity:
+    if nano_value(requested) < nano_value(least):
+        return least
+    if valid_range.step is None:
+        return requested
+    start, step = _whole(least), _whole(valid_range.step)
+    steps = -(-(_whole(requested) - start) // step)
+    return binary_quantity(start + step * steps)
+
+
+def _violates(amount: int, policy: CapacityRequestPolicy | None) -> bool:
+    """Whether the policy forbids the amount."""
+    if policy is None:
+        return False
+    if policy.default is not None and amount == nano_value(policy.default):
+        return False
+    if policy.valid_range is not None:
+        return _violates_range(amount, policy.valid_range)
+    return bool(policy.valid_values) and amount not in map(nano_value, policy.valid_values)
+
+
+def _violates_range(amount: int, valid_range: CapacityRequestPolicyRange) -> bool:
+    if valid_range.max is not None and amount > nano_value(valid_range.max):
+        return True
+    if valid_range.step is None:
+        return False
+    start = 0 if valid_range.min is None else _whole(valid_range.min)
+    return (_round_up(amount) - start) % _whole(valid_range.step) != 0
+
+
+def _whole(quantity: Quantity) -> int:
+    """Whole units, rounded up."""
+    return _round_up(nano_value(quantity))
+
+
+def _round_up(nano: int) -> int:
+    return -(-nano // NANO) if nano >= 0 else nano // NANO

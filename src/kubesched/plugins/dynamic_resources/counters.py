@@ -1,0 +1,82 @@
+"""Shared counters: what the devices of a pool take from common stock.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
+          allocator_incubating.go, checkAvailableCounters (v1.36)
+Reads:    device.consumesCounters, slice.sharedCounters
+Differs:  nothing. As upstream, pools of the same name share one account, whatever their driver,
+          and what a device was found to need stays booked if it is refused for another reason.
+"""
+
+from collections.abc import Callable
+
+from kubesched.api.cel.quantities import nano_value
+from kubesched.api.resource import Device
+from kubesched.plugins.dynamic_resources.pools import DeviceID, Pool
+
+Amounts = dict[str, dict[str, int]]
+"""Counter set -> counter -> amount in 10^-9 units."""
+
+
+class AvailableCounters:
+    """What allocated devices have left of the counters; computed once per pool name."""
+
+    def __init__(self, is_allocated: Callable[[DeviceID], bool]) -> None:
+        self._is_allocated = is_allocated
+        self._pools: dict[str, Amounts] = {}
+
+    def of(self, pool: Pool) -> Amounts:
+        """What is left in the pool; may be negative."""
+        name = pool.id[1]
+        if name not in self._pools:
+            self._pools[name] = self._compute(pool)
+        return self._pools[name]
+
+    def _compute(self, pool: Pool) -> Amounts:
+        available = {
+            name: {key: nano_value(counter.value) for key, counter in counters.counters.items()}
+            for name, counters in pool.counter_sets.items()
+        }
+        for item in (*pool.slices, *pool.slices_elsewhere):
+            for device in item.spec.devices:
+                device_id = (item.spec.driver, item.spec.pool.name, device.name)
+                if self._is_allocated(device_id):
+                    _subtract_known(available, device)
+        return available
+
+
+def _subtract_known(available: Amounts, device: Device) -> None:
+    for consumption in device.consumes_counters:
+        amounts = available.get(consumption.counter_set, {})
+        for name, counter in consumption.counters.items():
+            if name in amounts:
+                amounts[name] -= nano_value(counter.value)
+
+
+class ConsumedCounters:
+    """What the devices of one attempt take."""
+
+    def __init__(self, available: AvailableCounters) -> None:
+        self._available = available
+        self._pools: dict[str, Amounts] = {}
+
+    def take(self, pool: Pool, device: Device) -> bool:
+        """Book what the device needs if there is enough of everything; whether there was."""
+        self._book(pool, device, 1)
+        consumed = self._pools[pool.id[1]]
+        for set_name, amounts in self._available.of(pool).items():
+            taken = consumed.get(set_name, {})
+            if any(left < taken.get(name, 0) for name, left in amounts.items()):
+                self.give_back(pool, device)
+                return False
+        return True
+
+    def give_back(self, pool: Pool, device: Device) -> None:
+        """Undo a booking."""
+        self._book(pool, device, -1)
+
+    def _book(self, pool: Pool, device: Device, sign: int) -> None:
+        consumed = self._pools.setdefault(pool.id[1], {})
+        for consumption in device.consumes_counters:
+            amounts = consumed.setdefault(consumption.counter_set, {})
+            for name, counter in consumption.counters.items():
+                amounts[name] = amounts.get(name, 0) + sign * nano_value(counter.value)

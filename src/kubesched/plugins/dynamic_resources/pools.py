@@ -1,0 +1,195 @@
+"""Pools are the devices that a node can reach, slice by slice.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
+          pools_incubating.go (v1.36)
+Reads:    ResourceSlices; node.metadata
+Invariants: pools are ordered by driver and name, those with binding conditions last; slices of a
+          pool by name. Devices are tried in that order.
+Differs:  slices are indexed once for all nodes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kubesched.api.core import Node, NodeSelector
+from kubesched.api.resource import CounterSet, Device, ResourceSlice
+from kubesched.framework.dra import matches_node_selector
+
+PoolID = tuple[str, str]
+"""Driver and pool."""
+DeviceID = tuple[str, str, str]
+"""Driver, pool and device."""
+
+
+class PoolError(ValueError):
+    """Slices that cannot be looked at; scheduling of the pod stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One pool as one node sees it.
+
+    Attributes:
+        id: Driver and name.
+        is_incomplete: Slices are missing at the moment; nothing can be allocated.
+        is_invalid: Slices contradict each other; nothing can be allocated.
+        slices: Those with devices for the node.
+        slices_elsewhere: Those with devices for other nodes, which may use the same counters.
+        counter_sets: The pool's shared counters, by name.
+    """
+
+    id: PoolID
+    is_incomplete: bool = False
+    is_invalid: bool = False
+    slices: tuple[ResourceSlice, ...] = ()
+    slices_elsewhere: tuple[ResourceSlice, ...] = ()
+    counter_sets: dict[str, CounterSet] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Driver and name as text."""
+        return "/".join(self.id)
+
+
+def matches_node(
+    node: Node, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
+) -> bool:
+    """Whether a slice or device with such a choice of nodes is for `node`.
+
+    Raises PoolError if the selector cannot be read.
+    """
+    if node_name:
+        return node.metadata.name == node_name
+    if all_nodes:
+        return True
+    if selector is None:
+        return False
+    try:
+        return matches_node_selector(selector, node)
+    except ValueError as error:
+        raise PoolError(f"failed to parse node selector: {error}") from error
+
+
+class PoolIndex:
+    """All slices, ready to be looked up by node."""
+
+    def __init__(self, slices: Iterable[ResourceSlice], *, partitionable: bool = True) -> None:
+        self._partitionable = partitionable
+        self._on_node: dict[str, list[ResourceSlice]] = {}
+        self._shared: list[ResourceSlice] = []
+        self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
+        for item in slices:
+            spec = item.spec
+            self._by_pool.setdefault((spec.driver, spec.pool.name), []).append(item)
+            if not spec.node_name or spec.shared_counters:
+                self._shared.append(item)
+            else:
+                self._on_node.setdefault(spec.node_name, []).append(item)
+
+    def pools(self, node: Node) -> tuple[Pool, ...]:
+        """The pools with something for the node. Raises PoolError."""
+        gathered: dict[PoolID, list[ResourceSlice]] = {}
+        for item in (*self._on_node.get(node.metadata.name, ()), *self._shared):
+            if self._is_relevant(item, node):
+                _add_newest(gathered, item)
+        plain: list[Pool] = []
+        with_conditions: list[Pool] = []
+        for pool_id in sorted(gathered):
+            pool = self._pool(pool_id, gathered[pool_id])
+            if pool is not None:
+                (with_conditions if _has_binding_conditions(pool) else plain).append(pool)
+        return (*plain, *with_conditions)
+
+    def _is_relevant(self, item: ResourceSlice, node: Node) -> bool:
+        spec = item.spec
+        if not self._partitionable and (
+            spec.per_device_node_selection is not None or spec.shared_counters
+        ):
+            return False
+        if spec.shared_counters:
+            return True
+        try:
+            if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+                return matches_node(node, spec.node_name, spec.all_nodes, spec.node_selector)
+        except PoolError as error:
+            raise PoolError(
+                f"failed to perform node selection for slice {item.metadata.name}: {error}"
+            ) from error
+        return bool(spec.per_device_node_selection) and any(
+            matches_node(node, device.node_name, device.all_nodes, device.node_selector)
+            for device in spec.devices
+        )
+
+    def _pool(self, pool_id: PoolID, found: list[ResourceSlice]) -> Pool | None:
+        """The pool, None if a newer generation has nothing for the node."""
+        first = found[0].spec.pool
+        if len(found) == first.resource_slice_count:
+            return self._build(pool_id, found, ())
+        siblings = self._by_pool[pool_id]
+        if any(item.spec.pool.generation > first.generation for item in siblings):
+            return None
+        current = [item for item in siblings if item.spec.pool.generation == first.generation]
+        if len(current) != first.resource_slice_count:
+            return Pool(pool_id, is_incomplete=True)
+        names = {item.metadata.name for item in found}
+        elsewhere = [item for item in current if item.metadata.name not in names]
+        return self._build(pool_id, found, elsewhere if len(found) != len(current) else ())
+
+    def _build(
+        self, pool_id: PoolID, found: list[ResourceSlice], elsewhere: Sequence[ResourceSlice]
+    ) -> Pool:
+        ordered = sorted(found, key=lambda item: item.metadata.name)
+        if not self._partitionable:
+            devices = tuple(ordered)
+            return Pool(pool_id, is_invalid=_has_duplicates(devices), slices=devices)
+        devices = tuple(item for item in ordered if not item.spec.shared_counters)
+        sets = [counters for item in ordered for counters in item.spec.shared_counters]
+        counter_sets = {counters.name: counters for counters in sets}
+        invalid = (
+            _has_duplicates(devices)
+            or len(counter_sets) != len(sets)
+            or not _consumes_known(counter_sets, ordered)
+            or not _consumes_known(counter_sets, elsewhere)
+        )
+        if invalid:
+            return Pool(pool_id, is_invalid=True)
+        return Pool(
+            pool_id,
+            slices=devices,
+            slices_elsewhere=tuple(elsewhere),
+            counter_sets=counter_sets,
+        )
+
+
+def _add_newest(gathered: dict[PoolID, list[ResourceSlice]], item: ResourceSlice) -> None:
+    """Keep only slices of the highest generation."""
+    spec = item.spec
+    found = gathered.setdefault((spec.driver, spec.pool.name), [])
+    if found and spec.pool.generation < found[0].spec.pool.generation:
+        return
+    if found and spec.pool.generation > found[0].spec.pool.generation:
+        found.clear()
+    found.append(item)
+
+
+def _devices(slices: Iterable[ResourceSlice]) -> Iterable[Device]:
+    return (device for item in slices for device in item.spec.devices)
+
+
+def _has_duplicates(slices: Sequence[ResourceSlice]) -> bool:
+    names = [device.name for device in _devices(slices)]
+    return len(set(names)) != len(names)
+
+
+def _consumes_known(counter_sets: dict[str, CounterSet], slices: Iterable[ResourceSlice]) -> bool:
+    """Whether all counters that devices consume exist."""
+    return all(
+        consumption.counter_set in counter_sets
+        and consumption.counters.keys() <= counter_sets[consumption.counter_set].counters.keys()
+        for device in _devices(slices)
+        for consumption in device.consumes_counters
+    )
+
+
+def _has_binding_conditions(pool: Pool) -> bool:
+    return any(device.binding_conditions for device in _devices(pool.slices))

@@ -1,0 +1,323 @@
+"""InterPodAffinity: place pods near pods they need and far from pods they must avoid.
+
+Upstream: pkg/scheduler/framework/plugins/interpodaffinity (v1.36)
+Reads:    pod.spec.affinity.podAffinity, podAntiAffinity of the pod and of pods on nodes;
+          pod.metadata.labels; namespaces; nodes.labels
+Rejects:  UnschedulableAndUnresolvable if affinity is not met, because evicting pods does not bring
+          the ones that are missing; Unschedulable if anti-affinity is violated.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import Namespace
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.faults import ConfigError, child, invalid
+from kubesched.config.types import Int32
+from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.normalize import NODE_SCORE_MAX
+from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
+    PRE_SCORE_SKIP,
+    FilterPlugin,
+    PreFilterExtensions,
+    PreFilterResult,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import (
+    SUCCESS,
+    NodeToStatus,
+    Status,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.plugins.affinity_hints import after_node_change, after_pod_change
+from kubesched.plugins.affinity_questions import (
+    KeyedSum,
+    Preference,
+    owning_anti_affinity,
+    preferences_of,
+)
+from kubesched.plugins.affinity_state import (
+    NO_REQUIREMENTS,
+    AffinityState,
+    Requirements,
+    requirements_of,
+    sums_by_key,
+)
+from kubesched.plugins.template_memo import TemplateMemo
+from kubesched.plugins.topology_domains import DomainSums
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.snapshot.term_index import OwnedTerm, TermBucket, TermIndex, TermKind
+
+_STATUSES: Final = (
+    SUCCESS,
+    unresolvable("node(s) didn't match pod affinity rules"),
+    unschedulable("node(s) didn't match pod anti-affinity rules"),
+    unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+)
+_LACKS_AFFINITY, _VIOLATES_ANTI_AFFINITY, _VIOLATES_EXISTING = 1, 2, 3
+_NO_LABELS: Final[dict[str, str]] = {}
+_HARD_WEIGHT_MAX: Final = 100
+
+AffinityScores = tuple[tuple[str, NDArray[np.int64]], ...]
+"""Topology key, and by code of the node label what the pods of the domain are worth."""
+
+
+class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
+    """How the terms of pods on nodes count in scoring."""
+
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class InterPodAffinity(
+    PreFilterExtensions[AffinityState],
+    FilterPlugin[AffinityState],
+    PreScorePlugin[AffinityScores],
+    ScorePlugin[AffinityScores],
+):
+    """Filter on required terms, the pod's own and those of pods on nodes; score on preferred."""
+
+    name: ClassVar = "InterPodAffinity"
+    scope: ClassVar = Scope.CLUSTER
+    normalizes: ClassVar = True
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        if not isinstance(args, InterPodAffinityArgs):
+            args = InterPodAffinityArgs()
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
+        self._requirements: TemplateMemo[Requirements] = TemplateMemo()
+        self._existing: TemplateMemo[tuple[KeyedSum, ...]] = TemplateMemo()
+        self._preferences: TemplateMemo[tuple[Preference, ...]] = TemplateMemo()
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> InterPodAffinityArgs:
+        """Decode and validate; the weight of required affinity is from 0 to 100."""
+        args = decode_args(InterPodAffinityArgs, raw, path)
+        weight = args.hard_pod_affinity_weight
+        if not 0 <= weight <= _HARD_WEIGHT_MAX:
+            place = child(path, "hardPodAffinityWeight")
+            raise ConfigError([invalid(place, weight, "not in valid range [0, 100]")])
+        return args
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Pods came, went or changed labels; nodes came or changed labels."""
+        pods = ClusterEvent(POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
+        nodes = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        return (
+            ClusterEventWithHint(pods, after_pod_change),
+            ClusterEventWithHint(nodes, after_node_change),
+        )
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[AffinityState]:
+        """Sum, per domain, the pods that the pod's terms and the terms about the pod speak of."""
+        terms = pod.template.affinity
+        if terms is not None and terms.error:
+            return PreFilterResult(status=unresolvable(f"parsing pod: {terms.error}"))
+        nodes, objects = snapshot.nodes, snapshot.objects
+        index = nodes.groups.owned_terms.filtering
+        buckets = index.about(pod.namespace)
+        has_terms = terms is not None and bool(
+            terms.required_affinity or terms.required_anti_affinity
+        )
+        existing: dict[str, DomainSums] = {}
+        if buckets[0].terms or buckets[1].terms:
+            existing = self._sum_existing(pod, snapshot, index, buckets)
+        if not has_terms and not any(domains.has_any for domains in existing.values()):
+            return PRE_FILTER_SKIP
+        requirements = self._requirements_of(pod, objects) if has_terms else NO_REQUIREMENTS
+        affinity: dict[str, DomainSums] = {}
+        if requirements.affinity_sum is not None:
+            column = requirements.affinity_sum.over(nodes.groups)
+            for key in requirements.affinity_keys:
+                affinity[key] = DomainSums.of(nodes.label(key), column)
+        anti_affinity = sums_by_key(requirements.anti_affinity_sums, nodes, nodes.groups)
+        labels = _namespace_labels(pod, objects)
+        return PreFilterResult(
+            AffinityState(requirements, labels, existing, affinity, anti_affinity)
+        )
+
+    def add_pod(
+        self, state: AffinityState, pod: PodInfo, added: PodInfo, nodes: NodeTable
+    ) -> Status:
+        """Count `added` in the domains of its node."""
+        state.move(pod, added, nodes, 1)
+        return SUCCESS
+
+    def remove_pod(
+        self, state: AffinityState, pod: PodInfo, removed: PodInfo, nodes: NodeTable
+    ) -> Status:
+        """Uncount `removed` in the domains of its node."""
+        state.move(pod, removed, nodes, -1)
+        return SUCCESS
+
+    def filter(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows by affinity, then anti-affinity, then the anti-affinity of existing pods."""
+        index = np.zeros(len(nodes), np.int32)
+        # What counts first is written last.
+        for key, domains in state.existing.items():
+            index[domains.above(nodes.label(key), 0)] = _VIOLATES_EXISTING
+        for key, domains in state.anti_affinity.items():
+            index[domains.above(nodes.label(key), 0)] = _VIOLATES_ANTI_AFFINITY
+        if state.affinity:
+            index[state.lacks_affinity(nodes)] = _LACKS_AFFINITY
+        return NodeToStatus(index, _STATUSES)
+
+    def describe(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> str:
+        """Name the domain that decided, and how many pods count there."""
+        if state.affinity and state.lacks_affinity(nodes)[0]:
+            return _describe_affinity(state, nodes)
+        for words, sums in (
+            ("avoided by this pod", state.anti_affinity),
+            ("avoiding this pod", state.existing),
+        ):
+            for key, domains in sums.items():
+                label = nodes.label(key)
+                if domains.above(label, 0)[0]:
+                    return f"{key}={label[0]}: {domains.at(label)[0]} pod(s) {words}"
+        return ""
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[AffinityScores]:
+        """Sum, per domain, what the pods there are worth to the pod."""
+        terms = pod.template.affinity
+        has_preferred = terms is not None and bool(
+            terms.preferred_affinity or terms.preferred_anti_affinity
+        )
+        if self._ignores_existing and not has_preferred:
+            return PRE_SCORE_SKIP
+        if terms is not None and terms.error:
+            return PreScoreResult(status=failure(f"failed to parse pod: {terms.error}"))
+        nodes = snapshot.nodes
+        index = nodes.groups.owned_terms.scoring
+        buckets = index.about(pod.namespace)
+        if not (has_preferred or buckets[0].terms or buckets[1].terms):
+            return PRE_SCORE_SKIP
+        questions = self._preferences_about(pod, snapshot.objects, index, buckets)
+        groups = nodes.groups
+        worths = tuple(
+            (key, DomainSums.of(nodes.label(key), worth.over(groups)).counts)
+            for key, worth, _ in questions
+        )
+        if any(worth.any() for _, worth in worths) or any(
+            # Worths that cancel each other have been recorded all the same.
+            DomainSums.of(nodes.label(key), records.over(groups)).has_any
+            for key, _, records in questions
+        ):
+            return PreScoreResult(worths)
+        return PRE_SCORE_SKIP
+
+    def score(self, state: AffinityScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Add up what the row's domains are worth."""
+        (key, worth), *others = state
+        scores = worth.take(nodes.label(key).codes)
+        for key, worth in others:
+            scores += worth.take(nodes.label(key).codes)
+        return scores
+
+    def normalize_score(
+        self,
+        state: AffinityScores,
+        pod: PodInfo,
+        scores: NDArray[np.int64],
+        rows: NDArray[np.intp],
+    ) -> NDArray[np.int64]:
+        """Spread from 0 for the least to 100 for the most; all 0 if all are equal."""
+        if not len(scores):
+            return scores
+        least = scores.min()
+        difference = scores.max() - least
+        if difference == 0:
+            return np.zeros_like(scores)
+        return (NODE_SCORE_MAX * ((scores - least) / difference)).astype(np.int64)
+
+    def _requirements_of(self, pod: PodInfo, objects: Objects) -> Requirements:
+        terms = pod.template.affinity
+        assert terms is not None, "only pods with terms have requirements"
+        return self._requirements.get(
+            pod.template,
+            (objects, objects.version(Namespace)),
+            lambda: requirements_of(pod, terms, objects),
+        )
+
+    def _sum_existing(
+        self, pod: PodInfo, snapshot: Snapshot, index: TermIndex, buckets: Buckets
+    ) -> dict[str, DomainSums]:
+        """Count, per domain, the pods whose required anti-affinity is about the pod."""
+        objects = snapshot.objects
+
+        def derive() -> tuple[KeyedSum, ...]:
+            labels = _namespace_labels(pod, objects)
+            by_key: dict[str, list[OwnedTerm]] = {}
+            for owned in index.matching(pod.namespace, pod.labels, labels):
+                by_key.setdefault(owned[1].topology_key, []).append(owned)
+            return tuple(
+                (key, owning_anti_affinity(frozenset(terms))) for key, terms in by_key.items()
+            )
+
+        questions = self._existing.get(pod.template, _stamp(objects, buckets), derive)
+        return sums_by_key(questions, snapshot.nodes, snapshot.nodes.groups)
+
+    def _preferences_about(
+        self, pod: PodInfo, objects: Objects, index: TermIndex, buckets: Buckets
+    ) -> tuple[Preference, ...]:
+        """Return what to sum to know what the pods of a domain are worth."""
+
+        def derive() -> tuple[Preference, ...]:
+            labels = _namespace_labels(pod, objects)
+            owned = [
+                (kind, term)
+                for kind, term in index.matching(pod.namespace, pod.labels, labels)
+                if self._hard_weight > 0 or kind is not TermKind.REQUIRED_AFFINITY
+            ]
+            return preferences_of(pod.template.affinity, owned, self._hard_weight, objects)
+
+        return self._preferences.get(pod.template, _stamp(objects, buckets), derive)
+
+
+Buckets = tuple[TermBucket, TermBucket]
+
+
+def _stamp(objects: Objects, buckets: Buckets) -> tuple[object, ...]:
+    naming, selecting = buckets
+    version = objects.version(Namespace)
+    return (objects, version, naming, naming.version, selecting, selecting.version)
+
+
+def _namespace_labels(pod: PodInfo, objects: Objects) -> dict[str, str]:
+    namespace = objects.get(Namespace, pod.namespace)
+    return _NO_LABELS if namespace is None else namespace.metadata.labels
+
+
+def _describe_affinity(state: AffinityState, nodes: NodeTable) -> str:
+    for key, domains in state.affinity.items():
+        label = nodes.label(key)
+        value = label[0]
+        if value is None:
+            return f"the node has no label {key}"
+        if not domains.above(label, 0)[0]:
+            return f"{key}={value}: no pod that the affinity is about"
+    return ""

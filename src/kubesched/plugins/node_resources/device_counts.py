@@ -1,0 +1,63 @@
+"""Devices that stand in for extended resources, counted per node so that they can be scored.
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go (v1.36)
+Reads:    DeviceClasses, ResourceSlices, ResourceClaims
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.resource import DeviceClass, ResourceSlice
+from kubesched.framework.dra import DeviceTotals, claim_tracker_of, device_classes_of
+from kubesched.framework.handle import Handle
+from kubesched.plugins.node_resources.scoring import Demand, DeviceCount
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class DeviceCounter:
+    """Counts the devices that back scored resources; one per plugin, it remembers matches."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._totals = DeviceTotals()
+
+    def with_devices(
+        self, demands: Sequence[Demand], snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> tuple[Demand, ...]:
+        """Return the demands, those that a class of devices backs with its devices per node."""
+        if not snapshot.objects.any(DeviceClass):
+            return tuple(demands)
+        classes = device_classes_of(snapshot.objects).by_resource
+        return tuple(
+            msgspec.structs.replace(
+                demand,
+                devices=self._count(demand.resource, classes[demand.resource], snapshot, feasible),
+            )
+            if demand.resource in classes
+            else demand
+            for demand in demands
+        )
+
+    def _count(
+        self,
+        resource: str,
+        device_class: DeviceClass,
+        snapshot: Snapshot,
+        feasible: NDArray[np.bool_],
+    ) -> Mapping[str, DeviceCount]:
+        """Count on feasible nodes that do not offer the resource by themselves."""
+        nodes = snapshot.nodes
+        slices = tuple(snapshot.objects.list(ResourceSlice))
+        allocated = claim_tracker_of(self._handle).allocated_state(snapshot.objects)
+        counts: dict[str, DeviceCount] = {}
+        for row in np.flatnonzero(feasible & (nodes.allocatable_of(resource) == 0)).tolist():
+            there, taken = self._totals.count(nodes.nodes[row], device_class, slices, allocated)
+            if there > 0:
+                counts[nodes.names[row]] = DeviceCount(there, taken)
+        return counts

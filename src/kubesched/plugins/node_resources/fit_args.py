@@ -1,0 +1,95 @@
+"""The arguments of NodeResourcesFit: which resources do not count, and how nodes are ranked.
+
+Upstream: kube-scheduler/config/v1/types_pluginargs.go, pkg/scheduler/apis/config/v1/defaults.go,
+          pkg/scheduler/apis/config/validation/validation_pluginargs.go (v1.36)
+Rejects:  resources that are no label names, unknown strategies, weights outside of 1..100, and a
+          shape that is missing, malformed, or not the chosen strategy's.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.config.args import PluginArgs, ResourceSpec, UtilizationShapePoint
+from kubesched.config.faults import Fault, child, forbidden, invalid, not_supported, required
+from kubesched.config.types import ConfigStruct
+from kubesched.config.validators import (
+    validate_function_shape,
+    validate_label_name,
+    validate_resources,
+)
+
+LEAST_ALLOCATED: Final = "LeastAllocated"
+MOST_ALLOCATED: Final = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
+_TYPES: Final = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
+DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+
+
+class RequestedToCapacityRatioParam(ConfigStruct, frozen=True, forbid_unknown_fields=True):
+    """The shape of the scoring function."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(ConfigStruct, frozen=True, forbid_unknown_fields=True):
+    """How nodes that fit are ranked, and by which resources."""
+
+    type: str = ""
+    resources: tuple[ResourceSpec, ...] = ()
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+
+class NodeResourcesFitArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Arguments; the defaults are those of the completed form."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(LEAST_ALLOCATED, DEFAULT_RESOURCES)
+
+
+def complete_resources(resources: Sequence[ResourceSpec]) -> tuple[ResourceSpec, ...]:
+    """Fill in the default resources, and 1 for a weight of 0."""
+    if not resources:
+        return DEFAULT_RESOURCES
+    return tuple(spec if spec.weight else ResourceSpec(spec.name, 1) for spec in resources)
+
+
+def complete(args: NodeResourcesFitArgs) -> NodeResourcesFitArgs:
+    """Fill in what was left out."""
+    strategy = args.scoring_strategy
+    resources = complete_resources(strategy.resources)
+    return msgspec.structs.replace(
+        args, scoring_strategy=msgspec.structs.replace(strategy, resources=resources)
+    )
+
+
+def faults_of(args: NodeResourcesFitArgs, path: str) -> Iterable[Fault]:
+    """Yield what is wrong with completed arguments."""
+    for at, name in enumerate(args.ignored_resources):
+        yield from validate_label_name(name, child(path, "ignoredResources", at))
+    for at, group in enumerate(args.ignored_resource_groups):
+        place = child(path, "ignoredResourceGroups", at)
+        if "/" in group:
+            yield invalid(place, group, "resource group name can't contain '/'")
+        yield from validate_label_name(group, place)
+    yield from _strategy_faults(args.scoring_strategy, child(path, "scoringStrategy"))
+
+
+def _strategy_faults(strategy: ScoringStrategy, path: str) -> Iterable[Fault]:
+    if strategy.type not in _TYPES:
+        yield not_supported(child(path, "type"), strategy.type, _TYPES)
+    yield from validate_resources(strategy.resources, child(path, "resources"))
+    place = child(path, "requestedToCapacityRatio")
+    param = strategy.requested_to_capacity_ratio
+    if strategy.type != REQUESTED_TO_CAPACITY_RATIO:
+        if param is not None:
+            yield forbidden(place, "must be nil when type is not RequestedToCapacityRatio")
+    elif param is None:
+        yield required(place, "must be specified when type is RequestedToCapacityRatio")
+    else:
+        yield from validate_function_shape(param.shape, child(place, "shape"))

@@ -1,0 +1,87 @@
+"""Whether a change in the cluster may let a pod fit that lacked resources.
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go, isSchedulableAfter… (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.pod_requests import is_scalar_resource_name, pod_requests
+from kubesched.api.quantity import milli_value, value
+from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
+from kubesched.plugins.node_resources.scoring import NATIVE
+
+IsBacked = Callable[[str], bool]
+"""Resource name -> whether devices of some class may stand in for it."""
+
+
+def counted_requests(requests: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the requests that nodes account for: the native ones first, then by name."""
+    for name in NATIVE:
+        if requests.get(name, 0) > 0:
+            yield name, requests[name]
+    for name in sorted(requests):
+        if requests[name] != 0 and is_scalar_resource_name(name) and name not in NATIVE:
+            yield name, requests[name]
+
+
+def after_pod_deleted(deleted: Pod) -> bool:
+    """Only a pod that was on a node, or promised one, leaves something behind."""
+    return bool(deleted.spec.node_name or deleted.status.nominated_node_name)
+
+
+def after_pod_scaled_down(target: Pod, old: Pod, new: Pod) -> bool:
+    """The waiting pod asks for less, or a bound one frees something that it asks for."""
+    if new.metadata.uid == target.metadata.uid:
+        return True
+    if not new.spec.node_name:
+        return False
+    before, after = pod_requests(old, use_status=True), pod_requests(new, use_status=True)
+    wanted = pod_requests(target, use_status=True)
+    return any(before.get(name, 0) > after.get(name, 0) for name, _ in counted_requests(wanted))
+
+
+def after_node_changed(target: Pod, old: Node | None, new: Node, is_backed: IsBacked) -> bool:
+    """The pod fits the node, were it empty, and would not have fitted for sure before."""
+    requests = tuple(counted_requests(pod_requests(target)))
+    if _allowed_pods(new) < 1:
+        return False
+    for name, amount in requests:
+        offered = _offered(new, name)
+        if amount > offered and not _delegated(name, offered, is_backed):
+            return False
+    if old is None or _allowed_pods(new) > _allowed_pods(old):
+        return True
+    return any(
+        _offered(new, name) > _offered(old, name)
+        or _delegated(name, _offered(new, name), is_backed)
+        for name, _ in requests
+    )
+
+
+def after_device_class_changed(target: Pod, old: DeviceClass | None, new: DeviceClass) -> bool:
+    """The class came to back a resource that the pod asks for."""
+    name = new.spec.extended_resource_name
+    requests = pod_requests(target)
+    if old is None:
+        if IMPLICIT_EXTENDED_RESOURCE_PREFIX + new.metadata.name in requests:
+            return True
+    elif (old.spec.extended_resource_name or "") == (name or ""):
+        return False
+    return name is not None and name in requests
+
+
+def _delegated(name: str, offered: int, is_backed: IsBacked) -> bool:
+    return name not in NATIVE and offered <= 0 and is_backed(name)
+
+
+def _allowed_pods(node: Node) -> int:
+    return value(node.status.allocatable.get("pods", 0))
+
+
+def _offered(node: Node, resource: str) -> int:
+    amount = node.status.allocatable.get(resource, 0)
+    return milli_value(amount) if resource == "cpu" else value(amount)

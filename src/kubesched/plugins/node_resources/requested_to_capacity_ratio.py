@@ -1,0 +1,85 @@
+"""RequestedToCapacityRatio: a score drawn over utilization, point by point.
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go,
+          pkg/scheduler/framework/plugins/helper/shape_score.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from kubesched.config.args import UtilizationShapePoint
+from kubesched.framework.normalize import NODE_SCORE_MAX
+from kubesched.plugins.node_resources.int64 import PERCENT, percent, quotient, wrap
+from kubesched.plugins.node_resources.scoring import Amounts
+
+_SHAPE_SCORE_MAX: Final = 10
+
+
+class RequestedToCapacityRatio:
+    """The weighted mean of the scores above 0, rounded to the nearest.
+
+    Attributes:
+        curve: int64, the score of each utilization from 0 to 100 percent.
+    """
+
+    def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
+        points = [
+            (point.utilization, point.score * (NODE_SCORE_MAX // _SHAPE_SCORE_MAX))
+            for point in shape
+        ]
+        scores = [_interpolate(points, utilization) for utilization in range(PERCENT + 1)]
+        self.curve: Amounts = np.array(scores, np.int64)
+        self._scores: Final = scores
+
+    def score_row(
+        self,
+        requested: Sequence[int],
+        allocated: Sequence[int],
+        allocatable: Sequence[int],
+        weights: Sequence[int],
+    ) -> int:
+        """Return the score of one row; 0 without resources, or if none scores above 0."""
+        total = weight_sum = 0
+        for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
+            utilization = PERCENT if asked > offered else percent(wrap(asked), offered)
+            # Outside of 0..100 the curve is flat.
+            score = self._scores[min(max(utilization, 0), PERCENT)]
+            if score > 0:
+                total += score * weight
+                weight_sum += weight
+        return (2 * total + weight_sum) // (2 * weight_sum) if weight_sum else 0
+
+    def score_rows(
+        self,
+        requested: Sequence[Amounts],
+        allocated: Sequence[Amounts],
+        allocatable: Sequence[Amounts],
+        weights: Sequence[int],
+    ) -> Amounts:
+        """Return the scores of rows."""
+        total = np.zeros_like(requested[0])
+        weight_sum = np.zeros_like(total)
+        for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
+            scores = self.curve[np.minimum(asked, offered) * PERCENT // offered]
+            total += scores * weight
+            weight_sum += (scores > 0) * weight
+        np.maximum(weight_sum, 1, out=weight_sum)
+        return (2 * total + weight_sum) // (2 * weight_sum)
+
+
+def _interpolate(points: Sequence[tuple[int, int]], utilization: int) -> int:
+    """Return the score at `utilization` on the line through the points, flat beyond its ends."""
+    left, score = points[0]
+    if utilization <= left:
+        return score
+    for right, next_score in points[1:]:
+        if utilization <= right:
+            rise = (next_score - score) * (utilization - left)
+            return score + quotient(rise, right - left)
+        left, score = right, next_score
+    return score

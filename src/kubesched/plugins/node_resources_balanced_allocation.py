@@ -1,0 +1,117 @@
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources the pod would use more evenly.
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (v1.36)
+Reads:    pod requests; nodes.{allocatable,requested}; DeviceClasses that back extended resources,
+          and their devices
+Differs:  devices of a class that has selectors are counted; upstream crashes on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import ClassVar, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
+from kubesched.config.faults import ConfigError, Fault, child, duplicate, invalid
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.dra import is_dra_extended_resource_name
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    PRE_SCORE_SKIP,
+    UNSIGNED,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.plugins.node_resources.balanced_allocation import BalancedAllocation
+from kubesched.plugins.node_resources.device_counts import DeviceCounter
+from kubesched.plugins.node_resources.scoring import Demand, demands_of, score_nodes
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+
+Demands = tuple[Demand, ...]
+
+
+class NodeResourcesBalancedAllocationArgs(
+    PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """The resources whose use is to be even."""
+
+    resources: tuple[ResourceSpec, ...] = _DEFAULT_RESOURCES
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Demands]):
+    """Score by the balance that the pod brings or takes."""
+
+    name: ClassVar = "NodeResourcesBalancedAllocation"
+    scope: ClassVar = Scope.ROW
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        given = isinstance(args, NodeResourcesBalancedAllocationArgs)
+        chosen = args if given else NodeResourcesBalancedAllocationArgs()
+        self._resources = chosen.resources
+        self._scorer = BalancedAllocation()
+        self._devices = handle.feature_gates.enabled("DRAExtendedResource")
+        self._counter = DeviceCounter(handle)
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> NodeResourcesBalancedAllocationArgs:
+        """Decode, complete and validate. Raises ConfigError with every fault."""
+        args = decode_args(NodeResourcesBalancedAllocationArgs, raw, path)
+        resources = tuple(
+            spec if spec.weight else ResourceSpec(spec.name, 1) for spec in args.resources
+        )
+        faults = tuple(_faults_of(resources, child(path, "resources")))
+        if faults:
+            raise ConfigError(faults)
+        return msgspec.structs.replace(args, resources=resources or _DEFAULT_RESOURCES)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The requests matter; those that devices may back depend on other objects too."""
+        requests = self._requests(pod)
+        if self._devices and any(
+            amount != 0 and is_dra_extended_resource_name(spec.name)
+            for spec, amount in zip(self._resources, requests, strict=True)
+        ):
+            return UNSIGNED
+        return requests
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[Demands]:
+        """Leave out pods that ask for nothing: they would all gather on one node."""
+        if not any(self._requests(pod)):
+            return PRE_SCORE_SKIP  # type: ignore[return-value]  # it carries no state
+        demands = demands_of(self._resources, pod.template.held, non_zero=False)
+        if self._devices:
+            demands = self._counter.with_devices(demands, snapshot, feasible)
+        return PreScoreResult(demands)
+
+    def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Compare the balance with the pod to the balance without it."""
+        return score_nodes(self._scorer, state, nodes)
+
+    def _requests(self, pod: PodInfo) -> tuple[int, ...]:
+        held = pod.template.held
+        return tuple([held.get(spec.name, 0) for spec in self._resources])
+
+
+def _faults_of(resources: Iterable[ResourceSpec], path: str) -> Iterable[Fault]:
+    seen: dict[str, None] = {}
+    for at, spec in enumerate(resources):
+        if spec.name in seen:
+            yield duplicate(child(path, at, "name"), spec.name)
+        seen[spec.name] = None
+        if spec.weight != 1:
+            yield invalid(child(path, at, "weight"), spec.weight, "must be 1")

@@ -1,0 +1,332 @@
+"""NodeResourcesFit: a pod goes where its requests are free; a strategy ranks such nodes.
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go (v1.36)
+Reads:    pod requests; nodes.{allocatable,requested,non_zero_requested,allowed_pods,pod_counts};
+          DeviceClasses that back extended resources, and their devices
+Rejects:  Unschedulable; UnschedulableAndUnresolvable where the empty node would be too small.
+Differs:  the reasons of one node stand in a fixed order: pods, cpu, memory, ephemeral-storage, then
+          by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
+from typing import ClassVar, Final, Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.pod_requests import is_extended_resource_name, pod_requests
+from kubesched.api.resource import DeviceClass
+from kubesched.config.args import decode_args
+from kubesched.config.faults import ConfigError
+from kubesched.framework.cluster_event import (
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
+from kubesched.plugins.node_resources.amounts import format_amount
+from kubesched.plugins.node_resources.device_counts import DeviceCounter
+from kubesched.plugins.node_resources.fit_args import (
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+    complete,
+    faults_of,
+)
+from kubesched.plugins.node_resources.fit_hints import (
+    after_device_class_changed,
+    after_node_changed,
+    after_pod_deleted,
+    after_pod_scaled_down,
+    counted_requests,
+)
+from kubesched.plugins.node_resources.int64 import wrap
+from kubesched.plugins.node_resources.least_allocated import LeastAllocated
+from kubesched.plugins.node_resources.most_allocated import MostAllocated
+from kubesched.plugins.node_resources.requested_to_capacity_ratio import RequestedToCapacityRatio
+from kubesched.plugins.node_resources.scoring import (
+    Demand,
+    ResourceScorer,
+    demands_of,
+    score_nodes,
+)
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_TOO_MANY_PODS: Final = "Too many pods"
+_ROWS_FEW: Final = 8
+"""Up to here plain integers are faster than arrays."""
+
+# An answer is a number: bit 0 says that the empty node would be too small, bit 1 that the node has
+# too many pods, bit 2 + i that the i-th request is not met.
+_UNRESOLVABLE: Final = 1
+_PODS: Final = 2
+_FIRST: Final = 2
+_KEYS_FEW: Final = 1 << 12
+_REQUESTS_MAX: Final = 60
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A resource that a node must have free; `delegated`: only if it offers any of it itself."""
+
+    resource: str
+    amount: int
+    delegated: bool = False
+
+
+Requests = tuple[Request, ...]
+Demands = tuple[Demand, ...]
+
+
+@runtime_checkable
+class ObjectsHandle(Protocol):
+    """A handle that shows the cluster's objects between cycles."""
+
+    @property
+    def objects(self) -> Objects:
+        """The objects as they are now."""
+        ...
+
+
+class NodeResourcesFit(
+    PreFilterPlugin[Requests],
+    FilterPlugin[Requests],
+    PreScorePlugin[Demands],
+    ScorePlugin[Demands],
+):
+    """Filter on what is free, score by the configured strategy."""
+
+    name: ClassVar = "NodeResourcesFit"
+    scope: ClassVar = Scope.ROW
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        chosen = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+        self._ignored = frozenset(chosen.ignored_resources)
+        self._ignored_groups = frozenset(chosen.ignored_resource_groups)
+        self._resources = chosen.scoring_strategy.resources
+        self._scorer = _scorer_of(chosen.scoring_strategy)
+        self._devices = handle.feature_gates.enabled("DRAExtendedResource")
+        self._counter = DeviceCounter(handle)
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> NodeResourcesFitArgs:
+        """Decode, complete and validate. Raises ConfigError with every fault."""
+        args = complete(decode_args(NodeResourcesFitArgs, raw, path))
+        faults = tuple(faults_of(args, path))
+        if faults:
+            raise ConfigError(faults)
+        return args
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A pod went or shrank; a node came or grew; a class of devices came to back a resource."""
+        pod = ClusterEvent(POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+        node = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        events = [
+            ClusterEventWithHint(pod, self._after_pod_change),
+            ClusterEventWithHint(node, self._after_node_change),
+        ]
+        if self._devices:
+            device_class = ClusterEvent(DEVICE_CLASS, Action.ADD | Action.UPDATE)
+            events.append(ClusterEventWithHint(device_class, self._after_device_class_change))
+        return events
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The requests matter; those that devices may back depend on other objects too."""
+        requests = pod.template.requests
+        if self._devices and any(
+            amount != 0 and is_dra_extended_resource_name(name) for name, amount in requests.items()
+        ):
+            return UNSIGNED
+        scored = self._scored_requests(pod)
+        amounts = tuple(scored.get(spec.name, 0) for spec in self._resources)
+        return (tuple(counted_requests(requests)), amounts)
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[Requests]:
+        """Keep the requests that nodes must meet."""
+        requests = tuple(
+            Request(name, amount, self._is_backed(name, snapshot.objects))
+            for name, amount in counted_requests(pod.template.requests)
+            if not self._is_ignored(name)
+        )
+        return PreFilterResult(requests)
+
+    def filter(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows that have no room for one more pod, or for one of its requests."""
+        if len(nodes) <= _ROWS_FEW or len(state) > _REQUESTS_MAX:
+            keys = [_key_of_row(state, nodes, row) for row in range(len(nodes))]
+            if not any(keys):
+                return NodeToStatus.passing(len(keys))
+            names = _names(state)
+            return NodeToStatus.of([_status_of(key, names) for key in keys])
+        return _encode(_keys_of_rows(state, nodes), _names(state))
+
+    def describe(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> str:
+        """Say how much of each missing resource is asked for, free and there at all."""
+        return "; ".join(_shortages(state, nodes))
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[Demands]:
+        """Keep what the pod asks for of the resources that are scored."""
+        demands = demands_of(self._resources, self._scored_requests(pod), non_zero=True)
+        if self._devices:
+            demands = self._counter.with_devices(demands, snapshot, feasible)
+        return PreScoreResult(demands)
+
+    def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Rank by the strategy."""
+        return score_nodes(self._scorer, state, nodes)
+
+    @staticmethod
+    def _scored_requests(pod: PodInfo) -> dict[str, int]:
+        # Upstream's scorer never learns of pod-level requests, although the filter honours them.
+        return pod_requests(pod.pod, pod_level=False, default_missing=True)
+
+    def _is_ignored(self, resource: str) -> bool:
+        if not self._ignored and not self._ignored_groups:
+            return False
+        group, _, _ = resource.partition("/")
+        return is_extended_resource_name(resource) and (
+            resource in self._ignored or group in self._ignored_groups
+        )
+
+    def _is_backed(self, resource: str, objects: Objects) -> bool:
+        return (
+            self._devices
+            and is_dra_extended_resource_name(resource)
+            and device_classes_of(objects).backs(resource)
+        )
+
+    def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        if not isinstance(old, Pod):
+            return True
+        if new is None:
+            return after_pod_deleted(old)
+        return not isinstance(new, Pod) or after_pod_scaled_down(pod, old, new)
+
+    def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        if not isinstance(new, Node) or not isinstance(old, Node | None):
+            return new is not None
+        return after_node_changed(pod, old, new, self._may_be_backed)
+
+    def _may_be_backed(self, resource: str) -> bool:
+        if not self._devices:
+            return False
+        if isinstance(self.handle, ObjectsHandle):
+            return device_classes_of(self.handle.objects).backs(resource)
+        return is_dra_extended_resource_name(resource)
+
+    @staticmethod
+    def _after_device_class_change(pod: Pod, old: object | None, new: object | None) -> bool:
+        if not isinstance(new, DeviceClass) or not isinstance(old, DeviceClass | None):
+            return True
+        return after_device_class_changed(pod, old, new)
+
+
+def _scorer_of(strategy: ScoringStrategy) -> ResourceScorer:
+    if strategy.type == MOST_ALLOCATED:
+        return MostAllocated()
+    if strategy.type == REQUESTED_TO_CAPACITY_RATIO:
+        param = strategy.requested_to_capacity_ratio
+        assert param is not None, "the arguments were validated"
+        return RequestedToCapacityRatio(param.shape)
+    return LeastAllocated()
+
+
+def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
+    key = _PODS if nodes.pod_counts.item(row) >= nodes.allowed_pods.item(row) else 0
+    bit = 1 << _FIRST
+    for request in requests:
+        at = nodes.resources.get(request.resource)
+        offered = used = 0
+        if at is not None:
+            offered, used = nodes.allocatable.item(at, row), nodes.requested.item(at, row)
+        if request.amount > wrap(offered - used) and not (request.delegated and offered <= 0):
+            key |= bit | (request.amount > offered)
+        bit <<= 1
+    return key
+
+
+def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64]:
+    keys = (nodes.pod_counts >= nodes.allowed_pods).astype(np.int64)
+    keys *= _PODS
+    for bit, request in enumerate(requests, _FIRST):
+        offered = nodes.allocatable_of(request.resource)
+        short = (offered - nodes.requested_of(request.resource)) < request.amount
+        if request.delegated:
+            short &= offered > 0
+        if short.any():
+            keys |= short.astype(np.int64) << bit
+            keys |= short & (offered < request.amount)
+    return keys
+
+
+def _encode(keys: NDArray[np.int64], names: tuple[str, ...]) -> NodeToStatus:
+    largest = int(keys.max())
+    if largest == 0:
+        return NodeToStatus.passing(len(keys))
+    if largest >= _KEYS_FEW:
+        return NodeToStatus.encode(keys, lambda key: _status_of(key, names))
+    # Few possible keys: counting them is much faster than sorting them.
+    found = np.flatnonzero(np.bincount(keys)).tolist()
+    if found[0] != 0:
+        found.insert(0, 0)
+    position = np.zeros(largest + 1, np.int32)
+    position[found] = np.arange(len(found))
+    return NodeToStatus(position[keys], [_status_of(key, names) for key in found])
+
+
+def _names(requests: Requests) -> tuple[str, ...]:
+    return tuple([request.resource for request in requests])
+
+
+@lru_cache(4096)
+def _status_of(key: int, names: tuple[str, ...]) -> Status:
+    if key == 0:
+        return SUCCESS
+    reasons = [_TOO_MANY_PODS] if key & _PODS else []
+    reasons += [f"Insufficient {name}" for bit, name in enumerate(names, _FIRST) if key >> bit & 1]
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if key & _UNRESOLVABLE else Code.UNSCHEDULABLE
+    return Status(code, tuple(reasons))
+
+
+def _shortages(requests: Requests, nodes: NodeTable) -> Iterator[str]:
+    key = _key_of_row(requests, nodes, 0)
+    if key & _PODS:
+        taken, allowed = int(nodes.pod_counts[0]), int(nodes.allowed_pods[0])
+        yield f"pods: requested 1, free {allowed - taken} of {allowed}"
+    for bit, request in enumerate(requests, _FIRST):
+        if key >> bit & 1:
+            offered = int(nodes.allocatable_of(request.resource)[0])
+            free = offered - int(nodes.requested_of(request.resource)[0])
+            amounts = (format_amount(request.resource, n) for n in (request.amount, free, offered))
+            yield "{}: requested {}, free {} of {}".format(request.resource, *amounts)

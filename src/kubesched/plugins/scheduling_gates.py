@@ -1,0 +1,47 @@
+"""SchedulingGates: keep pods out of the queue while they carry scheduling gates.
+
+Upstream: pkg/scheduler/framework/plugins/schedulinggates (v1.36)
+Reads:    pod.spec.schedulingGates
+Rejects:  UnschedulableAndUnresolvable; only an update of the pod itself lifts its gates.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+from kubesched.api.core import Pod
+from kubesched.framework.cluster_event import POD, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.plugin import PreEnqueuePlugin, Scope
+from kubesched.framework.status import SUCCESS, Status, unresolvable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class SchedulingGates(PreEnqueuePlugin):
+    """Let a pod into the active queue once it has no gates."""
+
+    name: ClassVar = "SchedulingGates"
+    scope: ClassVar = Scope.NODE
+
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Hold the pod back as long as it has gates, and name them."""
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        names = " ".join(gate.name for gate in gates)
+        return unresolvable(f"waiting for scheduling gates: [{names}]")
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """The pod lost its last gate."""
+        event = ClusterEvent(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return (ClusterEventWithHint(event, _is_about),)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Pods that are tried have no gates, so nothing tells them apart."""
+        return None
+
+
+def _is_about(pod: Pod, old: object | None, new: object | None) -> bool:
+    return not isinstance(new, Pod) or new.metadata.uid == pod.metadata.uid

@@ -1,0 +1,123 @@
+"""TaintToleration: keep pods off nodes whose taints they do not tolerate.
+
+Upstream: pkg/scheduler/framework/plugins/tainttoleration (v1.36)
+Reads:    pod.spec.tolerations; nodes.taints
+Rejects:  UnschedulableAndUnresolvable, because evicting a pod never removes a taint.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import Node, Pod, Taint, Toleration
+from kubesched.api.tolerations import tolerates
+from kubesched.framework.cluster_event import (
+    NODE,
+    POD,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.normalize import normalize_reversed
+from kubesched.framework.plugin import FilterPlugin, PreScorePlugin, PreScoreResult, Scope, ScorePlugin
+from kubesched.framework.status import NodeToStatus, unresolvable
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_HARD: Final = frozenset({"NoSchedule", "NoExecute"})
+_SOFT: Final = "PreferNoSchedule"
+
+Tolerations = tuple[Toleration, ...]
+
+
+class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlugin[Tolerations]):
+    """Filter on hard taints (NoSchedule, NoExecute), score on PreferNoSchedule."""
+
+    name: ClassVar = "TaintToleration"
+    scope: ClassVar = Scope.NODE
+    normalizes: ClassVar = True
+    rejection: ClassVar = unresolvable("node(s) had untolerated taint(s)")
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._comparison = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A node came or its taints changed; the pod got tolerations."""
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT), self._after_node_change
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(POD, Action.UPDATE_POD_TOLERATION), self._after_pod_change
+            ),
+        )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Only the tolerations matter."""
+        return pod.spec.tolerations
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows with a hard taint that the pod does not tolerate."""
+        # Thousands of nodes share a handful of taint lists, so ask per list, not per node.
+        tolerations = pod.spec.tolerations
+        rejected = nodes.taints.map(
+            lambda taints: self._untolerated(taints, tolerations) is not None, np.bool_
+        )
+        return NodeToStatus.rejecting(rejected, self.rejection)
+
+    def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
+        """Name the first taint that is not tolerated."""
+        taint = self._untolerated(nodes.taints[0], pod.spec.tolerations)
+        return "" if taint is None else f"taint {taint.key}={taint.value}:{taint.effect}"
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[Tolerations]:
+        """Keep the tolerations that can be about soft taints."""
+        return PreScoreResult(tuple(t for t in pod.spec.tolerations if t.effect in ("", _SOFT)))
+
+    def score(self, state: Tolerations, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Count the soft taints that the pod does not tolerate."""
+        return nodes.taints.map(lambda taints: self._count_soft(taints, state), np.int64)
+
+    def normalize_score(
+        self, state: Tolerations, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Fewer is better."""
+        return normalize_reversed(scores)
+
+    def _tolerated(self, taint: Taint, tolerations: Tolerations) -> bool:
+        return any(tolerates(toleration, taint, self._comparison) for toleration in tolerations)
+
+    def _untolerated(self, taints: tuple[Taint, ...], tolerations: Tolerations) -> Taint | None:
+        for taint in taints:
+            if taint.effect in _HARD and not self._tolerated(taint, tolerations):
+                return taint
+        return None
+
+    def _count_soft(self, taints: tuple[Taint, ...], tolerations: Tolerations) -> int:
+        return sum(
+            taint.effect == _SOFT and not self._tolerated(taint, tolerations) for taint in taints
+        )
+
+    def _fits(self, node: Node, pod: Pod) -> bool:
+        return self._untolerated(node.spec.taints, pod.spec.tolerations) is None
+
+    def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        if not isinstance(new, Node):
+            return True
+        fitted_before = isinstance(old, Node) and self._fits(old, pod)
+        return not fitted_before and self._fits(new, pod)
+
+    @staticmethod
+    def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:
+        return isinstance(new, Pod) and new.metadata.uid == pod.metadata.uid

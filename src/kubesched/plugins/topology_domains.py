@@ -1,0 +1,124 @@
+"""Sums of pods over the domains of a topology key, by the codes of the node label.
+
+A domain is one value of the label. Nodes without the label belong to no domain.
+
+Invariants: the sums of a cycle never change; what-if changes lie beside them and are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.snapshot.coded import Coded
+from kubesched.snapshot.pod_groups import PodGroup, PodGroups
+
+_NO_CODE: Final = -1
+
+
+class PodSum:
+    """A question to all pods on nodes: per row, the sum of what each pod counts.
+
+    It is compared by identity, which makes it a cheap key for the answer that is kept.
+
+    Attributes:
+        weigh: What one pod of a group counts.
+        namespaces: Where pods count at all; None is everywhere.
+    """
+
+    __slots__ = ("namespaces", "weigh")
+
+    def __init__(
+        self, weigh: Callable[[PodGroup], int], namespaces: frozenset[str] | None = None
+    ) -> None:
+        self.weigh = weigh
+        self.namespaces = namespaces
+
+    def over(self, groups: PodGroups) -> NDArray[np.int64]:
+        """Return the sum per row of the whole table; read-only."""
+        return groups.count(self, self.weigh, self.namespaces)
+
+
+def code_without_label(label: Coded[str | None]) -> int:
+    """Return the code of rows that lack the label; -1 if no row does."""
+    return label.positions.get(None, _NO_CODE)
+
+
+def sum_by_code(
+    label: Coded[str | None],
+    column: NDArray[np.int64],
+    rows: NDArray[np.bool_] | None = None,
+) -> NDArray[np.int64]:
+    """Sum a column of the whole table over the rows of each code, of `rows` only if given."""
+    codes = label.codes
+    if rows is not None:
+        codes, column = codes[rows], column[rows]
+    # Sums of whole numbers below 2**53 are exact in float64.
+    return np.bincount(codes, column, len(label.values)).astype(np.int64)
+
+
+class DomainSums:
+    """One integer per domain of a topology key, which what-if questions may move.
+
+    Attributes:
+        counts: int64 per code of the label; 0 for rows that lack it.
+    """
+
+    __slots__ = ("_absent", "_moved", "counts")
+
+    def __init__(self, counts: NDArray[np.int64], absent: int) -> None:
+        self.counts = counts
+        self._absent = absent
+        self._moved: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, label: Coded[str | None], column: NDArray[np.int64]) -> DomainSums:
+        """Sum a column of the whole table over the domains of a label."""
+        counts = sum_by_code(label, column)
+        absent = code_without_label(label)
+        if absent != _NO_CODE:
+            counts[absent] = 0
+        return cls(counts, absent)
+
+    @classmethod
+    def zero(cls, label: Coded[str | None]) -> DomainSums:
+        """Nothing in any domain."""
+        return cls(np.zeros(len(label.values), np.int64), code_without_label(label))
+
+    def clone(self) -> DomainSums:
+        """Copy; the copy may be moved without the original seeing it."""
+        copy = DomainSums(self.counts, self._absent)
+        copy._moved = self._moved.copy()
+        return copy
+
+    @property
+    def has_any(self) -> bool:
+        """Whether a domain has something other than zero."""
+        if not self._moved:
+            return bool(self.counts.any())
+        counts = self.counts.copy()
+        for code, amount in self._moved.items():
+            counts[code] += amount
+        return bool(counts.any())
+
+    def move(self, label: Coded[str | None], amount: int) -> None:
+        """Add to the domain of the one row that `label` is the column of."""
+        code = int(label.codes[0])
+        if code != self._absent:
+            self._moved[code] = self._moved.get(code, 0) + amount
+
+    def at(self, label: Coded[str | None]) -> NDArray[np.int64]:
+        """Return, per row, the sum of its domain; 0 where the row has none."""
+        sums = self.counts.take(label.codes)
+        for code, amount in self._moved.items():
+            sums[label.codes == code] += amount
+        return sums
+
+    def above(self, label: Coded[str | None], limit: int) -> NDArray[np.bool_]:
+        """Return, per row, whether the sum of its domain is larger than `limit`."""
+        if self._moved:
+            return self.at(label) > limit
+        return (self.counts > limit).take(label.codes)

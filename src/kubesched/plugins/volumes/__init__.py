@@ -1,0 +1,1 @@
+"""What the volume plugins share: claims, volumes, CSI drivers, and how they fit to nodes."""

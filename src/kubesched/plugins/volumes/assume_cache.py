@@ -1,0 +1,106 @@
+"""Objects as the scheduler believes they will be, on top of the objects as they are.
+
+An assumed object stands until the API's object changes: whatever the API says later is newer.
+
+Upstream: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go (v1.36)
+Invariants: an assumed object is handed out only while the object it was made from is current.
+Differs:  an assumed object expires when it is looked at, not by an event; the answers are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from kubesched.snapshot.objects import KubernetesObject, Objects
+
+K = TypeVar("K", bound=KubernetesObject)
+
+_SWEEP_MIN: Final = 1024
+
+
+class _Assumed(msgspec.Struct, Generic[K], frozen=True):
+    made_from: K
+    item: K
+
+
+class AssumeCache(Generic[K]):
+    """What is assumed of the objects of one kind.
+
+    Attributes:
+        kind: The class of the objects.
+        resource: The kind's plural name, for messages.
+    """
+
+    def __init__(self, kind: type[K], resource: str) -> None:
+        self.kind = kind
+        self.resource = resource
+        self._assumed: dict[str, _Assumed[K]] = {}
+        self._sweep_at = _SWEEP_MIN
+
+    def __len__(self) -> int:
+        return len(self._assumed)
+
+    def get(self, objects: Objects, name: str, namespace: str = "") -> K | None:
+        """Return the object as assumed, else as it is; None if the API has none."""
+        stored = objects.get(self.kind, name, namespace)
+        return None if stored is None else self.current(stored)
+
+    def current(self, stored: K) -> K:
+        """Return what is assumed of an object of the API, else the object itself."""
+        if not self._assumed:
+            return stored
+        key = _key_of(stored)
+        assumed = self._assumed.get(key)
+        if assumed is None:
+            return stored
+        if _is_same_version(assumed, stored):
+            return assumed.item
+        del self._assumed[key]
+        return stored
+
+    def assume(self, objects: Objects, item: K) -> str:
+        """Believe that the object will be `item`; return why that cannot be, or ""."""
+        key = _key_of(item)
+        stored = objects.get(self.kind, item.metadata.name, item.metadata.namespace)
+        if stored is None:
+            return f'{self.resource} "{key}" not found'
+        is_at, wants = stored.metadata.resource_version, item.metadata.resource_version
+        if is_at != wants:
+            return f'"{key}" is out of sync (stored: {is_at}, assume: {wants})'
+        self._assumed[key] = _Assumed(stored, item)
+        if len(self._assumed) > self._sweep_at:
+            self._sweep(objects)
+        return ""
+
+    def restore(self, item: K) -> None:
+        """Believe the API again; an assumed object of another version stays."""
+        key = _key_of(item)
+        assumed = self._assumed.get(key)
+        if (
+            assumed is not None
+            and assumed.item.metadata.resource_version == item.metadata.resource_version
+        ):
+            del self._assumed[key]
+
+    def _sweep(self, objects: Objects) -> None:
+        """Drop what has expired without being looked at again."""
+        for key, assumed in list(self._assumed.items()):
+            metadata = assumed.item.metadata
+            stored = objects.get(self.kind, metadata.name, metadata.namespace)
+            if stored is None or not _is_same_version(assumed, stored):
+                del self._assumed[key]
+        self._sweep_at = max(_SWEEP_MIN, 2 * len(self._assumed))
+
+
+def _key_of(item: KubernetesObject) -> str:
+    metadata = item.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def _is_same_version(assumed: _Assumed[K], stored: K) -> bool:
+    if assumed.made_from is stored:
+        return True
+    version = stored.metadata.resource_version
+    return version != "" and version == assumed.item.metadata.resource_version

@@ -1,0 +1,279 @@
+"""Carrying out what was decided for a pod's claims: assume it, write it, wait until it is so.
+
+Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go (v1.36)
+Invariants: what was assumed and not written can be reverted; what was written is the API's.
+Differs:  a claim reference is made from the claim as known, without the API's scheme.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeVar
+
+import msgspec
+import numpy as np
+
+from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.storage import CSINode
+from kubesched.plugins.volumes.assume_cache import AssumeCache
+from kubesched.plugins.volumes.claims import (
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    claims_of,
+    is_fully_bound,
+    key_of,
+    ownership_error,
+)
+from kubesched.plugins.volumes.csi_translation import (
+    TranslationError,
+    is_migrated_on,
+    plugin_of_volume,
+    translate_volume,
+)
+from kubesched.plugins.volumes.decisions import DynamicProvision, PodVolumes, StaticBinding
+from kubesched.plugins.volumes.matching import is_bound_to
+from kubesched.plugins.volumes.node_access import NodeAccess, required_of
+from kubesched.plugins.volumes.volume_writer import VolumeWriteError, VolumeWriter
+from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.objects import KubernetesObject, Objects
+
+K = TypeVar("K", PersistentVolume, PersistentVolumeClaim)
+
+_POLL_SECONDS: Final = 1.0
+
+
+class AssumeError(Exception):
+    """The cluster has moved on since the decision; the text says how."""
+
+
+class BindingError(Exception):
+    """Binding has failed and the pod must be scheduled again; the text says why."""
+
+
+class Binder:
+    """What one profile believes of volumes and claims, and how it makes that true.
+
+    Attributes:
+        volumes: Persistent volumes, as assumed.
+        claims: Claims, as assumed.
+    """
+
+    def __init__(self) -> None:
+        self.volumes = AssumeCache(PersistentVolume, "persistentvolumes")
+        self.claims = AssumeCache(PersistentVolumeClaim, "persistentvolumeclaims")
+
+    def is_all_bound(self, objects: Objects, pod: Pod) -> bool:
+        """Whether all claims of the pod have their volumes for good."""
+        namespace = pod.metadata.namespace
+        for used in claims_of(pod):
+            claim = self.claims.get(objects, used.name, namespace)
+            if claim is None or not is_fully_bound(claim):
+                return False
+            if used.is_ephemeral and ownership_error(pod, claim):
+                return False
+        return True
+
+    def assume(self, objects: Objects, node_name: str, decided: PodVolumes) -> PodVolumes:
+        """Believe that volumes and claims are as decided; return them as they are to be written.
+
+        Raises:
+            AssumeError: An object has changed; nothing is assumed then.
+        """
+        bindings: list[StaticBinding] = []
+        provisions: list[DynamicProvision] = []
+        error = ""
+        for binding in decided.static_bindings:
+            volume = _bind_to(binding.volume, binding.claim)
+            if volume is not binding.volume:
+                error = self.volumes.assume(objects, volume)
+                if error:
+                    break
+            bindings.append(StaticBinding(volume, binding.claim))
+        for one in () if error else decided.dynamic_provisions:
+            claim = _annotate(one.claim, SELECTED_NODE, node_name)
+            error = self.claims.assume(objects, claim)
+            if error:
+                break
+            provisions.append(DynamicProvision(claim))
+        assumed = PodVolumes(tuple(bindings), tuple(provisions))
+        if error:
+            self.revert(assumed)
+            raise AssumeError(error)
+        return assumed
+
+    def revert(self, volumes: PodVolumes) -> None:
+        """Believe the API again."""
+        for binding in volumes.static_bindings:
+            self.volumes.restore(binding.volume)
+        for one in volumes.dynamic_provisions:
+            self.claims.restore(one.claim)
+
+    async def write(self, writer: VolumeWriter, assumed: PodVolumes) -> tuple[PodVolumes, str]:
+        """Write volumes, then claims; return them as the API has them, and an error or "".
+
+        What was not written is not assumed any longer.
+        """
+        bindings, provisions = list(assumed.static_bindings), list(assumed.dynamic_provisions)
+        written_volumes = written_claims = 0
+        error = ""
+        try:
+            for at, binding in enumerate(bindings):
+                volume = await writer.update_persistent_volume(binding.volume)
+                bindings[at] = StaticBinding(volume, binding.claim)
+                written_volumes += 1
+            for at, one in enumerate(provisions):
+                claim = await writer.update_persistent_volume_claim(one.claim)
+                provisions[at] = DynamicProvision(claim)
+                written_claims += 1
+        except VolumeWriteError as refusal:
+            error = str(refusal)
+        finally:
+            self.revert(
+                PodVolumes(
+                    tuple(bindings[written_volumes:]), tuple(provisions[written_claims:])
+                )
+            )
+        return PodVolumes(tuple(bindings), tuple(provisions)), error
+
+    async def wait_until_bound(
+        self, check: BindingCheck, written: PodVolumes, timeout_seconds: float
+    ) -> None:
+        """Wait until the volume controller has bound everything, looking once a second.
+
+        Raises:
+            BindingError: It cannot come about any more, or the time is over.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        while True:
+            left = deadline - loop.time()
+            await asyncio.sleep(max(0.0, min(_POLL_SECONDS, left)))
+            if left < _POLL_SECONDS:
+                raise BindingError("context deadline exceeded")
+            if check.is_bound(written):
+                return
+
+
+class BindingCheck(msgspec.Struct, frozen=True):
+    """Looks whether a pod's volumes are bound, by what the API says.
+
+    Attributes:
+        pod: The pod.
+        node_name: Where it is to run.
+        objects: The cluster, as it is when looked at.
+        table: The nodes.
+        writer: Knows whether the pod is still there.
+    """
+
+    pod: Pod
+    node_name: str
+    objects: Objects
+    table: NodeColumns
+    writer: VolumeWriter
+
+    def is_bound(self, written: PodVolumes) -> bool:
+        """Return whether all is bound.
+
+        Raises:
+            BindingError: It cannot come about any more.
+        """
+        if self.node_name not in self.table.row_of:
+            text = f'failed to get node "{self.node_name}": node "{self.node_name}" not found'
+            raise BindingError(text)
+        metadata = self.pod.metadata
+        if not self.writer.has_pod(metadata.namespace, metadata.name):
+            raise BindingError(f'pod does not exist any more: pod "{metadata.name}" not found')
+        return all(self._is_static_bound(one) for one in written.static_bindings) and all(
+            self._is_provisioned(one.claim) for one in written.dynamic_provisions
+        )
+
+    def _is_static_bound(self, binding: StaticBinding) -> bool:
+        name = binding.volume.metadata.name
+        volume = self.objects.get(PersistentVolume, name)
+        if volume is None:
+            raise BindingError(f'failed to check binding: persistentvolumes "{name}" not found')
+        claim = self._claim(binding.claim, "failed to check binding")
+        if _is_newer(binding.volume, volume):
+            return False
+        self._check_reachable(volume, "failed to translate pv to csi: ")
+        ref = volume.spec.claim_ref
+        if ref is None or not ref.uid:
+            raise BindingError(f'ClaimRef got reset for pv "{name}"')
+        return is_fully_bound(claim)
+
+    def _is_provisioned(self, written: PersistentVolumeClaim) -> bool:
+        claim = self._claim(written, "failed to check provisioning pvc")
+        if _is_newer(written, claim):
+            return False
+        name, annotations = claim.metadata.name, claim.metadata.annotations
+        if not annotations:
+            raise BindingError(f'selectedNode annotation reset for PVC "{name}"')
+        if annotations.get(SELECTED_NODE, "") != self.node_name:
+            # A provisioner that fails takes the annotation away.
+            raise BindingError(f'provisioning failed for PVC "{name}"')
+        if claim.spec.volume_name:
+            volume = self.objects.get(PersistentVolume, claim.spec.volume_name)
+            if volume is None:
+                return False
+            self._check_reachable(volume, "")
+        return is_fully_bound(claim)
+
+    def _claim(self, claim: PersistentVolumeClaim, context: str) -> PersistentVolumeClaim:
+        metadata = claim.metadata
+        found = self.objects.get(PersistentVolumeClaim, metadata.name, metadata.namespace)
+        if found is None:
+            text = f'{context}: persistentvolumeclaims "{key_of(claim)}" not found'
+            raise BindingError(text)
+        return found
+
+    def _check_reachable(self, volume: PersistentVolume, context: str) -> None:
+        required = required_of(volume.spec.node_affinity)
+        plugin = plugin_of_volume(volume)
+        if plugin is not None and plugin.is_migrated:
+            if is_migrated_on(plugin, self.objects.get(CSINode, self.node_name)):
+                try:
+                    required = translate_volume(volume).node_affinity
+                except TranslationError as error:
+                    raise BindingError(f"{context}could not translate pv: {error}") from None
+        node = self.table.take(np.array([self.table.row_of[self.node_name]]))
+        if not NodeAccess(node).mask_of_selector(required)[0]:
+            raise BindingError(
+                f'pv "{volume.metadata.name}" node affinity doesn\'t match node '
+                f'"{self.node_name}": no matching NodeSelectorTerms'
+            )
+
+
+def _bind_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """Return the volume bound to the claim; the same object if it is already."""
+    ref, wanted = volume.spec.claim_ref, claim.metadata
+    if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in volume.metadata.annotations:
+        volume = _annotate(volume, BOUND_BY_CONTROLLER, "yes")
+    if ref is None or (ref.name, ref.namespace, ref.uid) != (
+        wanted.name,
+        wanted.namespace,
+        wanted.uid,
+    ):
+        ref = ObjectReference(
+            api_version="v1",
+            kind="PersistentVolumeClaim",
+            namespace=wanted.namespace,
+            name=wanted.name,
+            uid=wanted.uid,
+            resource_version=wanted.resource_version,
+        )
+        spec = msgspec.structs.replace(volume.spec, claim_ref=ref)
+        volume = msgspec.structs.replace(volume, spec=spec)
+    return volume
+
+
+def _annotate(item: K, key: str, text: str) -> K:
+    annotations = {**item.metadata.annotations, key: text}
+    metadata: ObjectMeta = msgspec.structs.replace(item.metadata, annotations=annotations)
+    return msgspec.structs.replace(item, metadata=metadata)
+
+
+def _is_newer(written: KubernetesObject, seen: KubernetesObject) -> bool:
+    """Whether the cluster as seen has not caught up with what was written."""
+    ours, theirs = written.metadata.resource_version, seen.metadata.resource_version
+    return ours.isdigit() and theirs.isdigit() and int(ours) > int(theirs)

@@ -1,0 +1,136 @@
+"""Which claims a pod uses, and what a claim says of itself.
+
+Upstream: component-helpers/storage/{ephemeral/ephemeral.go,volume/helpers.go,volume/pv_helpers.go}
+          (v1.36)
+Reads:    pod.spec.volumes; claims, volumes and storage classes
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from kubesched.api.meta import controller_of
+from kubesched.api.storage import StorageClass
+from kubesched.snapshot.objects import Objects
+
+BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+
+
+class PodClaim(msgspec.Struct, frozen=True, gc=False):
+    """A claim that a pod's volume refers to, by its name in the pod's namespace."""
+
+    name: str
+    is_ephemeral: bool
+
+
+def claim_of(pod: Pod, volume: Volume) -> PodClaim | None:
+    """Return the claim behind a volume, None if there is none."""
+    if volume.persistent_volume_claim is not None:
+        return PodClaim(volume.persistent_volume_claim.claim_name, is_ephemeral=False)
+    if volume.ephemeral is not None:
+        return PodClaim(f"{pod.metadata.name}-{volume.name}", is_ephemeral=True)
+    return None
+
+
+def has_claims(volumes: tuple[Volume, ...]) -> bool:
+    """Whether one of a pod's volumes is a claim, ephemeral ones included."""
+    return any(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None
+        for volume in volumes
+    )
+
+
+def claims_of(pod: Pod) -> list[PodClaim]:
+    """Return the claims of a pod in the order of its volumes; one used twice comes twice."""
+    claims = [claim_of(pod, volume) for volume in pod.spec.volumes]
+    return [claim for claim in claims if claim is not None]
+
+
+def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Whether the pod refers to the claim, by name or through an ephemeral volume."""
+    metadata = claim.metadata
+    return pod.metadata.namespace == metadata.namespace and any(
+        used.name == metadata.name for used in claims_of(pod)
+    )
+
+
+def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
+    """Return what is wrong with an ephemeral volume's claim; empty if it was made for the pod."""
+    mine, theirs = pod.metadata, claim.metadata
+    controller = controller_of(theirs)
+    if mine.namespace == theirs.namespace and controller and controller.uid == mine.uid:
+        return ""
+    return (
+        f"PVC {theirs.namespace}/{theirs.name} was not created for pod "
+        f"{mine.namespace}/{mine.name} (pod is not owner)"
+    )
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """Return the storage class that a claim asks for; empty if none."""
+    beta = claim.metadata.annotations.get(BETA_STORAGE_CLASS)
+    return (claim.spec.storage_class_name or "") if beta is None else beta
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    """Return the storage class that a volume belongs to; empty if none."""
+    beta = volume.metadata.annotations.get(BETA_STORAGE_CLASS)
+    return volume.spec.storage_class_name if beta is None else beta
+
+
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim has its volume and binding is over."""
+    return claim.spec.volume_name != "" and BIND_COMPLETED in claim.metadata.annotations
+
+
+class NoBindingModeError(Exception):
+    """A storage class without a volume binding mode; the text names it."""
+
+
+def waits_for_consumer(claim: PersistentVolumeClaim, objects: Objects) -> bool:
+    """Whether the claim's class leaves binding to the scheduler; a missing class does not.
+
+    Raises:
+        NoBindingModeError: The class says nothing.
+    """
+    name = class_of_claim(claim)
+    storage_class = objects.get(StorageClass, name) if name else None
+    if storage_class is None:
+        return False
+    if storage_class.volume_binding_mode is None:
+        raise NoBindingModeError(no_binding_mode(name))
+    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def no_binding_mode(storage_class: str) -> str:
+    """Return the text for a storage class without a volume binding mode."""
+    return f'VolumeBindingMode not set for StorageClass "{storage_class}"'
+
+
+def key_of(claim: PersistentVolumeClaim) -> str:
+    """Return `namespace/name`."""
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"
+
+
+def claim_not_found(name: str) -> str:
+    """Return the lister's text for a missing claim."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def volume_not_found(name: str) -> str:
+    """Return the lister's text for a missing volume."""
+    return f'persistentvolume "{name}" not found'
+
+
+def storage_class_not_found(name: str) -> str:
+    """Return the lister's text for a missing storage class."""
+    return f'storageclass.storage.k8s.io "{name}" not found'

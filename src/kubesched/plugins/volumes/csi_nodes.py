@@ -1,0 +1,106 @@
+"""CSINodes lined up with the rows of the node table.
+
+Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (getVolumeLimits),
+          pkg/scheduler/framework/plugins/volumebinding/binder.go (v1.36)
+Reads:    csinode.spec.drivers, csinode.metadata.annotations
+Invariants: kept columns are those of the table's present rows and the objects' present version.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.storage import CSINode
+from kubesched.plugins.volumes.csi_translation import InTreePlugin, is_migrated_on
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.objects import Objects
+
+NO_LIMIT: Final = -1
+
+
+class CsiNodeColumns:
+    """What the CSINode of each row says.
+
+    Attributes:
+        nodes: The CSINode per row; None if the node has none.
+        exists: Bool per row.
+        has_limits: Bool per row: whether some driver has a limit there.
+    """
+
+    def __init__(self, nodes: list[CSINode | None]) -> None:
+        self.nodes = nodes
+        self.exists = np.array([node is not None for node in nodes], np.bool_)
+        limits = [limits_of(node) for node in nodes]
+        self.has_limits = np.array([bool(one) for one in limits], np.bool_)
+        self._limits = limits
+        self._limit_columns: dict[str, NDArray[np.int64]] = {}
+        self._migrated: dict[str, NDArray[np.bool_]] = {}
+
+    def limit(self, driver: str) -> NDArray[np.int64]:
+        """Return, per row, how many volumes of a driver it takes; NO_LIMIT if any number."""
+        column = self._limit_columns.get(driver)
+        if column is None:
+            column = self._limit_columns[driver] = np.array(
+                [limits.get(driver, NO_LIMIT) for limits in self._limits], np.int64
+            )
+        return column
+
+    def has_driver(self, driver: str) -> NDArray[np.bool_]:
+        """Return, per row, whether the driver is installed."""
+        return np.array([is_installed(driver, node) for node in self.nodes], np.bool_)
+
+    def is_migrated(self, plugin: InTreePlugin) -> NDArray[np.bool_]:
+        """Return, per row, whether the node reports the plugin's volumes as migrated."""
+        column = self._migrated.get(plugin.name)
+        if column is None:
+            column = self._migrated[plugin.name] = np.array(
+                [is_migrated_on(plugin, node) for node in self.nodes], np.bool_
+            )
+        return column
+
+
+class CsiNodes:
+    """Keeps the columns of one table as long as they are right."""
+
+    def __init__(self) -> None:
+        self._made_for: tuple[object, ...] = ()
+        self._columns = CsiNodeColumns([])
+
+    def of(self, table: NodeColumns, objects: Objects) -> CsiNodeColumns:
+        """Return the columns of all rows of the table."""
+        made_for = (table, table.epoch, objects, objects.version(CSINode))
+        if len(self._made_for) != 4 or any(
+            before is not now and before != now
+            for before, now in zip(self._made_for, made_for, strict=True)
+        ):
+            self._made_for = made_for
+            self._columns = CsiNodeColumns([objects.get(CSINode, name) for name in table.names])
+        return self._columns
+
+
+def rows_in(table: NodeColumns, nodes: NodeTable) -> NDArray[np.intp] | slice:
+    """Return where the rows of `nodes`, a selection of `table` or itself, stand in `table`."""
+    if nodes is table:
+        return slice(None)
+    row_of = table.row_of
+    return np.array([row_of[name] for name in nodes.names], np.intp)
+
+
+def is_installed(driver: str, node: CSINode | None) -> bool:
+    """Whether a node has the driver."""
+    return node is not None and any(one.name == driver for one in node.spec.drivers)
+
+
+def limits_of(node: CSINode | None) -> dict[str, int]:
+    """Return driver -> how many volumes the node takes, of drivers that have a limit."""
+    if node is None:
+        return {}
+    return {
+        driver.name: driver.allocatable.count
+        for driver in node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }

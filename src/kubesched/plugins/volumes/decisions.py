@@ -1,0 +1,303 @@
+"""What becomes of a pod's claims on each row: bound, to be bound, to be made, or the reason why not.
+
+Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, FindPodVolumes (v1.36)
+Reads:    claims and volumes as assumed; nodes.names, nodes.labels; CSINodes
+Rejects:  UnschedulableAndUnresolvable, with up to two reasons for a row.
+Differs:  claims of equal size keep their order; upstream's sort does so up to eleven claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.storage import CSIStorageCapacity
+from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
+from kubesched.plugins.volumes.assume_cache import AssumeCache
+from kubesched.plugins.volumes.claims import SELECTED_NODE, class_of_claim
+from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, rows_in
+from kubesched.plugins.volumes.csi_translation import (
+    TranslationError,
+    plugin_of_volume,
+    translate_volume,
+)
+from kubesched.plugins.volumes.matching import (
+    NO_VOLUME,
+    MatchingError,
+    by_size,
+    find_matching_volumes,
+)
+from kubesched.plugins.volumes.node_access import NodeAccess, required_of
+from kubesched.plugins.volumes.provisioning import (
+    NO_POOL,
+    Provision,
+    ProvisioningError,
+    provision,
+)
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.objects import Objects
+
+NODE_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
+BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind"
+NOT_ENOUGH_SPACE: Final = "node(s) did not have enough free storage"
+VOLUME_MISSING: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+# Bits of a row's outcome, in the order of the reasons; larger values are failures.
+_REASONS: Final = (NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_MISSING)
+_NODE_CONFLICT, _BIND_CONFLICT, _NOT_ENOUGH_SPACE, _VOLUME_MISSING = 1, 2, 4, 8
+_FIRST_FAILURE: Final = 16
+
+
+class PodVolumeClaims(msgspec.Struct, frozen=True):
+    """A pod's claims, sorted by what is to be done with them.
+
+    Attributes:
+        bound: They have their volume.
+        delayed: They get one once the pod has a node.
+        volumes: Storage class -> its volumes, for the classes of `delayed`.
+    """
+
+    bound: tuple[PersistentVolumeClaim, ...]
+    delayed: tuple[PersistentVolumeClaim, ...]
+    volumes: Mapping[str, Sequence[PersistentVolume]]
+
+
+class StaticBinding(msgspec.Struct, frozen=True):
+    """A claim, and the volume to bind it to."""
+
+    volume: PersistentVolume
+    claim: PersistentVolumeClaim
+
+
+class DynamicProvision(msgspec.Struct, frozen=True):
+    """A claim to make a volume for, and the pool with room for it, if room was looked at."""
+
+    claim: PersistentVolumeClaim
+    pool: CSIStorageCapacity | None = None
+
+
+class PodVolumes(msgspec.Struct, frozen=True):
+    """What is to be done for a pod's claims on one node."""
+
+    static_bindings: tuple[StaticBinding, ...] = ()
+    dynamic_provisions: tuple[DynamicProvision, ...] = ()
+
+
+class _Match(msgspec.Struct, frozen=True):
+    claim: PersistentVolumeClaim
+    volumes: Sequence[PersistentVolume]
+    chosen: NDArray[np.int32]
+
+
+class Decisions(msgspec.Struct, frozen=True):
+    """What was decided for each row.
+
+    Attributes:
+        statuses: Per row, whether all claims can be served.
+    """
+
+    statuses: NodeToStatus
+    matches: tuple[_Match, ...] = ()
+    provisions: tuple[tuple[Provision, NDArray[np.bool_]], ...] = ()
+
+    def pod_volumes(self, row: int) -> PodVolumes:
+        """Return what is to be done on a row whose status is success."""
+        bindings = [
+            StaticBinding(match.volumes[match.chosen[row]], match.claim)
+            for match in self.matches
+            if match.chosen[row] != NO_VOLUME
+        ]
+        provisions = [
+            DynamicProvision(one.claim, _pool_on(one, row))
+            for one, asked in self.provisions
+            if asked[row]
+        ]
+        return PodVolumes(tuple(bindings), tuple(provisions))
+
+
+class Decider:
+    """Decides for one pod.
+
+    Args:
+        claims: The pod's claims.
+        objects: The cluster.
+        volumes: Volumes as assumed.
+        table: The whole node table.
+        csi_nodes: The CSINodes of `table`.
+    """
+
+    def __init__(
+        self,
+        claims: PodVolumeClaims,
+        objects: Objects,
+        volumes: AssumeCache[PersistentVolume],
+        table: NodeColumns,
+        csi_nodes: CsiNodeColumns,
+    ) -> None:
+        self._claims = claims
+        self._objects = objects
+        self._volumes = volumes
+        self._table = table
+        self._csi_nodes = csi_nodes
+
+    def decide(self, nodes: NodeTable) -> Decisions:
+        """Decide for the rows of `nodes`, a selection of the table or the table itself."""
+        access = NodeAccess(nodes)
+        outcome = _Outcome(len(nodes))
+        if self._claims.bound:
+            self._check_bound(access, outcome)
+        if not self._claims.delayed:
+            return Decisions(outcome.statuses())
+        matches, provisions = self._serve_delayed(access, outcome)
+        return Decisions(outcome.statuses(), tuple(matches), tuple(provisions))
+
+    def _check_bound(self, access: NodeAccess, outcome: _Outcome) -> None:
+        """Mark rows that cannot reach a bound volume; a row's first problem ends its check."""
+        passed = np.ones(outcome.rows, np.bool_)
+        for claim in self._claims.bound:
+            volume = self._volumes.get(self._objects, claim.spec.volume_name)
+            if volume is None:
+                outcome.mark(passed, _VOLUME_MISSING)
+                return
+            passed &= self._reachable(volume, access, passed, outcome)
+
+    def _reachable(
+        self,
+        volume: PersistentVolume,
+        access: NodeAccess,
+        passed: NDArray[np.bool_],
+        outcome: _Outcome,
+    ) -> NDArray[np.bool_]:
+        """Return the rows that reach a volume; mark those of `passed` that do not."""
+        required = required_of(volume.spec.node_affinity)
+        migrated = self._migrated(volume, access.nodes)
+        if migrated is None and required is None:
+            return passed
+        reached = access.mask_of_selector(required)
+        if migrated is not None:
+            try:
+                translated = access.mask_of_selector(translate_volume(volume).node_affinity)
+            except TranslationError as error:
+                outcome.fail(passed & migrated, f"could not translate pv: {error}")
+                passed = passed & ~migrated
+                reached = reached & ~migrated
+            else:
+                reached = np.where(migrated, translated, reached)
+        outcome.mark(passed & ~reached, _NODE_CONFLICT)
+        return reached
+
+    def _migrated(self, volume: PersistentVolume, nodes: NodeTable) -> NDArray[np.bool_] | None:
+        """Return the rows that see an in-tree volume as a CSI volume; None if no row does."""
+        plugin = plugin_of_volume(volume)
+        if plugin is None or not plugin.is_migrated:
+            return None
+        rows = self._csi_nodes.is_migrated(plugin)[rows_in(self._table, nodes)]
+        return rows if rows.any() else None
+
+    def _serve_delayed(
+        self, access: NodeAccess, outcome: _Outcome
+    ) -> tuple[list[_Match], list[tuple[Provision, NDArray[np.bool_]]]]:
+        selected = [c for c in self._claims.delayed if SELECTED_NODE in c.metadata.annotations]
+        others = [c for c in self._claims.delayed if SELECTED_NODE not in c.metadata.annotations]
+        asked = outcome.unfailed()
+        for claim in selected:
+            here = _only(access.nodes, claim.metadata.annotations[SELECTED_NODE])
+            outcome.mark(asked & ~here, _BIND_CONFLICT)
+            asked = asked & here
+        try:
+            matches = self._match(others, access) if asked.any() else []
+        except MatchingError as error:
+            outcome.fail(asked, str(error))
+            return [], []
+        wishes = [(claim, asked) for claim in selected]
+        for match in matches:
+            wishes.append((match.claim, asked & (match.chosen == NO_VOLUME)))
+        return matches, self._provide(wishes, access, outcome)
+
+    def _match(
+        self, claims: Sequence[PersistentVolumeClaim], access: NodeAccess
+    ) -> list[_Match]:
+        matches: list[_Match] = []
+        taken: dict[str, list[NDArray[np.int32]]] = {}
+        for claim in by_size(claims):
+            name = class_of_claim(claim)
+            volumes = self._claims.volumes[name]
+            before = taken.setdefault(name, [])
+            chosen = find_matching_volumes(claim, volumes, before, access)
+            before.append(chosen)
+            matches.append(_Match(claim, volumes, chosen))
+        return matches
+
+    def _provide(
+        self,
+        wishes: Sequence[tuple[PersistentVolumeClaim, NDArray[np.bool_]]],
+        access: NodeAccess,
+        outcome: _Outcome,
+    ) -> list[tuple[Provision, NDArray[np.bool_]]]:
+        """Mark rows where a volume is wished for and cannot be made; the first problem counts."""
+        provisions: list[tuple[Provision, NDArray[np.bool_]]] = []
+        settled = np.zeros(outcome.rows, np.bool_)
+        for claim, rows in wishes:
+            open_ = rows & ~settled
+            if not open_.any():
+                continue
+            try:
+                one = provision(claim, self._objects, access)
+            except ProvisioningError as error:
+                outcome.fail(open_, str(error))
+                settled |= open_
+                continue
+            outcome.mark(open_ & ~one.possible, _BIND_CONFLICT)
+            outcome.mark(open_ & one.possible & ~one.has_room, _NOT_ENOUGH_SPACE)
+            settled |= open_ & ~(one.possible & one.has_room)
+            provisions.append((one, rows))
+        return provisions
+
+
+class _Outcome:
+    """The reasons of each row, collected."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self._keys = np.zeros(rows, np.int64)
+        self._failures: list[str] = []
+
+    def mark(self, rows: NDArray[np.bool_], reason: int) -> None:
+        """Add a reason to rows."""
+        self._keys[rows] |= reason
+
+    def fail(self, rows: NDArray[np.bool_], error: str) -> None:
+        """Let rows fail; whatever else was found is forgotten."""
+        self._keys[rows] = _FIRST_FAILURE + len(self._failures)
+        self._failures.append(error)
+
+    def unfailed(self) -> NDArray[np.bool_]:
+        """Return the rows that did not fail."""
+        return self._keys < _FIRST_FAILURE
+
+    def statuses(self) -> NodeToStatus:
+        """Return one status per row."""
+        return NodeToStatus.encode(self._keys, self._status_of)
+
+    def _status_of(self, key: int) -> Status:
+        if key >= _FIRST_FAILURE:
+            return failure(self._failures[key - _FIRST_FAILURE])
+        return unresolvable(*(text for bit, text in enumerate(_REASONS) if key >> bit & 1))
+
+
+def _only(nodes: NodeTable, name: str) -> NDArray[np.bool_]:
+    mask = np.zeros(len(nodes), np.bool_)
+    row = nodes.row_of.get(name)
+    if row is not None:
+        mask[row] = True
+    return mask
+
+
+def _pool_on(one: Provision, row: int) -> CSIStorageCapacity | None:
+    at = int(one.pool_at[row])
+    return None if at == NO_POOL else one.pools[at]

@@ -1,0 +1,137 @@
+"""Finding, for a claim without a volume, the volume that each row could give it.
+
+Upstream: component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume (v1.36)
+Reads:    persistentvolumeclaim.spec; persistentvolume.spec, .status.phase; nodes.labels
+Differs:  among volumes of equal size the first to arrive is taken; upstream takes any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.selectors import CompiledSelector, compile_label_selector, label_selector_error
+from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume, key_of
+from kubesched.plugins.volumes.node_access import NodeAccess, required_of
+
+NO_VOLUME: Final = -1
+STORAGE: Final = "storage"
+_FILESYSTEM: Final = "Filesystem"
+_AVAILABLE: Final = "Available"
+
+
+class MatchingError(Exception):
+    """The claim cannot be matched with volumes at all; the text says why."""
+
+
+def find_matching_volumes(
+    claim: PersistentVolumeClaim,
+    volumes: Sequence[PersistentVolume],
+    taken: Sequence[NDArray[np.int32]],
+    access: NodeAccess,
+) -> NDArray[np.int32]:
+    """Find the best volume for the claim, for each row.
+
+    Args:
+        claim: A claim without a volume.
+        volumes: The volumes of the claim's class.
+        taken: What claims of the same class were given before, each as the answer to them.
+        access: The rows.
+
+    Returns:
+        Position in `volumes` per row; NO_VOLUME where there is none.
+
+    Raises:
+        MatchingError: The claim's selector is malformed.
+    """
+    selector = _selector_of(claim)
+    chosen = np.full(len(access.nodes), NO_VOLUME, np.int32)
+    fitting = [at for at, volume in enumerate(volumes) if _is_fitting(volume, claim)]
+    for at in fitting:
+        if is_bound_to(volumes[at], claim):
+            # The claim's own volume or nothing: rows that cannot reach it get no other.
+            chosen[_rows_of(volumes[at], access)] = at
+            return chosen
+    candidates = [at for at in fitting if _is_candidate(volumes[at], claim, selector)]
+    candidates.sort(key=lambda at: _exact(volumes[at].spec.capacity.get(STORAGE, 0)))
+    missing = len(chosen)
+    for at in candidates:
+        if missing == 0:
+            break
+        rows = _rows_of(volumes[at], access)
+        rows = rows[chosen[rows] == NO_VOLUME]
+        for before in taken:
+            rows = rows[before[rows] != at]
+        chosen[rows] = at
+        missing -= len(rows)
+    return chosen
+
+
+def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
+    """Return the claims in the order in which volumes are given to them: the smallest first."""
+    return sorted(claims, key=lambda claim: _exact(claim.spec.resources.requests.get(STORAGE, 0)))
+
+
+def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume is bound to the claim, or kept for it."""
+    ref = volume.spec.claim_ref
+    return (
+        ref is not None
+        and ref.name == claim.metadata.name
+        and ref.namespace == claim.metadata.namespace
+        and ref.uid in ("", claim.metadata.uid)
+    )
+
+
+def _selector_of(claim: PersistentVolumeClaim) -> CompiledSelector | None:
+    selector = claim.spec.selector
+    if selector is None:
+        return None
+    error = label_selector_error(selector)
+    if error is not None:
+        text = f"error creating internal label selector for claim: {key_of(claim)}: {error}"
+        raise MatchingError(text)
+    return compile_label_selector(selector)
+
+
+def _is_fitting(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume may be the claim's, were it kept for it."""
+    held, wanted = volume.spec, claim.spec
+    if held.claim_ref is not None and not is_bound_to(volume, claim):
+        return False
+    size, request = held.capacity.get(STORAGE, 0), wanted.resources.requests.get(STORAGE, 0)
+    return (
+        _exact(size) >= _exact(request)
+        and (held.volume_mode or _FILESYSTEM) == (wanted.volume_mode or _FILESYSTEM)
+        and (held.volume_attributes_class_name or "") == (wanted.volume_attributes_class_name or "")
+        and volume.metadata.deletion_timestamp is None
+    )
+
+
+def _is_candidate(
+    volume: PersistentVolume, claim: PersistentVolumeClaim, selector: CompiledSelector | None
+) -> bool:
+    """Whether a fitting volume that is nobody's may be the claim's."""
+    return (
+        volume.status.phase == _AVAILABLE
+        and (selector is None or selector.matches(volume.metadata.labels))
+        and class_of_volume(volume) == class_of_claim(claim)
+        and all(mode in volume.spec.access_modes for mode in claim.spec.access_modes)
+    )
+
+
+def _rows_of(volume: PersistentVolume, access: NodeAccess) -> NDArray[np.intp]:
+    return access.of_selector(required_of(volume.spec.node_affinity))
+
+
+@lru_cache(maxsize=16_384)
+def _exact(quantity: Quantity) -> int:
+    """Return the quantity in nano-units, the finest there are."""
+    amount = parse_quantity(quantity)
+    return int(amount.unscaled * 10 ** (amount.exponent + 9))

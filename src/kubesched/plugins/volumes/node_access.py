@@ -1,0 +1,174 @@
+"""Which rows can reach a volume, a topology, a pool of capacity.
+
+Upstream: component-helpers/storage/volume/helpers.go (CheckNodeAffinity),
+          pkg/apis/core/v1/helper/helpers.go (MatchTopologySelectorTerms) (v1.36)
+Reads:    nodes.labels
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    TopologySelectorTerm,
+    VolumeNodeAffinity,
+)
+from kubesched.api.meta import LabelSelector
+from kubesched.api.selectors import label_selector_error, node_selector_term_errors
+from kubesched.snapshot.node_selection import match_node_selector_term
+from kubesched.snapshot.node_table import NodeTable
+
+_EVERY_ROW: Final = (NodeSelectorTerm(),)
+_QUESTIONS_WITHOUT_INDEX: Final = 8
+
+
+class NodeAccess:
+    """Answers about the rows of one table; each question is worked out once.
+
+    There are as many local volumes as nodes, and each is reached from one node, so an answer is an
+    array of row numbers, found through an index of the label where that is enough.
+    """
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.nodes = nodes
+        self.every_row: NDArray[np.intp] = np.arange(len(nodes))
+        self._answers: dict[tuple[NodeSelectorTerm, ...], NDArray[np.intp]] = {}
+        self._indexes: dict[str, _LabelIndex] = {}
+        self._questions: dict[str, int] = {}
+
+    def mask_of_selector(self, required: NodeSelector | None) -> NDArray[np.bool_]:
+        """Return, per row, whether a volume with this node affinity can be reached."""
+        terms = _EVERY_ROW if required is None else label_terms(required)
+        return np.ones(len(self.nodes), np.bool_) if terms is _EVERY_ROW else self._mask(terms)
+
+    def of_selector(self, required: NodeSelector | None) -> NDArray[np.intp]:
+        """Return the rows from which a volume with this node affinity can be reached, ascending."""
+        return self.every_row if required is None else self._rows(label_terms(required))
+
+    def of_topologies(self, topologies: tuple[TopologySelectorTerm, ...]) -> NDArray[np.intp]:
+        """Return the rows in one of the topologies; with none given, all rows."""
+        return self._rows(_topology_terms(topologies)) if topologies else self.every_row
+
+    def of_labels(self, selector: LabelSelector | None) -> NDArray[np.intp]:
+        """Return the rows that a label selector matches; none if it is absent or malformed."""
+        if selector is None or label_selector_error(selector) is not None:
+            return self.every_row[:0]
+        return self._rows(_selector_terms(selector))
+
+    def _rows(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.intp]:
+        if terms is _EVERY_ROW:
+            return self.every_row
+        rows = self._answers.get(terms)
+        if rows is None:
+            rows = self._answers[terms] = self._rows_of_terms(terms)
+        return rows
+
+    def _rows_of_terms(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.intp]:
+        if len(terms) == 1:
+            expressions = terms[0].match_expressions
+            if len(expressions) == 1 and expressions[0].operator == "In":
+                index = self._index(expressions[0].key)
+                if index is not None:
+                    return index.rows_with(expressions[0].values)
+        return np.flatnonzero(self._mask(terms))
+
+    def _mask(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.bool_]:
+        matched = np.zeros(len(self.nodes), np.bool_)
+        for term in terms:
+            matched |= match_node_selector_term(term, self.nodes)
+        return matched
+
+    def _index(self, key: str) -> _LabelIndex | None:
+        """Return the index of a label; None as long as making one would not pay."""
+        index = self._indexes.get(key)
+        if index is None:
+            asked = self._questions[key] = self._questions.get(key, 0) + 1
+            if asked <= _QUESTIONS_WITHOUT_INDEX:
+                return None
+            index = self._indexes[key] = _LabelIndex(self.nodes, key)
+        return index
+
+
+class _LabelIndex:
+    """The rows of each value of a label."""
+
+    def __init__(self, nodes: NodeTable, key: str) -> None:
+        column = nodes.label(key)
+        self._positions = column.positions
+        self._rows = np.argsort(column.codes, kind="stable")
+        self._codes = column.codes[self._rows]
+
+    def rows_with(self, values: Iterable[str]) -> NDArray[np.intp]:
+        """Return the rows that have one of the values, ascending."""
+        codes = {self._positions[value]: None for value in values if value in self._positions}
+        parts = []
+        for code in codes:
+            start, end = self._codes.searchsorted([code, code + 1])
+            if start < end:
+                parts.append(self._rows[start:end])
+        if len(parts) == 1:
+            return parts[0]
+        return np.sort(np.concatenate(parts)) if parts else self._rows[:0]
+
+
+@lru_cache(maxsize=16_384)
+def label_terms(required: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
+    """Reduce a volume's node affinity to terms on labels alone.
+
+    Upstream shows the selector a node that has labels and no name. Without a name, field
+    expressions are not looked at, but they must be well formed.
+    """
+    terms: list[NodeSelectorTerm] = []
+    for term in required.node_selector_terms:
+        if not term.match_expressions and not term.match_fields:
+            continue
+        if node_selector_term_errors(term):
+            continue
+        if not term.match_expressions:
+            return _EVERY_ROW
+        terms.append(NodeSelectorTerm(match_expressions=term.match_expressions))
+    return tuple(terms)
+
+
+def required_of(affinity: VolumeNodeAffinity | None) -> NodeSelector | None:
+    """Return what a volume demands of nodes; None if nothing."""
+    return None if affinity is None else affinity.required
+
+
+@lru_cache(maxsize=1024)
+def _topology_terms(
+    topologies: tuple[TopologySelectorTerm, ...],
+) -> tuple[NodeSelectorTerm, ...]:
+    terms = [
+        NodeSelectorTerm(
+            match_expressions=tuple(
+                NodeSelectorRequirement(key=one.key, operator="In", values=one.values)
+                for one in topology.match_label_expressions
+            )
+        )
+        for topology in topologies
+        if topology.match_label_expressions
+    ]
+    return tuple(term for term in terms if not node_selector_term_errors(term))
+
+
+def _selector_terms(selector: LabelSelector) -> tuple[NodeSelectorTerm, ...]:
+    equalities = (
+        NodeSelectorRequirement(key=key, operator="In", values=(value,))
+        for key, value in selector.match_labels.items()
+    )
+    expressions = (
+        NodeSelectorRequirement(key=one.key, operator=one.operator, values=one.values)
+        for one in selector.match_expressions
+    )
+    term = NodeSelectorTerm(match_expressions=(*equalities, *expressions))
+    return (term,) if term.match_expressions else _EVERY_ROW

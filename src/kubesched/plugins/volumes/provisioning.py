@@ -1,0 +1,111 @@
+"""Whether, on each row, a volume can be made for a claim, and whether there is room for it.
+
+Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumeProvisions (v1.36)
+Reads:    persistentvolumeclaim.spec; storage classes, CSIDrivers, CSIStorageCapacities; nodes.labels
+Differs:  of several pools with room for the volume the first to arrive is named; upstream any.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import PersistentVolumeClaim
+from kubesched.api.quantity import Quantity, value
+from kubesched.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
+from kubesched.plugins.volumes.claims import NO_PROVISIONER, class_of_claim, key_of
+from kubesched.plugins.volumes.matching import STORAGE
+from kubesched.plugins.volumes.node_access import NodeAccess
+from kubesched.snapshot.objects import Objects
+
+NO_POOL: Final = -1
+
+
+class ProvisioningError(Exception):
+    """The question cannot be answered; the text says why."""
+
+
+class Provision(msgspec.Struct, frozen=True):
+    """Where a volume can be made for one claim.
+
+    Attributes:
+        claim: The claim.
+        possible: Bool per row: whether the class makes volumes for it.
+        has_room: Bool per row: whether there is room where that is known.
+        pools: The pools of capacity that count.
+        pool_at: Position in `pools` per row; NO_POOL where room was not looked at.
+    """
+
+    claim: PersistentVolumeClaim
+    possible: NDArray[np.bool_]
+    has_room: NDArray[np.bool_]
+    pools: tuple[CSIStorageCapacity, ...]
+    pool_at: NDArray[np.int32]
+
+
+def provision(claim: PersistentVolumeClaim, objects: Objects, access: NodeAccess) -> Provision:
+    """Ask for all rows whether a volume can be made for a claim.
+
+    Raises:
+        ProvisioningError: The claim has no class, or the class is missing.
+    """
+    storage_class = _class_of(claim, objects)
+    rows = len(access.nodes)
+    possible = np.zeros(rows, np.bool_)
+    if storage_class.provisioner not in ("", NO_PROVISIONER):
+        possible[access.of_topologies(storage_class.allowed_topologies)] = True
+    pool_at = np.full(rows, NO_POOL, np.int32)
+    if not _is_room_known(claim, storage_class.provisioner, objects):
+        return Provision(claim, possible, np.ones(rows, np.bool_), (), pool_at)
+    pools = _pools(claim, storage_class.metadata.name, objects)
+    missing = rows
+    for at, pool in enumerate(pools):
+        if missing == 0:
+            break
+        reached = access.of_labels(pool.node_topology)
+        reached = reached[pool_at[reached] == NO_POOL]
+        pool_at[reached] = at
+        missing -= len(reached)
+    return Provision(claim, possible, pool_at != NO_POOL, pools, pool_at)
+
+
+def volume_size_max(pool: CSIStorageCapacity) -> Quantity | None:
+    """Return how large a volume the pool has room for; None if it does not say."""
+    return pool.capacity if pool.maximum_volume_size is None else pool.maximum_volume_size
+
+
+def _class_of(claim: PersistentVolumeClaim, objects: Objects) -> StorageClass:
+    name = class_of_claim(claim)
+    if not name:
+        raise ProvisioningError(f'no class for claim "{key_of(claim)}"')
+    storage_class = objects.get(StorageClass, name)
+    if storage_class is None:
+        raise ProvisioningError(f'failed to find storage class "{name}"')
+    return storage_class
+
+
+def _is_room_known(claim: PersistentVolumeClaim, provisioner: str, objects: Objects) -> bool:
+    """Whether the driver tells how much room it has, and the claim how much it needs."""
+    if STORAGE not in claim.spec.resources.requests:
+        return False
+    driver = objects.get(CSIDriver, provisioner)
+    return driver is not None and bool(driver.spec.storage_capacity)
+
+
+def _pools(
+    claim: PersistentVolumeClaim, storage_class: str, objects: Objects
+) -> tuple[CSIStorageCapacity, ...]:
+    size = value(claim.spec.resources.requests[STORAGE])
+    found: list[CSIStorageCapacity] = []
+    for pool in objects.list(CSIStorageCapacity):
+        largest = volume_size_max(pool)
+        if (
+            pool.storage_class_name == storage_class
+            and largest is not None
+            and value(largest) >= size
+        ):
+            found.append(pool)
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Pods that wait."""

@@ -1,0 +1,1 @@
+"""One pod's journey: profiles, the scheduling cycle, what becomes of its outcome."""

@@ -1,0 +1,87 @@
+"""What a scheduling cycle decides: a place, a rejection with its diagnosis, or a failure.
+
+Upstream: pkg/scheduler/schedule_one.go (v1.36)
+Differs:  outcomes are values; upstream returns a status, an error and a nominating info.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import PostFilterResult
+from kubesched.framework.status import Status
+from kubesched.snapshot.pod_info import PodInfo
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """The pod has a node.
+
+    Attributes:
+        pod: The pod.
+        node_name: Where it goes.
+        row: That node's row.
+        cycle: The plugins' states, for reserve and what follows.
+        feasible: How many nodes were feasible.
+        evaluated: How many nodes were looked at.
+    """
+
+    pod: PodInfo
+    node_name: str
+    row: int
+    cycle: CycleState
+    feasible: int
+    evaluated: int
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """No node is feasible.
+
+    Attributes:
+        pod: The pod.
+        diagnosis: Why, per node.
+        message: The text of the pod's condition.
+        cycle: The plugins' states.
+        post_filter: What the PostFilter plugins made of it; None if there are none.
+    """
+
+    pod: PodInfo
+    diagnosis: Diagnosis
+    message: str
+    cycle: CycleState
+    post_filter: PostFilterResult | None = None
+
+    @property
+    def nominated_node_name(self) -> str | None:
+        """Node to nominate; "" clears a nomination, None leaves it alone."""
+        if self.post_filter is None:
+            return ""
+        return self.post_filter.nominated_node_name
+
+    @property
+    def victims(self) -> tuple[PodInfo, ...]:
+        """The pods to evict from the nominated node."""
+        return self.post_filter.victims if self.post_filter is not None else ()
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The question could not be answered.
+
+    Attributes:
+        pod: The pod.
+        status: Error, or the rejection of an empty cluster.
+    """
+
+    pod: PodInfo
+    status: Status
+
+    @property
+    def message(self) -> str:
+        """The text of the pod's condition."""
+        return self.status.message
+
+
+Decision = Placed | Rejected | Failed

@@ -1,0 +1,305 @@
+"""Memory keeps, per pod signature, the answers that plugins gave, and renews only rows that changed.
+
+Pods come from templates, and binding one pod changes one row. So the answers of plugins that look at
+one row at a time are kept per signature; a cycle renews them for the rows that changed since and asks
+only the other plugins anew.
+
+Invariants: a remembered answer equals a fresh one (a property test compares them).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SUCCESS
+from kubesched.scheduler import profile as wording
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.row_answers import PASSED, RowAnswers, StatusTable
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.snapshot import Snapshot
+
+_CELLS_MAX: Final = 1 << 22
+_SIGNATURES_MIN: Final = 8
+_TEMPLATES_MAX: Final = 16_384
+NOT_FEASIBLE: Final = np.iinfo(np.int64).min
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memory:
+    """The remembered answers of one profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._templates: OrderedDict[tuple[PodTemplate, str], Hashable] = OrderedDict()
+        self._answers: OrderedDict[Hashable, Remembered] = OrderedDict()
+
+    def recall(self, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
+        """Return the up-to-date answers for pods like this one; None if they cannot be kept."""
+        key = (pod.template, pod.pod.spec.node_name)
+        signature = self._templates.get(key)
+        if signature is None:
+            signature = tuple(plugin.sign(pod) for plugin in self._profile.plugins.values())
+            _keep(self._templates, key, signature, _TEMPLATES_MAX)
+        answers = self._answers.get(signature)
+        if answers is None:
+            answers = Remembered(self._profile, pod, snapshot)
+            limit = max(_SIGNATURES_MIN, _CELLS_MAX // max(1, len(snapshot.nodes)))
+            _keep(self._answers, signature, answers, limit)
+        else:
+            self._answers.move_to_end(signature)
+        if not answers.usable:
+            return None
+        answers.refresh(pod, snapshot.nodes)
+        return answers if answers.usable else None
+
+
+class Remembered:
+    """The answers for one signature.
+
+    Attributes:
+        usable: Whether remembering works for these pods at all.
+        filter_states, skip_filter, score_states, skip_score: As in a cycle, of remembered plugins.
+        fresh_pre_filters, fresh_filters, fresh_pre_scores, fresh_scores: Plugins to ask each time.
+        answers: The first rejection per row, of remembered filters.
+        feasible: Bool per row, of remembered filters.
+        feasible_count: How many rows are feasible.
+    """
+
+    def __init__(self, profile: Profile, pod: PodInfo, snapshot: Snapshot) -> None:
+        self._profile = profile
+        self.usable = True
+        self.filter_states: dict[str, object] = {}
+        self.score_states: dict[str, object] = {}
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+        self.fresh_pre_filters: list[PreFilterPlugin[object]] = []
+        self.fresh_filters: list[tuple[int, FilterPlugin[object]]] = []
+        self.fresh_pre_scores: list[PreScorePlugin[object]] = []
+        self.fresh_scores: list[ScorePlugin[object]] = []
+        self._node_filters: list[tuple[int, FilterPlugin[object]]] = []
+        self._row_filters: list[tuple[int, FilterPlugin[object]]] = []
+        self._node_scores: list[ScorePlugin[object]] = []
+        self._row_scores: list[ScorePlugin[object]] = []
+        self._normalizing: list[ScorePlugin[object]] = []
+        self._plan_filters(pod, snapshot)
+        self._plan_scores(pod, snapshot)
+        self._epoch = -1
+        self._position = 0
+
+    # The plan: who is asked when. It depends on the signature alone.
+
+    def _plan_filters(self, pod: PodInfo, snapshot: Snapshot) -> None:
+        cycle = CycleState()
+        for plugin in self._profile.pre_filter_plugins:
+            if not _is_remembered(plugin, plugin.scope, pod):
+                self.fresh_pre_filters.append(plugin)
+                continue
+            result = self._profile.ask(
+                wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
+            )
+            self.filter_states[plugin.name] = result.state
+            if result.status.is_skip:
+                self.skip_filter.add(plugin.name)
+            elif result.status != SUCCESS or result.node_names is not None:
+                self.usable = False
+        for position, filter_ in enumerate(self._profile.filter_plugins):
+            if filter_.name in self.skip_filter:
+                continue
+            if filter_.survivors_only or not _is_remembered(filter_, filter_.scope, pod):
+                self.fresh_filters.append((position, filter_))
+            elif filter_.scope is Scope.ROW:
+                self._row_filters.append((position, filter_))
+            else:
+                self._node_filters.append((position, filter_))
+
+    def _plan_scores(self, pod: PodInfo, snapshot: Snapshot) -> None:
+        cycle = CycleState()
+        everywhere = np.ones(len(snapshot.nodes), np.bool_)
+        for plugin in self._profile.pre_score_plugins:
+            if not _is_remembered(plugin, plugin.score_scope or plugin.scope, pod):
+                self.fresh_pre_scores.append(plugin)
+                continue
+            result = self._profile.ask(
+                wording.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, everywhere
+            )
+            self.score_states[plugin.name] = result.state
+            if result.status.is_skip:
+                self.skip_score.add(plugin.name)
+            elif result.status != SUCCESS:
+                self.usable = False
+        for score in self._profile.score_plugins:
+            scope = score.score_scope or score.scope
+            if score.name in self.skip_score:
+                continue
+            if score.survivors_only or not _is_remembered(score, scope, pod):
+                self.fresh_scores.append(score)
+                continue
+            (self._row_scores if scope is Scope.ROW else self._node_scores).append(score)
+            if score.normalizes:
+                self._normalizing.append(score)
+
+    def new_cycle(self) -> CycleState:
+        """Return a cycle that knows what remembered plugins know."""
+        cycle = CycleState()
+        cycle.filter_states = dict(self.filter_states)
+        cycle.score_states = dict(self.score_states)
+        cycle.skip_filter = set(self.skip_filter)
+        cycle.skip_score = set(self.skip_score)
+        return cycle
+
+    # The answers.
+
+    def refresh(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        """Renew the answers of the rows that changed since the last time."""
+        if self._epoch != nodes.epoch:
+            self._ask_all(pod, nodes)
+            return
+        start = self._position - nodes.changes_dropped
+        if start < 0:
+            self._ask_all(pod, nodes)
+            return
+        changes = nodes.changes[start:]
+        if not changes:
+            return
+        rows = changes if len(changes) == 1 else sorted(set(changes))
+        if 4 * len(rows) > len(nodes):
+            self._ask_all(pod, nodes)
+            return
+        self._position += len(changes)
+        self._ask_rows(pod, nodes, rows)
+
+    def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        self._epoch = nodes.epoch
+        self._position = nodes.changes_dropped + len(nodes.changes)
+        rows = len(nodes)
+        self._table = StatusTable()
+        self._by_node = RowAnswers.nothing_asked(rows, self._table)
+        self._ask_filters(self._node_filters, self._by_node, pod, nodes)
+        self.answers = self._by_node.copy()
+        self._ask_filters(self._row_filters, self.answers, pod, nodes)
+        self.feasible = self.answers.passed
+        self.feasible_count = int(np.count_nonzero(self.feasible))
+        self._raw: dict[str, NDArray[np.int64]] = {}
+        self._plain = np.zeros(rows, np.int64)
+        for plugin in (*self._node_scores, *self._row_scores):
+            # A copy, because rows are renewed in place and a plugin may hand out its own column.
+            self._raw[plugin.name] = raw = self._score(plugin, pod, nodes).copy()
+            if not plugin.normalizes:
+                self._check(raw)
+                self._plain += raw * self._profile.score_weights[plugin.name]
+        self._masked: NDArray[np.int64] | None = None
+
+    def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: list[int]) -> None:
+        some = nodes.row_view(rows[0]) if len(rows) == 1 else nodes.take(np.array(rows, np.intp))
+        at = rows[0] if len(rows) == 1 else np.array(rows, np.intp)
+        if self._row_filters:
+            self._refilter(pod, some, np.atleast_1d(at))
+        for plugin in self._row_scores:
+            raw = self._score(plugin, pod, some)
+            known = self._raw[plugin.name]
+            if plugin.normalizes:
+                if (known[at] != raw).any():
+                    known[at] = raw
+                    self._masked = None
+                continue
+            self._check(raw)
+            gain = (raw - known[at]) * self._profile.score_weights[plugin.name]
+            known[at] = raw
+            self._plain[at] += gain
+            if self._masked is not None:
+                self._masked[at] += gain * self.feasible[at]
+
+    def _refilter(self, pod: PodInfo, some: NodeTable, rows: NDArray[np.intp]) -> None:
+        found = RowAnswers(
+            self._by_node.failed_at[rows], self._by_node.index[rows], self._table
+        )
+        self._ask_filters(self._row_filters, found, pod, some)
+        self.answers.failed_at[rows] = found.failed_at
+        self.answers.index[rows] = found.index
+        feasible = found.failed_at == PASSED
+        before = self.feasible[rows]
+        if (feasible != before).any():
+            self.feasible[rows] = feasible
+            self.feasible_count += int(np.count_nonzero(feasible)) - int(np.count_nonzero(before))
+            self._masked = None
+
+    def _ask_filters(
+        self,
+        filters: list[tuple[int, FilterPlugin[object]]],
+        answers: RowAnswers,
+        pod: PodInfo,
+        nodes: NodeTable,
+    ) -> None:
+        for position, plugin in filters:
+            state = self.filter_states.get(plugin.name)
+            found = self._profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, nodes)
+            if answers.add(position, plugin.name, found):
+                wording.raise_failures(answers, found, position, plugin.name)
+
+    def _score(
+        self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeTable
+    ) -> NDArray[np.int64]:
+        state = self.score_states.get(plugin.name)
+        return self._profile.ask(wording.SCORE, plugin, plugin.score, state, pod, nodes)
+
+    def _check(self, raw: NDArray[np.int64]) -> None:
+        # An invalid score fails the cycle only if its row is feasible: let the plain path decide.
+        if raw.min(initial=0) < 0 or raw.max(initial=0) > 100:
+            self.usable = False
+
+    # The totals.
+
+    def masked_totals(self, pod: PodInfo) -> NDArray[np.int64]:
+        """Return weighted totals per row of remembered score plugins; NOT_FEASIBLE where rejected."""
+        if self._masked is None:
+            rows = np.flatnonzero(self.feasible)
+            masked = np.full(len(self.feasible), NOT_FEASIBLE, np.int64)
+            masked[rows] = self.totals(pod, rows)
+            self._masked = masked
+        return self._masked
+
+    def totals(self, pod: PodInfo, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return weighted totals of `rows`, which are all that is feasible."""
+        totals = self._plain[rows]
+        for plugin in self._normalizing:
+            state = self.score_states.get(plugin.name)
+            scores = self._profile.ask(
+                wording.NORMALIZE,
+                plugin,
+                plugin.normalize_score,
+                state,
+                pod,
+                self._raw[plugin.name][rows],
+                rows,
+            )
+            wording.check_scores(plugin.name, scores)
+            totals += scores * self._profile.score_weights[plugin.name]
+        return totals
+
+
+def _is_remembered(plugin: Plugin, scope: Scope, pod: PodInfo) -> bool:
+    return scope is not Scope.CLUSTER and plugin.sign(pod) is not UNSIGNED
+
+
+def _keep(memory: OrderedDict[K, V], key: K, value: V, limit: int) -> None:
+    memory[key] = value
+    while len(memory) > limit:
+        memory.popitem(last=False)

@@ -1,0 +1,383 @@
+"""Profile holds the plugins of one scheduler name in order, and is the one place that calls them.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go, pkg/scheduler/profile (v1.36)
+Differs:  all faults of a configuration are reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
+from kubesched.config.types import Configuration
+from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
+from kubesched.framework.plugin import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
+from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.snapshot.node_table import NodeTable, SelectedRows
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A", bound=Plugin)
+
+_CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
+    ExtensionPoint.PRE_ENQUEUE: PreEnqueuePlugin,
+    ExtensionPoint.QUEUE_SORT: QueueSortPlugin,
+    ExtensionPoint.PRE_FILTER: PreFilterPlugin,
+    ExtensionPoint.FILTER: FilterPlugin,
+    ExtensionPoint.POST_FILTER: PostFilterPlugin,
+    ExtensionPoint.PRE_SCORE: PreScorePlugin,
+    ExtensionPoint.SCORE: ScorePlugin,
+    ExtensionPoint.RESERVE: ReservePlugin,
+    ExtensionPoint.PERMIT: PermitPlugin,
+    ExtensionPoint.PRE_BIND: PreBindPlugin,
+    ExtensionPoint.BIND: BindPlugin,
+    ExtensionPoint.POST_BIND: PostBindPlugin,
+}
+
+_FIRST_ROW: Final = np.zeros(1, np.intp)
+
+
+class PluginFailure(Exception):  # noqa: N818 - upstream's word for this outcome is failure
+    """A plugin could not answer; ends the cycle. Carries the status to report."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+class Profile:
+    """The plugins of one scheduler name.
+
+    Attributes:
+        scheduler_name: The name that pods carry in `spec.schedulerName`.
+        feature_gates: Which features are on.
+        random: The run's dice.
+        percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
+        plugins: Plugin name -> plugin, in the order of their construction.
+        score_weights: Score plugin name -> weight.
+    """
+
+    def __init__(
+        self,
+        configuration: ProfileConfiguration,
+        registry: Registry,
+        feature_gates: FeatureGates,
+        *,
+        random: Random,
+        percentage_of_nodes_to_score: int = 0,
+        path: str = "profile",
+    ) -> None:
+        self.scheduler_name = configuration.scheduler_name
+        self.feature_gates = feature_gates
+        self.random = random
+        own = configuration.percentage_of_nodes_to_score
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
+        at = f"{path}.plugins"
+        points = expand(
+            configuration.plugins,
+            lambda name, point: _implements(registry, name, point),
+            registry.__contains__,
+            scheduler_name=configuration.scheduler_name,
+            path=at,
+        )
+        self.score_weights = score_weights(
+            configuration.plugins,
+            lambda name, point: name in registry and _implements(registry, name, point),
+            path=at,
+        )
+        self.plugins = self._build(configuration, registry, points, path)
+        self._take_places(points)
+
+    def _take_places(self, points: dict[ExtensionPoint, tuple[str, ...]]) -> None:
+        def at(point: ExtensionPoint, kind: type[A]) -> tuple[A, ...]:
+            found = [self.plugins[name] for name in points[point]]
+            return tuple(plugin for plugin in found if isinstance(plugin, kind))
+
+        self.pre_enqueue_plugins = at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
+        self.queue_sort_plugin = at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
+        self.pre_filter_plugins: tuple[PreFilterPlugin[object], ...] = at(
+            ExtensionPoint.PRE_FILTER, PreFilterPlugin
+        )
+        self.filter_plugins: tuple[FilterPlugin[object], ...] = at(
+            ExtensionPoint.FILTER, FilterPlugin
+        )
+        self.post_filter_plugins = at(ExtensionPoint.POST_FILTER, PostFilterPlugin)
+        self.pre_score_plugins: tuple[PreScorePlugin[object], ...] = at(
+            ExtensionPoint.PRE_SCORE, PreScorePlugin
+        )
+        self.score_plugins: tuple[ScorePlugin[object], ...] = at(ExtensionPoint.SCORE, ScorePlugin)
+        self.reserve_plugins = at(ExtensionPoint.RESERVE, ReservePlugin)
+        self.permit_plugins = at(ExtensionPoint.PERMIT, PermitPlugin)
+        self.pre_bind_plugins = at(ExtensionPoint.PRE_BIND, PreBindPlugin)
+        self.bind_plugins = at(ExtensionPoint.BIND, BindPlugin)
+        self.post_bind_plugins = at(ExtensionPoint.POST_BIND, PostBindPlugin)
+        self.pre_filter_extensions = tuple(
+            plugin for plugin in self.pre_filter_plugins if isinstance(plugin, PreFilterExtensions)
+        )
+
+    def _build(
+        self,
+        configuration: ProfileConfiguration,
+        registry: Registry,
+        points: dict[ExtensionPoint, tuple[str, ...]],
+        path: str,
+    ) -> dict[str, Plugin]:
+        names = dict.fromkeys(name for point in points.values() for name in point)
+        args = {
+            entry.name: (at, entry.args) for at, entry in enumerate(configuration.plugin_config)
+        }
+        plugins: dict[str, Plugin] = {}
+        faults: list[Fault] = []
+        for name in names:
+            at, raw = args.get(name, (len(args), None))
+            place = f"{path}.pluginConfig[{at}].args"
+            try:
+                decoded = registry[name].plugin.decode_args(raw, self, place)
+                plugins[name] = registry[name](decoded, self)
+            except ConfigError as error:
+                faults.extend(error.faults)
+            except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
+                faults.append(Fault(place, f"initializing plugin {name!r}: {error}"))
+        if faults:
+            raise ConfigError(faults)
+        return plugins
+
+    # The one wrapper around plugins.
+
+    def ask(
+        self, wording: str, plugin: Plugin, question: Callable[P, R], *args: P.args, **kw: P.kwargs
+    ) -> R:
+        """Ask a plugin; what it raises becomes a failure worded as upstream words it."""
+        try:
+            return question(*args, **kw)
+        except PluginFailure:
+            raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            raise PluginFailure(failure_of(wording, plugin.name, text)) from error
+
+    def run_filters(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> RowAnswers:
+        """Ask all filters about all rows of `nodes`, without nominated pods.
+
+        Raises:
+            PluginFailure: if a filter failed on a row that no earlier filter rejected.
+        """
+        answers = RowAnswers.nothing_asked(len(nodes))
+        for position, plugin in enumerate(self.filter_plugins):
+            if plugin.name not in cycle.skip_filter:
+                self.add_filter(answers, position, plugin, cycle, pod, nodes)
+        return answers
+
+    def add_filter(
+        self,
+        answers: RowAnswers,
+        position: int,
+        plugin: FilterPlugin[object],
+        cycle: CycleState,
+        pod: PodInfo,
+        nodes: NodeTable,
+    ) -> bool:
+        """Ask one filter and take in its answers; return whether it rejected a row first.
+
+        Raises:
+            PluginFailure: if it failed on a row that no earlier filter rejected.
+        """
+        state = cycle.filter_states.get(plugin.name)
+        if not plugin.survivors_only:
+            found = self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
+            if not answers.add(position, plugin.name, found):
+                return False
+        else:
+            rows = np.flatnonzero(answers.failed_at > position)
+            if not len(rows):
+                return False
+            some = nodes if len(rows) == len(nodes) else nodes.take(rows)
+            found = self.ask(FILTER, plugin, plugin.filter, state, pod, some)
+            answers.add_at(rows, position, plugin.name, found)
+        raise_failures(answers, found, position, plugin.name)
+        return True
+
+    # What plugins may ask back: framework.handle.Handle.
+
+    def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows) -> NodeToStatus:
+        """Run all filters on many rows, without nominated pods."""
+        return self.run_filters(cycle, pod, nodes).statuses()
+
+    def filter_with_nominated_pods(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
+    ) -> Status:
+        """Run all filters on the one row of `node`, first with pods nominated to it, then without."""
+        nominated = relevant_nominated_pods(pod, snapshot, node.names[0])
+        if nominated:
+            status = self._filter_with(nominated, cycle, pod, node)
+            if not status.is_success:
+                return status
+        return self._filter_row(cycle, pod, node)
+
+    def filter_with(
+        self, nominated: Sequence[PodInfo], cycle: CycleState, pod: PodInfo, nodes: NodeTable, row: int
+    ) -> Status:
+        """Run all filters on one row of a table as if `nominated` were on it already."""
+        return self._filter_with(nominated, cycle, pod, nodes.take(np.array([row], np.intp)))
+
+    def _filter_with(
+        self, nominated: Sequence[PodInfo], cycle: CycleState, pod: PodInfo, node: SelectedRows
+    ) -> Status:
+        supposed, row = cycle.clone(), node.take(_FIRST_ROW)
+        for added in nominated:
+            status = self.add_pod(supposed, pod, added, row)
+            if not status.is_success:
+                return status
+        return self._filter_row(supposed, pod, row)
+
+    def _filter_row(self, cycle: CycleState, pod: PodInfo, node: SelectedRows) -> Status:
+        for plugin in self.filter_plugins:
+            if plugin.name in cycle.skip_filter:
+                continue
+            state = cycle.filter_states.get(plugin.name)
+            status = self.ask(FILTER, plugin, plugin.filter, state, pod, node)[0]
+            if not status.is_success:
+                if not status.is_rejected:
+                    return failure_of(FILTER, plugin.name, status.message)
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def add_pod(
+        self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: SelectedRows
+    ) -> Status:
+        """Put `added` on the one row of `node` and into the states of `cycle`."""
+        node.add_pod(added)
+        for plugin in self.pre_filter_extensions:
+            if plugin.name not in cycle.skip_filter and plugin.name in cycle.filter_states:
+                state = cycle.filter_states[plugin.name]
+                status = self.ask(ADD_POD, plugin, plugin.add_pod, state, pod, added, node)
+                if not status.is_success:
+                    return failure_of(ADD_POD, plugin.name, status.message)
+        return SUCCESS
+
+    def remove_pod(
+        self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: SelectedRows
+    ) -> Status:
+        """Take `removed` off the one row of `node` and out of the states of `cycle`."""
+        node.remove_pod(removed)
+        for plugin in self.pre_filter_extensions:
+            if plugin.name not in cycle.skip_filter and plugin.name in cycle.filter_states:
+                state = cycle.filter_states[plugin.name]
+                status = self.ask(REMOVE_POD, plugin, plugin.remove_pod, state, pod, removed, node)
+                if not status.is_success:
+                    return failure_of(REMOVE_POD, plugin.name, status.message)
+        return SUCCESS
+
+    def activate(self, pods: Sequence[PodInfo]) -> None:
+        """Ask the queue to try these pods now; the loop overrides this."""
+
+
+# How upstream words a failure at each extension point; {} is the plugin's name.
+PRE_FILTER: Final = 'running PreFilter plugin "{}": '
+FILTER: Final = 'running "{}" filter plugin: '
+ADD_POD: Final = 'running AddPod on PreFilter plugin "{}": '
+REMOVE_POD: Final = 'running RemovePod on PreFilter plugin "{}": '
+POST_FILTER: Final = ""
+PRE_SCORE: Final = 'running PreScore plugin "{}": '
+SCORE: Final = 'running Score plugins: plugin "{}" failed with: '
+NORMALIZE: Final = 'running Normalize on Score plugins: plugin "{}" failed with: '
+
+
+def failure_of(wording: str, plugin: str, text: str) -> Status:
+    """Return the failure of a plugin, worded as upstream words it."""
+    return Status(Code.ERROR, plugin=plugin, error=wording.format(plugin) + text)
+
+
+def raise_failures(
+    answers: RowAnswers, found: NodeToStatus, position: int, plugin: str
+) -> None:
+    """Raise if one of a filter's first answers was neither success nor a rejection."""
+    for status in found.statuses[1:]:
+        if status.is_rejected:
+            continue
+        code = answers.table.codes.get(status.by(plugin))
+        if code is not None and ((answers.index == code) & (answers.failed_at == position)).any():
+            raise PluginFailure(failure_of(FILTER, plugin, status.message))
+
+
+def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:
+    """Raise if a score is outside 0..100 after normalising."""
+    bad = scores[(scores < NODE_SCORE_MIN) | (scores > NODE_SCORE_MAX)]
+    if len(bad):
+        raise PluginFailure(
+            Status(
+                Code.ERROR,
+                error=f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns '
+                f"an invalid score {bad[0]}, it should in the range of "
+                f"[{NODE_SCORE_MIN}, {NODE_SCORE_MAX}] after normalizing",
+            )
+        )
+
+
+def relevant_nominated_pods(pod: PodInfo, snapshot: Snapshot, node_name: str) -> list[PodInfo]:
+    """Return the other pods nominated to a node that `pod` must leave room for."""
+    return [
+        other
+        for other in snapshot.nominated.on_node(node_name)
+        if other.priority >= pod.priority and other.uid != pod.uid
+    ]
+
+
+def build_profiles(
+    configuration: Configuration, registry: Registry, feature_gates: FeatureGates, random: Random
+) -> dict[str, Profile]:
+    """Build all profiles of a configuration, by scheduler name.
+
+    Raises:
+        ConfigError: with the faults of all of them.
+    """
+    profiles: dict[str, Profile] = {}
+    faults: list[Fault] = []
+    for at, profile in enumerate(configuration.profiles):
+        try:
+            profiles[profile.scheduler_name] = Profile(
+                profile,
+                registry,
+                feature_gates,
+                random=random,
+                percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score,
+                path=f"profiles[{at}]",
+            )
+        except ConfigError as error:
+            faults.extend(error.faults)
+    if faults:
+        raise ConfigError(faults)
+    return profiles
+
+
+def _implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
+    kind = _CLASSES.get(point)
+    return kind is not None and issubclass(registry[name].plugin, kind)

@@ -1,0 +1,104 @@
+"""RowAnswers collects, row by row, which filter was the first to reject.
+
+Invariants: `failed_at[row]` is the position of the first filter of the profile that rejected the
+            row, or PASSED; `index[row]` points to that filter's status.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status
+
+PASSED: Final = 32_767
+
+
+class StatusTable:
+    """Distinct statuses and their codes, shared by answers that are combined."""
+
+    __slots__ = ("codes", "statuses")
+
+    def __init__(self) -> None:
+        self.statuses: list[Status] = [SUCCESS]
+        self.codes: dict[Status, int] = {SUCCESS: 0}
+
+    def code(self, status: Status) -> int:
+        """Return the status' code, making one if it is new."""
+        code = self.codes.get(status)
+        if code is None:
+            code = self.codes[status] = len(self.statuses)
+            self.statuses.append(status)
+        return code
+
+
+class RowAnswers:
+    """The first rejection per row."""
+
+    __slots__ = ("failed_at", "index", "table")
+
+    def __init__(
+        self, failed_at: NDArray[np.int16], index: NDArray[np.int32], table: StatusTable
+    ) -> None:
+        self.failed_at = failed_at
+        self.index = index
+        self.table = table
+
+    @classmethod
+    def nothing_asked(cls, rows: int, table: StatusTable | None = None) -> RowAnswers:
+        """No filter has been asked: every row passes."""
+        return cls(
+            np.full(rows, PASSED, np.int16), np.zeros(rows, np.int32), table or StatusTable()
+        )
+
+    def copy(self) -> RowAnswers:
+        """Return answers that can be added to without these changing."""
+        return RowAnswers(self.failed_at.copy(), self.index.copy(), self.table)
+
+    @property
+    def passed(self) -> NDArray[np.bool_]:
+        """Bool per row: whether nothing rejected it."""
+        return self.failed_at == PASSED
+
+    def add(self, position: int, plugin: str, answers: NodeToStatus) -> bool:
+        """Take in one filter's answers for all rows; return whether it rejected a row first."""
+        rejects = answers.index != 0
+        if not rejects.any():
+            return False
+        rejects &= self.failed_at > position
+        rows = np.flatnonzero(rejects)
+        self._write(rows, position, plugin, answers.index[rows], answers)
+        return len(rows) > 0
+
+    def add_at(
+        self, rows: NDArray[np.intp], position: int, plugin: str, answers: NodeToStatus
+    ) -> None:
+        """Take in one filter's answers for `rows`, none of which an earlier filter rejected."""
+        rejected = np.flatnonzero(answers.index)
+        self._write(rows[rejected], position, plugin, answers.index[rejected], answers)
+
+    def _write(
+        self,
+        rows: NDArray[np.intp],
+        position: int,
+        plugin: str,
+        index: NDArray[np.int32],
+        answers: NodeToStatus,
+    ) -> None:
+        if not len(rows):
+            return
+        code = self.table.code
+        codes = np.array([code(status.by(plugin)) for status in answers.statuses], np.int32)
+        self.failed_at[rows] = position
+        self.index[rows] = codes[index]
+
+    def override(self, row: int, status: Status) -> None:
+        """Replace what is known of one row by a rejection from elsewhere."""
+        self.failed_at[row] = -1
+        self.index[row] = self.table.code(status)
+
+    def statuses(self) -> NodeToStatus:
+        """Return the answers as one status per row."""
+        return NodeToStatus(self.index, self.table.statuses)

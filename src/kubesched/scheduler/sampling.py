@@ -1,0 +1,50 @@
+"""Sampling: how many feasible nodes are enough, and where the search starts next time.
+
+Upstream: pkg/scheduler/schedule_one.go, numFeasibleNodesToFind (v1.36)
+Differs:  percentageOfNodesToScore 0 looks at all nodes, because columns make that cheap; upstream
+          adapts the share to the size of the cluster. A share that is set is kept to.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NODES_MIN: Final = 100
+
+
+def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
+    """Return after how many feasible nodes the search may stop."""
+    if nodes < _NODES_MIN or percentage in (0, 100):
+        return nodes
+    return max(_NODES_MIN, nodes * percentage // 100)
+
+
+class NodeSampler:
+    """Where the next search starts: every node gets its turn."""
+
+    __slots__ = ("next_start",)
+
+    def __init__(self) -> None:
+        self.next_start = 0
+
+    def tried(
+        self, order: NDArray[np.intp], passed: NDArray[np.bool_], limit: int
+    ) -> NDArray[np.intp]:
+        """Return the rows a search for `limit` feasible nodes would look at, in search order.
+
+        Args:
+            order: Rows of the candidates in upstream's order.
+            passed: Bool per entry of `order`: whether that row is feasible.
+            limit: After how many feasible rows to stop.
+        """
+        rolled = np.roll(np.arange(len(order)), -(self.next_start % max(1, len(order))))
+        found = np.cumsum(passed[rolled])
+        stop = int(np.searchsorted(found, limit)) + 1
+        return order[rolled[:stop]]
+
+    def advance(self, processed: int, nodes: int) -> None:
+        """Move the start behind the nodes just looked at."""
+        self.next_start = (self.next_start + processed) % nodes

@@ -1,0 +1,146 @@
+"""Cluster puts a dump's objects, the profiles and the cycle together, without an API server.
+
+Upstream: pkg/scheduler/eventhandlers.go (which objects count as what, v1.36)
+Reads:    any Kubernetes objects
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+import msgspec
+
+from kubesched.api.core import Node, Pod
+from kubesched.cache.cache import Cache
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.types import Configuration
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import SUCCESS, Status
+from kubesched.queue.nominator import Nominator
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.profile import Profile, build_profiles
+from kubesched.scheduler.sampling import NodeSampler
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+class Cluster:
+    """Objects, profiles, nominations.
+
+    Attributes:
+        cache: Nodes, pods on nodes, other objects.
+        profiles: By scheduler name.
+        nominator: Which pending pods have been promised a node.
+        pending: Pods without a node, by uid, in order of arrival.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        registry: Registry,
+        feature_gates: FeatureGates,
+        *,
+        seed: int = 0,
+        remembers: bool = True,
+    ) -> None:
+        self.cache = Cache()
+        self.nominator = Nominator()
+        self.pending: dict[str, PodInfo] = {}
+        self.profiles: dict[str, Profile] = build_profiles(
+            configuration, registry, feature_gates, Random(seed)
+        )
+        sampler = NodeSampler()
+        self._cycles = {
+            name: SchedulingCycle(profile, sampler, remembers=remembers)
+            for name, profile in self.profiles.items()
+        }
+
+    def load(self, objects: Iterable[KubernetesObject]) -> None:
+        """Take in objects, in any order."""
+        for item in objects:
+            if isinstance(item, Pod):
+                self._load_pod(item)
+            elif isinstance(item, Node):
+                self.cache.add_node(item)
+            else:
+                self.cache.put(item)
+        self._nominate()
+
+    def _load_pod(self, pod: Pod) -> None:
+        if pod.status.phase in _FINISHED:
+            return
+        if pod.spec.node_name:
+            self.cache.add_pod(pod)
+        else:
+            info = PodInfo(pod)
+            self.pending[info.uid] = info
+
+    def _nominate(self) -> None:
+        for info in self.pending.values():
+            node_name = info.pod.status.nominated_node_name
+            if not node_name or self.nominator.node_of(info.uid) == node_name:
+                continue
+            if self.profile_of(info) is not None and self.pre_enqueue(info).is_success:
+                self.nominator.add(info, node_name)
+
+    def profile_of(self, info: PodInfo) -> Profile | None:
+        """Return the profile that schedules the pod, None if another scheduler does."""
+        return self.profiles.get(info.spec.scheduler_name or "default-scheduler")
+
+    def snapshot(self) -> Snapshot:
+        """Return the cluster as it is now."""
+        return self.cache.snapshot(self.nominator)
+
+    def pre_enqueue(self, info: PodInfo) -> Status:
+        """Ask whether the pod may be tried at all."""
+        profile = self.profile_of(info)
+        assert profile is not None, f"{info} belongs to another scheduler"
+        snapshot = self.snapshot()
+        for plugin in profile.pre_enqueue_plugins:
+            status = plugin.pre_enqueue(info, snapshot)
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def schedule_one(self, info: PodInfo, trace: Trace | None = None) -> Decision:
+        """Decide where the pod goes; nothing is carried out."""
+        profile = self.profile_of(info)
+        assert profile is not None, f"{info} belongs to another scheduler"
+        return self._cycles[profile.scheduler_name].schedule_one(info, self.snapshot(), trace)
+
+    def bind(self, info: PodInfo, node_name: str) -> None:
+        """Put the pod on the node."""
+        self.pending.pop(info.uid, None)
+        self.nominator.delete(info.uid)
+        self.cache.assume_pod(info, node_name)
+
+    def evict(self, victim: PodInfo) -> None:
+        """Take a pod off its node, at once."""
+        self.cache.remove_pod(victim.uid)
+
+    def nominate(self, info: PodInfo, node_name: str) -> list[PodInfo]:
+        """Promise a node to a pod; return the pods of lower priority that lost theirs to it.
+
+        An empty node name takes the pod's own promise back.
+        """
+        losers = [
+            other for other in self.nominator.on_node(node_name) if other.priority < info.priority
+        ]
+        for other in losers:
+            self._set_nomination(other, "")
+        self._set_nomination(info, node_name)
+        return losers
+
+    def _set_nomination(self, info: PodInfo, node_name: str) -> None:
+        status = msgspec.structs.replace(info.pod.status, nominated_node_name=node_name)
+        renewed = PodInfo(msgspec.structs.replace(info.pod, status=status))
+        if info.uid in self.pending:
+            self.pending[info.uid] = renewed
+        self.nominator.add(renewed, node_name)

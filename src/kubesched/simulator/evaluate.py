@@ -1,0 +1,319 @@
+"""Evaluate answers recorded scenarios: what would be decided for this pod in this cluster.
+
+The keys and values of the answers are those of the conformance format (docs/conformance.md).
+
+Upstream: what kube-scheduler v1.36.2 decides, all nodes looked at, one pod after another
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from kubesched.api.core import Pod
+from kubesched.api.decode import DecodeError, Source, decode_object
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.types import Configuration, PluginConfig, Profile
+from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import SUCCESS, Status
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.trace import Trace
+from kubesched.simulator.cluster import Cluster
+from kubesched.snapshot.pod_info import PodInfo
+
+Answer = dict[str, Any]
+
+_ATTEMPTS_MAX: Final = 3
+_STEP_KEYS: Final = ("feasible", "nominated_hit", "totals", "best", "fit_error", "preenqueue", "errors")
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be read; the message says where and why."""
+
+
+class Evaluator:
+    """Evaluates scenarios with one registry and one set of feature gates."""
+
+    def __init__(self, registry: Registry, feature_gates: FeatureGates) -> None:
+        self._registry = registry
+        self._gates = feature_gates
+
+    def evaluate(self, scenario: Mapping[str, Any]) -> Answer:
+        """Return what is decided, with exactly the keys that have a value.
+
+        Raises:
+            ScenarioError: if the scenario is malformed.
+            ConfigError: if its configuration is.
+        """
+        name = scenario.get("name")
+        if not isinstance(name, str):
+            raise ScenarioError("scenario.name: a string is required")
+        configuration = self._configuration(scenario.get("config"))
+        cluster = Cluster(configuration, self._registry, self._gates, remembers=False)
+        for profile in cluster.profiles.values():
+            profile.percentage_of_nodes_to_score = 100
+        objects = _sequence(scenario, "objects")
+        cluster.load(_decode(item, f"objects[{at}]") for at, item in enumerate(objects))
+        if "pods" in scenario:
+            pods = [
+                _decode_pod(item, f"pods[{at}]") for at, item in enumerate(_sequence(scenario, "pods"))
+            ]
+            return {"name": name, **_Sequence(cluster, bool(scenario.get("preempt"))).run(pods)}
+        if "pod" not in scenario:
+            raise ScenarioError("scenario.pod: required (or scenario.pods for a sequence)")
+        pod = _decode_pod(scenario["pod"], "pod")
+        cluster.load([pod])
+        answer, _ = _attempt(cluster, PodInfo(pod))
+        return {"name": name, **answer}
+
+    def _configuration(self, raw: object) -> Configuration:
+        if raw is None:
+            configuration = default_configuration(self._gates)
+        elif isinstance(raw, dict):
+            configuration = load_configuration(raw, self._gates)
+        else:
+            raise ScenarioError("scenario.config: an object is required")
+        profiles = tuple(_try_every_candidate(profile) for profile in configuration.profiles)
+        return msgspec.structs.replace(configuration, profiles=profiles)
+
+
+def _try_every_candidate(profile: Profile) -> Profile:
+    """Let preemption look at every node, so that no offset matters."""
+    everything = {"minCandidateNodesPercentage": 100}
+    return msgspec.structs.replace(
+        profile,
+        plugin_config=tuple(
+            PluginConfig(entry.name, {**(entry.args or {}), **everything})
+            if entry.name == "DefaultPreemption"
+            else entry
+            for entry in profile.plugin_config
+        ),
+    )
+
+
+def _sequence(scenario: Mapping[str, Any], key: str) -> Sequence[Any]:
+    found = scenario.get(key, [])
+    if not isinstance(found, list):
+        raise ScenarioError(f"scenario.{key}: a list is required")
+    return found
+
+
+def _decode(raw: object, place: str) -> Any:
+    if not isinstance(raw, dict):
+        raise ScenarioError(f"scenario.{place}: an object is required")
+    try:
+        return decode_object(raw, Source(f"scenario.{place}"))
+    except DecodeError as error:
+        raise ScenarioError(str(error)) from error
+
+
+def _decode_pod(raw: object, place: str) -> Pod:
+    pod = _decode(raw, place)
+    if not isinstance(pod, Pod):
+        raise ScenarioError(f"scenario.{place}: a Pod is required")
+    return pod
+
+
+# One attempt.
+
+
+def _attempt(cluster: Cluster, info: PodInfo) -> tuple[Answer, Decision | None]:
+    answer: Answer = {"filter": {}, "feasible": [], "best": []}
+    if cluster.profile_of(info) is None:
+        raise ScenarioError(f"scenario.pod.spec.schedulerName: no profile {info.spec.scheduler_name!r}")
+    held = cluster.pre_enqueue(info)
+    if not held.is_success:
+        return {"preenqueue": _status(held), **answer}, None
+    trace = Trace()
+    decision = cluster.schedule_one(info, trace)
+    if trace.pre_filter_status is not None:
+        answer["prefilter"] = _pre_filter(trace)
+    names = cluster.cache.nodes.names
+    rejected = trace.statuses.index
+    answer["filter"] = {
+        names[row]: _status(trace.statuses[row]) for row in np.flatnonzero(rejected).tolist()
+    }
+    feasible = [names[row] for row in trace.feasible_rows.tolist()]
+    answer["feasible"] = sorted(feasible)
+    if trace.nominated_hit:
+        answer["nominated_hit"] = True
+    match decision:
+        case Placed():
+            answer |= _scores(trace, feasible)
+            answer["best"] = _best(trace, feasible)
+        case Rejected():
+            answer |= _rejection(decision, len(names))
+        case Failed():
+            answer |= _failed(decision)
+    return answer, decision
+
+
+def _status(status: Status) -> Answer:
+    found: Answer = {"plugin": status.plugin} if status.plugin else {}
+    return {**found, "code": status.code.label, "reasons": sorted(status.all_reasons)}
+
+
+def _pre_filter(trace: Trace) -> Answer:
+    status = trace.pre_filter_status or SUCCESS
+    found: Answer = {"code": status.code.label}
+    if not status.is_success:
+        found |= _status(status)
+    if trace.restricted_to is not None:
+        found |= {
+            "restricted": True,
+            "nodes": sorted(trace.restricted_to),
+            "plugins": sorted(trace.restricting_plugins),
+        }
+    return found
+
+
+def _scores(trace: Trace, feasible: Sequence[str]) -> Answer:
+    if trace.totals is None:
+        return {}
+    found: Answer = {"totals": dict(zip(feasible, trace.totals.tolist(), strict=True))}
+    if trace.scores:
+        columns = {score.plugin: score.weighted.tolist() for score in trace.scores}
+        found["scores"] = {
+            name: {plugin: column[at] for plugin, column in columns.items()}
+            for at, name in enumerate(feasible)
+        }
+    return found
+
+
+def _best(trace: Trace, feasible: Sequence[str]) -> list[str]:
+    if trace.totals is None:
+        return list(feasible)
+    most = trace.totals.max()
+    return sorted(name for name, total in zip(feasible, trace.totals, strict=True) if total == most)
+
+
+def _rejection(decision: Rejected, nodes: int) -> Answer:
+    diagnosis = decision.diagnosis
+    found: Answer = {
+        "fit_error": decision.message,
+        "fit_error_filter": diagnosis.with_post_filter_message("").fit_error(nodes),
+    }
+    absent = diagnosis.absent_status
+    if absent.reasons:
+        found["absent_status"] = _status(absent)
+    if diagnosis.unschedulable_plugins:
+        found["unschedulable_plugins"] = sorted(diagnosis.unschedulable_plugins)
+    if diagnosis.pending_plugins:
+        found["pending_plugins"] = sorted(diagnosis.pending_plugins)
+    if decision.post_filter is not None:
+        found |= _post_filter(decision)
+    return found
+
+
+def _post_filter(decision: Rejected) -> Answer:
+    result = decision.post_filter
+    assert result is not None, "only asked where there is one"
+    found: Answer = {"postfilter_code": result.status.code.label}
+    if result.status.message:
+        found["postfilter_message"] = result.status.message
+    if result.nominated_node_name:
+        found["nominated_node"] = result.nominated_node_name
+        found["victims"] = sorted(victim.key for victim in result.victims)
+    elif result.nominated_node_name == "":
+        found["clears_nominated_node"] = True
+    if isinstance(result.details, PreemptionReport):
+        found["preemption"] = _preemption(result.details)
+    return found
+
+
+def _preemption(report: PreemptionReport) -> Answer:
+    found: Answer = {"eligible": report.eligible}
+    if report.reason:
+        found["reason"] = report.reason
+    if report.candidates:
+        found["candidates"] = {
+            candidate.node_name: {
+                "victims": [victim.key for victim in candidate.victims],
+                "pdb_violations": candidate.pdb_violations,
+            }
+            for candidate in report.candidates
+        }
+    if report.best:
+        found["best"] = sorted(report.best)
+    if report.node_statuses:
+        found["node_statuses"] = {
+            name: _status(status) for name, status in sorted(report.node_statuses.items())
+        }
+    return found
+
+
+def _failed(decision: Failed) -> Answer:
+    if decision.status.is_rejected:
+        return {"fit_error": decision.message, "fit_error_filter": decision.message}
+    return {"errors": [decision.message]}
+
+
+# Sequences.
+
+
+class _Sequence:
+    """Places pods one after another in a cluster that changes with them."""
+
+    def __init__(self, cluster: Cluster, preempts: bool) -> None:
+        self._cluster = cluster
+        self._preempts = preempts
+        self._steps: list[Answer] = []
+        self._placements: dict[str, str] = {}
+
+    def run(self, pods: Iterable[Pod]) -> Answer:
+        """Return the steps and where the pods are at the end."""
+        for pod in pods:
+            self._cluster.load([pod])
+            uid = PodInfo(pod).uid
+            for attempt in range(1, _ATTEMPTS_MAX + 1):
+                info = self._cluster.pending[uid]
+                if not self._step(info, attempt):
+                    break
+        return {"steps": self._steps, "placements": dict(sorted(self._placements.items()))}
+
+    def _step(self, info: PodInfo, attempt: int) -> bool:
+        """Make one attempt; return whether the same pod is to be tried again."""
+        answer, decision = _attempt(self._cluster, info)
+        step: Answer = {"pod": info.key, "attempt": attempt}
+        step |= {key: answer[key] for key in _STEP_KEYS if key in answer}
+        number = len(self._steps)
+        self._steps.append(step)
+        if isinstance(decision, Placed):
+            step["chosen"] = answer["best"][0]
+            self._bind(info, step["chosen"], number)
+        elif isinstance(decision, Rejected) and self._preempts and decision.nominated_node_name:
+            self._preempt(info, decision, step)
+            return True
+        elif isinstance(decision, Rejected | Failed):
+            if not isinstance(decision, Rejected) or decision.nominated_node_name == "":
+                self._cluster.nominate(info, "")
+        return False
+
+    def _bind(self, info: PodInfo, node_name: str, number: int) -> None:
+        self._cluster.bind(info, node_name)
+        self._cluster.cache.remove_pod(info.uid)
+        started = f"2026-06-01T00:{number // 60:02d}:{number % 60:02d}Z"
+        pod = info.pod
+        status = msgspec.structs.replace(
+            pod.status, phase="Running", nominated_node_name="", start_time=started
+        )
+        spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+        self._cluster.cache.add_pod(msgspec.structs.replace(pod, spec=spec, status=status))
+        self._placements[info.key] = node_name
+
+    def _preempt(self, info: PodInfo, decision: Rejected, step: Answer) -> None:
+        assert decision.nominated_node_name, "only carried out with a nominated node"
+        step["nominated_node"] = decision.nominated_node_name
+        step["victims"] = sorted(victim.key for victim in decision.victims)
+        for victim in decision.victims:
+            self._cluster.evict(victim)
+            self._placements.pop(victim.key, None)
+        losers = self._cluster.nominate(info, decision.nominated_node_name)
+        if losers:
+            step["unnominated"] = sorted(loser.key for loser in losers)

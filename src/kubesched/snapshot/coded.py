@@ -1,0 +1,119 @@
+"""A dictionary-encoded column: a code per row and a short list of distinct values.
+
+Invariants: `values[codes[row]]` is the row's value; a value stands in `values` at most once;
+            codes of a selection of rows mean the same as in the column they were taken from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T", bound=Hashable)
+D = TypeVar("D", bound=np.generic)
+
+_SPARE_VALUES = 64
+"""How many values that no row has any more are kept before the column is encoded anew."""
+
+
+class Coded(Generic[T]):
+    """Read access to a dictionary-encoded column.
+
+    Attributes:
+        codes: int32 per row, positions in `values`.
+        values: The distinct values; some may belong to no row any more.
+        positions: The reverse of `values`.
+    """
+
+    __slots__ = ("codes", "positions", "values")
+
+    def __init__(self, codes: NDArray[np.int32], values: list[T], positions: dict[T, int]) -> None:
+        self.codes = codes
+        self.values = values
+        self.positions = positions
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, row: int) -> T:
+        return self.values[self.codes[row]]
+
+    def map(self, function: Callable[[T], object], dtype: type[D]) -> NDArray[D]:
+        """Return `function(value)` per row, asking once per distinct value."""
+        if len(self.codes) * 4 < len(self.values):
+            return np.array([function(self.values[code]) for code in self.codes.tolist()], dtype)
+        answers: NDArray[D] = np.array([function(value) for value in self.values], dtype)
+        return answers[self.codes]
+
+    def equals(self, value: T) -> NDArray[np.bool_]:
+        """Bool per row: whether it has `value`."""
+        return self.codes == self.positions.get(value, -1)
+
+    def is_in(self, values: Iterable[T]) -> NDArray[np.bool_]:
+        """Bool per row: whether it has one of `values`."""
+        positions = self.positions
+        wanted = [positions[value] for value in values if value in positions]
+        if len(wanted) == 1:
+            return self.codes == wanted[0]
+        return np.isin(self.codes, wanted)
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Coded[T]:
+        """Return the column of these rows; codes keep their meaning."""
+        return Coded(self.codes[rows], self.values, self.positions)
+
+
+class CodedColumn(Coded[T]):
+    """A dictionary-encoded column that its owner changes row by row."""
+
+    __slots__ = ("_storage",)
+
+    def __init__(self) -> None:
+        self._storage: NDArray[np.int32] = np.zeros(16, np.int32)
+        super().__init__(self._storage[:0], [], {})
+
+    def _code(self, value: T) -> int:
+        code = self.positions.get(value)
+        if code is None:
+            code = self.positions[value] = len(self.values)
+            self.values.append(value)
+        return code
+
+    def _resize(self, rows: int) -> None:
+        if rows > len(self._storage):
+            self._storage = np.concatenate([self._storage, np.zeros_like(self._storage)])
+        self.codes = self._storage[:rows]
+        self.codes.flags.writeable = False
+
+    def append(self, value: T) -> None:
+        """Add a row."""
+        rows = len(self.codes)
+        self._resize(rows + 1)
+        self._storage[rows] = self._code(value)
+        self._encode_anew_if_stale()
+
+    def set(self, row: int, value: T) -> bool:
+        """Change a row; return whether its value is another one now."""
+        code = self._code(value)
+        if self._storage[row] == code:
+            return False
+        self._storage[row] = code
+        self._encode_anew_if_stale()
+        return True
+
+    def swap_remove(self, row: int) -> None:
+        """Remove a row; the last row takes its place."""
+        last = len(self.codes) - 1
+        self._storage[row] = self._storage[last]
+        self._resize(last)
+
+    def _encode_anew_if_stale(self) -> None:
+        if len(self.values) <= 2 * len(self.codes) + _SPARE_VALUES:
+            return
+        values = [self.values[code] for code in self.codes.tolist()]
+        # New containers: selections taken before keep the dictionary their codes refer to.
+        self.values = []
+        self.positions = {}
+        self._storage[: len(values)] = [self._code(value) for value in values]

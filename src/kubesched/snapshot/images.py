@@ -1,0 +1,57 @@
+"""ImageStates knows which images nodes hold, how large they are and on how many nodes.
+
+Upstream: pkg/scheduler/backend/cache/cache.go, addNodeImageStates (v1.36)
+Reads:    node.status.images
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubesched.api.core import Node
+
+
+class ImageState(msgspec.Struct, gc=False):
+    """An image name: its size as the first node reported it, and the nodes that list it."""
+
+    size_bytes: int
+    nodes: dict[str, None]
+
+
+class ImageStates:
+    """Image name -> state, over all nodes of a table.
+
+    Attributes:
+        node_count: How many nodes the table has.
+    """
+
+    def __init__(self) -> None:
+        self.node_count = 0
+        self._states: dict[str, ImageState] = {}
+
+    def get(self, name: str) -> ImageState | None:
+        """Return the state of an image name, None if no node lists it."""
+        return self._states.get(name)
+
+    def add(self, node: Node) -> None:
+        """Count the images of a node."""
+        self.node_count += 1
+        for image in node.status.images:
+            for name in image.names:
+                state = self._states.get(name)
+                if state is None:
+                    state = self._states[name] = ImageState(image.size_bytes, {})
+                state.nodes[node.metadata.name] = None
+
+    def remove(self, node: Node) -> None:
+        """Uncount the images of a node."""
+        self.node_count -= 1
+        for image in node.status.images:
+            for name in image.names:
+                state = self._states.get(name)
+                if state is None:
+                    continue  # the node lists the name twice
+                state.nodes.pop(node.metadata.name, None)
+                if not state.nodes:
+                    del self._states[name]

@@ -1,0 +1,452 @@
+"""The node table: one row per node, one column per thing that plugins ask of nodes.
+
+Upstream: pkg/scheduler/backend/cache/snapshot.go and framework/types.go, NodeInfo (v1.36)
+Reads:    nodes, and the pods on them
+Invariants: usage columns equal the sums over the row's pods (`check()`); arrays handed out are
+            read-only; a selection of rows never changes the table it was taken from.
+Differs:  rows keep their place when others change, so a row is not a position in upstream's
+          round-robin node list; `snapshot_order` gives that list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import Node, Taint
+from kubesched.api.quantity import milli_value, value
+from kubesched.snapshot.coded import Coded, CodedColumn
+from kubesched.snapshot.host_ports import NO_PORTS, UsedPorts
+from kubesched.snapshot.images import ImageStates
+from kubesched.snapshot.pod_groups import PodGroups
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.topology import round_robin, zone_key
+
+CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
+_NATIVE = ("cpu", "memory", "ephemeral-storage")
+_INT64 = 1 << 63
+
+
+class NodeTable:
+    """Read access to the columns.
+
+    Attributes:
+        names: Node names per row.
+        nodes: The Node objects per row.
+        pods: The pods per row, by uid, in order of arrival.
+        used_ports: The host ports in use per row.
+        unschedulable: bool per row, `spec.unschedulable`.
+        taints: The taint list per row.
+        declared_features: `status.declaredFeatures` per row.
+        zones: The zone key per row (region and zone; empty if it has neither).
+        allowed_pods: int64 per row, allocatable pods.
+        pod_counts: int64 per row.
+        allocatable: int64, resources x rows; cpu in milli, everything else in whole units.
+        requested: int64, resources x rows; what the pods on the node ask for.
+        non_zero_requested: int64, 2 x rows: cpu and memory with defaults where a container names none.
+        resources: Resource name -> row of `allocatable` and `requested`.
+        row_of: Node name -> row.
+        images: Which images the nodes of the whole table hold.
+    """
+
+    names: Sequence[str]
+    nodes: Sequence[Node]
+    pods: Sequence[dict[str, PodInfo]]
+    used_ports: list[UsedPorts]
+    unschedulable: NDArray[np.bool_]
+    taints: Coded[tuple[Taint, ...]]
+    declared_features: Coded[tuple[str, ...]]
+    zones: Coded[str]
+    allowed_pods: NDArray[np.int64]
+    pod_counts: NDArray[np.int64]
+    allocatable: NDArray[np.int64]
+    requested: NDArray[np.int64]
+    non_zero_requested: NDArray[np.int64]
+    resources: dict[str, int]
+    row_of: dict[str, int]
+    images: ImageStates
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def label(self, key: str) -> Coded[str | None]:
+        """Return the column of a label; None where a node lacks it."""
+        raise NotImplementedError
+
+    def take(self, rows: NDArray[np.intp]) -> SelectedRows:
+        """Return a table of these rows; changing it does not change this one."""
+        return SelectedRows(self, rows)
+
+    def row_view(self, row: int) -> SelectedRows:
+        """Return one row to look at; its numbers cannot be changed."""
+        return SelectedRows(self, slice(row, row + 1))
+
+    def allocatable_of(self, resource: str) -> NDArray[np.int64]:
+        """Allocatable amount per row; 0 where nodes do not have the resource."""
+        at = self.resources.get(resource)
+        return np.zeros(len(self), np.int64) if at is None else self.allocatable[at]
+
+    def requested_of(self, resource: str) -> NDArray[np.int64]:
+        """Requested amount per row."""
+        at = self.resources.get(resource)
+        return np.zeros(len(self), np.int64) if at is None else self.requested[at]
+
+    def check(self) -> None:
+        """Assert that the usage columns are the sums over the pods."""
+        for row, pods in enumerate(self.pods):
+            requested = dict.fromkeys(self.resources, 0)
+            cpu = memory = 0
+            for info in pods.values():
+                for name, amount in info.template.held.items():
+                    if name in requested:
+                        requested[name] += amount
+                cpu += info.template.held_non_zero[0]
+                memory += info.template.held_non_zero[1]
+            name = self.names[row]
+            assert self.pod_counts[row] == len(pods), f"{name}: pod count drifted"
+            for resource, at in self.resources.items():
+                found = int(self.requested[at, row])
+                assert found == _wrap(requested[resource]), f"{name}: {resource} drifted"
+            assert self.non_zero_requested[:, row].tolist() == [_wrap(cpu), _wrap(memory)], name
+
+
+class SelectedRows(NodeTable):
+    """Some rows of a table, with numbers of their own: what-if questions are asked here."""
+
+    def __init__(self, table: NodeTable, rows: NDArray[np.intp] | slice) -> None:
+        self._table = table
+        self._rows = rows
+        self.resources = table.resources
+        self.images = table.images
+
+    def __getattr__(self, name: str) -> object:
+        # A column is taken when first read: a plugin reads few of them.
+        column = getattr(self._table, name)
+        if isinstance(column, np.ndarray):
+            taken: object = column[..., self._rows]
+        elif isinstance(column, Coded):
+            taken = column.take(self._rows)
+        elif name == "pods":
+            taken = [dict(column[row]) for row in self._places()]
+        elif name == "row_of":
+            taken = {name: row for row, name in enumerate(self.names)}
+        elif isinstance(column, list):
+            taken = [column[row] for row in self._places()]
+        else:
+            return column
+        self.__dict__[name] = taken
+        return taken
+
+    def _places(self) -> Sequence[int]:
+        if isinstance(self._rows, slice):
+            return range(self._rows.start, self._rows.stop)
+        return self._rows.tolist()
+
+    def __len__(self) -> int:
+        if isinstance(self._rows, slice):
+            return int(self._rows.stop - self._rows.start)
+        return len(self._rows)
+
+    def label(self, key: str) -> Coded[str | None]:
+        """Return the column of a label; None where a node lacks it."""
+        return self._table.label(key).take(self._rows)
+
+    def add_pod(self, info: PodInfo, row: int = 0) -> None:
+        """Ask as if `info` were on `row`."""
+        self.pods[row][info.uid] = info
+        self._account(info, row, 1)
+
+    def remove_pod(self, info: PodInfo, row: int = 0) -> None:
+        """Ask as if `info` had left `row`."""
+        del self.pods[row][info.uid]
+        self._account(info, row, -1)
+
+    def _account(self, info: PodInfo, row: int, sign: int) -> None:
+        template = info.template
+        self.pod_counts[row] += sign
+        for name, amount in template.held.items():
+            at = self.resources.get(name)
+            if at is not None:
+                _increase(self.requested, at, row, sign * amount)
+        for at, amount in enumerate(template.held_non_zero):
+            _increase(self.non_zero_requested, at, row, sign * amount)
+        if template.host_ports:
+            used, ports = self.used_ports[row], template.host_ports
+            # A what-if frees a port for good, as upstream does, even if another pod holds it too.
+            self.used_ports[row] = used.plus(ports) if sign > 0 else used.freed_of(ports)
+
+
+class NodeColumns(NodeTable):
+    """The table itself, kept row by row by its owner.
+
+    Attributes:
+        groups: The pods on nodes, grouped by what selectors see of them.
+        epoch: Moves when a node comes, goes or changes; remembered answers of older epochs are void.
+        changes: Rows where a pod came or went in this epoch, oldest first.
+        changes_dropped: How many of the oldest entries of `changes` are gone.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.nodes: list[Node] = []
+        self.pods: list[dict[str, PodInfo]] = []
+        self.used_ports: list[UsedPorts] = []
+        self.row_of: dict[str, int] = {}
+        self.resources = {name: at for at, name in enumerate(_NATIVE)}
+        self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn()
+        self.declared_features: CodedColumn[tuple[str, ...]] = CodedColumn()
+        self.zones: CodedColumn[str] = CodedColumn()
+        self.groups = PodGroups()
+        self.images = ImageStates()
+        self.epoch = 0
+        self.changes: list[int] = []
+        self.changes_dropped = 0
+        self._labels: dict[str, CodedColumn[str | None]] = {}
+        self._claim_users: dict[str, int] = {}
+        self._order: NDArray[np.intp] | None = None
+        self._allocate(rows=16, resources=4)
+
+    # What only the whole table can answer.
+
+    def label(self, key: str) -> Coded[str | None]:
+        """Return the column of a label; None where a node lacks it."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = CodedColumn()
+            for node in self.nodes:
+                column.append(node.metadata.labels.get(key))
+        return column
+
+    def claim_users(self, namespace: str, claim: str) -> int:
+        """How many pods on nodes use a claim through a persistentVolumeClaim volume."""
+        return self._claim_users.get(f"{namespace}/{claim}", 0)
+
+    def claims_in_use(self) -> Iterable[Hashable]:
+        """`namespace/name` of the claims that pods on nodes use."""
+        return self._claim_users.keys()
+
+    @property
+    def snapshot_order(self) -> NDArray[np.intp]:
+        """Rows in upstream's order: round-robin over the zones, each in order of arrival."""
+        if self._order is None:
+            self._order = round_robin(self.zones)
+        return self._order
+
+    # Changes.
+
+    def add_node(self, node: Node) -> int:
+        """Append a row without pods; return it."""
+        row = len(self.names)
+        name = node.metadata.name
+        assert name not in self.row_of, f"node {name} is in the table already"
+        if row == self._allowed_pods.shape[0]:
+            self._allocate(2 * row, self._requested.shape[0])
+        self.row_of[name] = row
+        self.names.append(name)
+        self.nodes.append(node)
+        self.pods.append({})
+        self.used_ports.append(NO_PORTS)
+        for column, value_ in self._coded_values(node):
+            column.append(value_)
+        self.groups.append_row()
+        self.images.add(node)
+        self._hand_out()
+        self._write_numbers(node, row)
+        self._moved()
+        return row
+
+    def update_node(self, node: Node) -> None:
+        """Replace a row's node."""
+        row = self.row_of[node.metadata.name]
+        previous = self.nodes[row]
+        self.nodes[row] = node
+        for column, value_ in self._coded_values(node):
+            column.set(row, value_)
+        self._write_numbers(node, row)
+        if previous.status.images != node.status.images:
+            self.images.remove(previous)
+            self.images.add(node)
+        if _seen_by_plugins(previous) != _seen_by_plugins(node):
+            self._moved()
+
+    def remove_node(self, name: str) -> list[PodInfo]:
+        """Remove a row; the last row takes its place. Return the pods that were on it."""
+        row = self.row_of.pop(name)
+        pods = list(self.pods[row].values())
+        for info in pods:
+            self.remove_pod(info, row)
+        self.images.remove(self.nodes[row])
+        last = len(self.names) - 1
+        for column in (self.names, self.nodes, self.pods, self.used_ports):
+            column[row] = column[last]  # type: ignore[index]  # each list with its own kind of value
+            column.pop()
+        if row != last:
+            self.row_of[self.names[row]] = row
+        for coded in self._coded_columns():
+            coded.swap_remove(row)
+        for array in self._arrays():
+            array[..., row] = array[..., last]
+            array[..., last] = 0
+        self.groups.swap_remove_row(row)
+        self._hand_out()
+        self._moved()
+        return pods
+
+    def add_pod(self, info: PodInfo, row: int) -> None:
+        """Put a pod on a row."""
+        assert info.uid not in self.pods[row], f"{info} is on {self.names[row]} already"
+        self.pods[row][info.uid] = info
+        for name in info.template.held:
+            if name not in self.resources:
+                self._add_resource(name)
+        self._account(info, row, 1)
+        self.groups.add(info, row)
+
+    def replace_pod(self, info: PodInfo, row: int) -> None:
+        """Replace a pod on a row by a newer version of the same template."""
+        self.pods[row][info.uid] = info
+
+    def remove_pod(self, info: PodInfo, row: int) -> None:
+        """Take a pod off a row."""
+        del self.pods[row][info.uid]
+        self._account(info, row, -1)
+        self.groups.remove(info, row)
+
+    def _account(self, info: PodInfo, row: int, sign: int) -> None:
+        template = info.template
+        self._pod_counts[row] += sign
+        for name, amount in template.held.items():
+            _increase(self._requested, self.resources[name], row, sign * amount)
+        cpu, memory = template.held_non_zero
+        _increase(self._non_zero_requested, CPU, row, sign * cpu)
+        _increase(self._non_zero_requested, MEMORY, row, sign * memory)
+        if template.host_ports:
+            used, ports = self.used_ports[row], template.host_ports
+            self.used_ports[row] = used.plus(ports) if sign > 0 else used.minus(ports)
+        for claim in template.claim_names:
+            key = f"{info.namespace}/{claim}"
+            users = self._claim_users.get(key, 0) + sign
+            if users:
+                self._claim_users[key] = users
+            else:
+                del self._claim_users[key]
+        self._changed(row)
+
+    # Columns.
+
+    def _coded_values(self, node: Node) -> list[tuple[CodedColumn[Hashable], Hashable]]:
+        labels = node.metadata.labels
+        pairs: list[tuple[object, Hashable]] = [
+            (self.taints, node.spec.taints),
+            (self.declared_features, node.status.declared_features),
+            (self.zones, zone_key(labels)),
+            *((column, labels.get(key)) for key, column in self._labels.items()),
+        ]
+        return pairs  # type: ignore[return-value]  # each column with its own kind of value
+
+    def _coded_columns(self) -> list[CodedColumn[Hashable]]:
+        columns: list[object] = [
+            self.taints,
+            self.declared_features,
+            self.zones,
+            *self._labels.values(),
+        ]
+        return columns  # type: ignore[return-value]  # each column with its own kind of value
+
+    def _write_numbers(self, node: Node, row: int) -> None:
+        self._unschedulable[row] = node.spec.unschedulable
+        amounts = node.status.allocatable
+        self._allowed_pods[row] = value(amounts.get("pods", 0))
+        for name in amounts:
+            if name != "pods" and name not in self.resources:
+                self._add_resource(name)
+        column = np.zeros(self._allocatable.shape[0], np.int64)
+        for name, amount in amounts.items():
+            if name != "pods":
+                exact = milli_value(amount) if name == "cpu" else value(amount)
+                column[self.resources[name]] = exact
+        self._allocatable[:, row] = column
+
+    def _add_resource(self, name: str) -> None:
+        at = self.resources[name] = len(self.resources)
+        if at == self._requested.shape[0]:
+            self._allocate(self._allowed_pods.shape[0], 2 * at)
+        self._hand_out()
+
+    def _arrays(self) -> list[NDArray[np.generic]]:
+        return [
+            self._unschedulable,
+            self._allowed_pods,
+            self._pod_counts,
+            self._allocatable,
+            self._requested,
+            self._non_zero_requested,
+        ]
+
+    def _allocate(self, rows: int, resources: int) -> None:
+        old = self._arrays() if hasattr(self, "_requested") else None
+        self._unschedulable = np.zeros(rows, np.bool_)
+        self._allowed_pods = np.zeros(rows, np.int64)
+        self._pod_counts = np.zeros(rows, np.int64)
+        self._allocatable = np.zeros((resources, rows), np.int64)
+        self._requested = np.zeros((resources, rows), np.int64)
+        self._non_zero_requested = np.zeros((2, rows), np.int64)
+        for before, now in zip(old or (), self._arrays(), strict=False):
+            now[tuple(slice(0, size) for size in before.shape)] = before
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        """Renew the read-only views of the storage, after its shape changed."""
+        rows, resources = len(self.names), len(self.resources)
+        self.unschedulable = _read_only(self._unschedulable[:rows])
+        self.allowed_pods = _read_only(self._allowed_pods[:rows])
+        self.pod_counts = _read_only(self._pod_counts[:rows])
+        self.allocatable = _read_only(self._allocatable[:resources, :rows])
+        self.requested = _read_only(self._requested[:resources, :rows])
+        self.non_zero_requested = _read_only(self._non_zero_requested[:, :rows])
+
+    def _changed(self, row: int) -> None:
+        self.changes.append(row)
+        if len(self.changes) > 4 * len(self.names) + 4096:
+            drop = len(self.changes) // 2
+            del self.changes[:drop]
+            self.changes_dropped += drop
+
+    def _moved(self) -> None:
+        self.epoch += 1
+        self._order = None
+        self.changes_dropped += len(self.changes)
+        self.changes.clear()
+
+
+def _seen_by_plugins(node: Node) -> tuple[object, ...]:
+    """Everything of a node but what its heartbeat writes."""
+    metadata, status = node.metadata, node.status
+    return (
+        metadata.labels,
+        metadata.annotations,
+        metadata.uid,
+        node.spec,
+        status.allocatable,
+        status.capacity,
+        status.images,
+        status.declared_features,
+    )
+
+
+def _read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    array.flags.writeable = False
+    return array
+
+
+def _increase(column: NDArray[np.int64], at: int, row: int, amount: int) -> None:
+    total = column.item(at, row) + amount
+    column[at, row] = total if -_INT64 <= total < _INT64 else _wrap(total)
+
+
+def _wrap(total: int) -> int:
+    """Overflow as upstream's int64 does."""
+    return (total + _INT64) % (2 * _INT64) - _INT64
+

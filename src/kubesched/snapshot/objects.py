@@ -1,0 +1,83 @@
+"""Objects are the cluster's other objects: what upstream's listers answer.
+
+Invariants: iteration is in the order of (namespace, name) of arrival, never of a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol, TypeVar
+
+from kubesched.api.meta import ObjectMeta
+
+
+class KubernetesObject(Protocol):
+    """Anything with metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace, labels."""
+        ...
+
+
+K = TypeVar("K", bound=KubernetesObject)
+_NOTHING: Final[Mapping[str, KubernetesObject]] = MappingProxyType({})
+
+
+class Objects:
+    """Read access by class, namespace and name. Cluster-scoped kinds have namespace ``""``."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[type, dict[str, dict[str, KubernetesObject]]] = {}
+        self._versions: dict[type, int] = {}
+
+    def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
+        """Return the object, or None if there is none."""
+        found = self._kinds.get(kind, {}).get(namespace, _NOTHING).get(name)
+        return found  # type: ignore[return-value]  # stored under its own class
+
+    def list(self, kind: type[K], namespace: str | None = None) -> Iterable[K]:
+        """Iterate over the objects of a kind, of one namespace or of all."""
+        spaces = self._kinds.get(kind, {})
+        chosen = spaces.values() if namespace is None else [spaces.get(namespace, {})]
+        for space in chosen:
+            yield from space.values()  # type: ignore[misc]  # stored under their own class
+
+    def any(self, kind: type[K], namespace: str | None = None) -> bool:
+        """Whether there is an object of the kind."""
+        spaces = self._kinds.get(kind)
+        if not spaces:
+            return False
+        return namespace is None or bool(spaces.get(namespace))
+
+    def version(self, kind: type[K]) -> int:
+        """A number that moves with every change of the kind; for remembering derived answers."""
+        return self._versions.get(kind, 0)
+
+
+class ObjectStore(Objects):
+    """Objects that their owner keeps up to date."""
+
+    def put(self, item: KubernetesObject) -> KubernetesObject | None:
+        """Add or replace; return what was replaced."""
+        metadata = item.metadata
+        space = self._kinds.setdefault(type(item), {}).setdefault(metadata.namespace, {})
+        previous = space.get(metadata.name)
+        space[metadata.name] = item
+        self._moved(type(item))
+        return previous
+
+    def delete(self, item: KubernetesObject) -> KubernetesObject | None:
+        """Remove; return what was there."""
+        spaces = self._kinds.get(type(item), {})
+        space = spaces.get(item.metadata.namespace, {})
+        previous = space.pop(item.metadata.name, None)
+        if previous is not None:
+            if not space:
+                del spaces[item.metadata.namespace]
+            self._moved(type(item))
+        return previous
+
+    def _moved(self, kind: type) -> None:
+        self._versions[kind] = self._versions.get(kind, 0) + 1

@@ -1,0 +1,219 @@
+"""PodInfo is a pod with everything about it that scheduling derives from its template.
+
+Pods come from templates, so what is derived is kept per template and shared by its pods.
+
+Upstream: pkg/scheduler/framework/types.go, PodInfo (v1.36)
+Reads:    pod.metadata, pod.spec, pod.status.containerStatuses, pod.status.conditions
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Container, Pod, PodSpec, PodStatus
+from kubesched.api.meta import OwnerReference, controller_of, parse_time
+from kubesched.api.pod_requests import pod_requests
+from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
+from kubesched.snapshot.host_ports import HostPort, host_ports_of
+
+_TEMPLATES_MAX: Final = 16_384
+DEFAULT_MILLI_CPU: Final = 100
+DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class PodTemplate:
+    """What pods of one template have in common; computed when first asked for.
+
+    Two pods share a template when namespace, labels, controller and every field of the
+    specification that scheduling reads are equal. Identity is the cheap comparison: equal pods
+    nearly always have the same template object, different pods never do.
+    """
+
+    def __init__(self, pod: Pod) -> None:
+        self.namespace: str = pod.metadata.namespace
+        self.labels: dict[str, str] = pod.metadata.labels
+        self.spec: PodSpec = pod.spec
+        self._pod = pod
+
+    @cached_property
+    def label_items(self) -> Labels:
+        """The labels as a hashable value."""
+        return tuple(sorted(self.labels.items()))
+
+    @cached_property
+    def controller(self) -> OwnerReference | None:
+        """The owner reference that controls the pod."""
+        return controller_of(self._pod.metadata)
+
+    @cached_property
+    def requests(self) -> dict[str, int]:
+        """What the incoming pod asks for: cpu in milli, everything else in whole units."""
+        return pod_requests(self._pod)
+
+    @cached_property
+    def held(self) -> dict[str, int]:
+        """What the pod holds on its node, in-place resizes included; units as `requests`."""
+        return pod_requests(self._pod, use_status=True)
+
+    @cached_property
+    def held_non_zero(self) -> tuple[int, int]:
+        """Milli cpu and bytes of memory held, with defaults for containers that name none."""
+        held = pod_requests(self._pod, use_status=True, default_missing=True)
+        return held.get("cpu", 0), held.get("memory", 0)
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """The host ports of containers and restartable init containers."""
+        return host_ports_of(self.spec)
+
+    @cached_property
+    def affinity(self) -> AffinityTerms | None:
+        """The inter-pod affinity and anti-affinity terms; None if there are none."""
+        return affinity_terms_of(self._pod)
+
+    @cached_property
+    def claim_names(self) -> tuple[str, ...]:
+        """Names of the claims that persistentVolumeClaim volumes refer to."""
+        return tuple(
+            volume.persistent_volume_claim.claim_name
+            for volume in self.spec.volumes
+            if volume.persistent_volume_claim is not None
+        )
+
+
+class PodInfo:
+    """A pod and its template.
+
+    Attributes:
+        pod: The Kubernetes object.
+        template: What it has in common with its siblings.
+        namespace, name, uid, priority: Shortcuts; a missing priority is 0.
+        node_name: The node it is on, or was placed on; "" if it has none.
+    """
+
+    __slots__ = ("name", "namespace", "node_name", "pod", "priority", "template", "uid")
+
+    def __init__(self, pod: Pod) -> None:
+        metadata = pod.metadata
+        self.pod = pod
+        self.namespace = metadata.namespace
+        self.name = metadata.name
+        self.uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
+        self.priority = pod.spec.priority or 0
+        self.node_name = pod.spec.node_name
+        self.template = _template_of(pod)
+
+    def on_node(self, node_name: str) -> PodInfo:
+        """Return the same pod, on a node."""
+        there = object.__new__(PodInfo)
+        there.pod = self.pod
+        there.namespace = self.namespace
+        there.name = self.name
+        there.uid = self.uid
+        there.priority = self.priority
+        there.node_name = node_name
+        there.template = self.template
+        return there
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key})"
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def spec(self) -> PodSpec:
+        """The pod's specification."""
+        return self.pod.spec
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The pod's labels."""
+        return self.pod.metadata.labels
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether the pod is being deleted."""
+        return self.pod.metadata.deletion_timestamp is not None
+
+    @property
+    def start_time(self) -> int | None:
+        """Nanoseconds since the epoch at which the kubelet took the pod; None if it has not."""
+        started = self.pod.status.start_time
+        return parse_time(started) if started else None
+
+    @property
+    def containers(self) -> tuple[Container, ...]:
+        """Init containers and containers."""
+        return self.pod.spec.init_containers + self.pod.spec.containers
+
+
+_templates: OrderedDict[bytes, PodTemplate] = OrderedDict()
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _template_of(pod: Pod) -> PodTemplate:
+    key = _template_key(pod)
+    template = _templates.get(key)
+    if template is None:
+        template = _templates[key] = PodTemplate(pod)
+        if len(_templates) > _TEMPLATES_MAX:
+            _templates.popitem(last=False)
+    return template
+
+
+def _template_key(pod: Pod) -> bytes:
+    metadata, spec, status = pod.metadata, pod.spec, pod.status
+    # A volume that only mounts configuration has a name of its own in every pod.
+    volumes = [volume for volume in spec.volumes if volume.is_seen_by_scheduling]
+    return _encode(
+        (
+            metadata.namespace,
+            metadata.labels,
+            metadata.owner_references,
+            metadata.name if any(volume.ephemeral for volume in volumes) else "",
+            volumes,
+            _resized(status) if status.container_statuses or status.resources else None,
+            spec.containers,
+            spec.init_containers,
+            spec.resources,
+            spec.overhead,
+            spec.affinity,
+            spec.node_selector,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            spec.priority,
+            spec.preemption_policy,
+            spec.scheduler_name,
+            spec.host_network,
+            spec.host_users,
+            spec.resource_claims,
+            spec.scheduling_gates,
+            spec.scheduling_group,
+        )
+    )
+
+
+def _resized(status: PodStatus) -> tuple[object, ...] | None:
+    """Return what an in-place resize changes of the pod's requests, if there was one."""
+    containers = [
+        (container.name, container.resources, container.allocated_resources)
+        for container in (*status.init_container_statuses, *status.container_statuses)
+        if container.resources is not None or container.allocated_resources is not None
+    ]
+    if not containers and status.resources is None and status.allocated_resources is None:
+        return None
+    infeasible = any(
+        condition.type == "PodResizePending" and condition.reason == "Infeasible"
+        for condition in status.conditions
+    )
+    return (containers, status.resources, status.allocated_resources, infeasible)

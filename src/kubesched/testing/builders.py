@@ -1,0 +1,235 @@
+"""Builders of pods, nodes and tables: the few fields a test is about, defaults for the rest.
+
+What has no keyword of its own is given as Kubernetes' JSON: `make_pod(spec={"hostNetwork": True})`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import Node, Pod
+from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.objects import KubernetesObject, ObjectStore
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+Json: TypeAlias = "Mapping[str, object]"
+Amounts: TypeAlias = "Mapping[str, str | int]"
+
+DEFAULT_ALLOCATABLE: Final[Amounts] = {
+    "cpu": "4",
+    "memory": "32Gi",
+    "ephemeral-storage": "100Gi",
+    "pods": 110,
+}
+
+
+def make_pod(
+    name: str = "pod",
+    *,
+    namespace: str = "default",
+    uid: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    node_name: str = "",
+    nominated_node_name: str = "",
+    priority: int | None = None,
+    requests: Amounts | None = None,
+    limits: Amounts | None = None,
+    host_ports: Iterable[int | Json] = (),
+    node_selector: Mapping[str, str] | None = None,
+    node_affinity: Json | None = None,
+    pod_affinity: Json | None = None,
+    pod_anti_affinity: Json | None = None,
+    tolerations: Iterable[Json] = (),
+    topology_spread_constraints: Iterable[Json] = (),
+    volumes: Iterable[Json] = (),
+    scheduling_gates: Iterable[str] = (),
+    containers: Sequence[Json] | None = None,
+    init_containers: Sequence[Json] = (),
+    start_time: str | None = None,
+    metadata: Json | None = None,
+    spec: Json | None = None,
+    status: Json | None = None,
+) -> Pod:
+    """Build a pod with one container, unless `containers` says otherwise.
+
+    Args:
+        name, namespace, uid, labels: Metadata; the uid is `namespace/name` if not given.
+        node_name: Where the pod is bound.
+        nominated_node_name: Where it is nominated.
+        priority: `spec.priority`.
+        requests, limits: Of the one container.
+        host_ports: Of the one container: a TCP port number, or a `ContainerPort` as JSON.
+        node_selector: `spec.nodeSelector`; None is absent, {} is empty.
+        node_affinity, pod_affinity, pod_anti_affinity: The parts of `spec.affinity`, as JSON.
+        tolerations, topology_spread_constraints, volumes: As JSON.
+        scheduling_gates: Names.
+        containers, init_containers: As JSON, instead of the one container.
+        start_time: `status.startTime`.
+        metadata, spec, status: More fields, as JSON; they win.
+    """
+    affinity = {
+        "nodeAffinity": node_affinity,
+        "podAffinity": pod_affinity,
+        "podAntiAffinity": pod_anti_affinity,
+    }
+    if containers is None:
+        containers = [_container(requests, limits, host_ports)]
+    return msgspec.convert(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": f"{namespace}/{name}" if uid is None else uid,
+                "labels": dict(labels or {}),
+                **(metadata or {}),
+            },
+            "spec": _present(
+                nodeName=node_name or None,
+                priority=priority,
+                containers=list(containers),
+                initContainers=list(init_containers),
+                nodeSelector=None if node_selector is None else dict(node_selector),
+                affinity=_present(**affinity) or None,
+                tolerations=list(tolerations),
+                topologySpreadConstraints=list(topology_spread_constraints),
+                volumes=list(volumes),
+                schedulingGates=[{"name": gate} for gate in scheduling_gates],
+            )
+            | dict(spec or {}),
+            "status": _present(nominatedNodeName=nominated_node_name or None, startTime=start_time)
+            | dict(status or {}),
+        },
+        Pod,
+    )
+
+
+def make_pod_info(name: str = "pod", **fields: object) -> PodInfo:
+    """Build what plugins are asked about; the keywords are those of `make_pod`."""
+    return PodInfo(make_pod(name, **fields))  # type: ignore[arg-type]  # checked by make_pod
+
+
+def make_node(
+    name: str = "node",
+    *,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[Json] = (),
+    unschedulable: bool = False,
+    allocatable: Amounts | None = None,
+    images: Mapping[str, int] | None = None,
+    declared_features: Sequence[str] = (),
+    metadata: Json | None = None,
+    spec: Json | None = None,
+    status: Json | None = None,
+) -> Node:
+    """Build a node.
+
+    Args:
+        name, labels: Metadata.
+        taints: As JSON.
+        unschedulable: `spec.unschedulable`.
+        allocatable: Amounts that add to or replace `DEFAULT_ALLOCATABLE`.
+        images: Image name -> size in bytes.
+        declared_features: `status.declaredFeatures`.
+        metadata, spec, status: More fields, as JSON; they win.
+    """
+    amounts = {**DEFAULT_ALLOCATABLE, **(allocatable or {})}
+    return msgspec.convert(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": dict(labels or {}), **(metadata or {})},
+            "spec": {
+                "taints": list(taints),
+                "unschedulable": unschedulable,
+                **(spec or {}),
+            },
+            "status": {
+                "allocatable": amounts,
+                "capacity": amounts,
+                "images": [
+                    {"names": [image], "sizeBytes": size} for image, size in (images or {}).items()
+                ],
+                "declaredFeatures": list(declared_features),
+                **(status or {}),
+            },
+        },
+        Node,
+    )
+
+
+def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeColumns:
+    """Build a table of nodes; pods stand on the row their `spec.nodeName` says.
+
+    Pods without a node, or with one that is not among `nodes`, are left out.
+    """
+    table = NodeColumns()
+    for node in nodes:
+        table.add_node(node)
+    for pod in pods:
+        row = table.row_of.get(pod.spec.node_name)
+        if row is not None:
+            table.add_pod(PodInfo(pod), row)
+    return table
+
+
+class NominatedPodsByNode:
+    """Pods nominated to nodes: those with a `status.nominatedNodeName`."""
+
+    def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
+        self._by_node: dict[str, list[PodInfo]] = {}
+        for pod in pods:
+            if name := pod.pod.status.nominated_node_name:
+                self._by_node.setdefault(name, []).append(pod)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_node)
+
+    def on_node(self, name: str) -> Sequence[PodInfo]:
+        """Return the pods nominated to a node."""
+        return self._by_node.get(name, ())
+
+    def node_names(self) -> Sequence[str]:
+        """Return the nodes that have nominated pods, in name order."""
+        return sorted(self._by_node)
+
+
+def make_snapshot(
+    nodes: Iterable[Node] = (),
+    pods: Iterable[Pod] = (),
+    objects: Iterable[KubernetesObject] = (),
+) -> Snapshot:
+    """Build a cluster: bound pods are on their nodes, pending ones may be nominated."""
+    pods = list(pods)
+    store = ObjectStore()
+    for item in objects:
+        store.put(item)
+    pending = [PodInfo(pod) for pod in pods if not pod.spec.node_name]
+    return Snapshot(make_table(nodes, pods), store, NominatedPodsByNode(pending))
+
+
+def all_rows(snapshot: Snapshot) -> NDArray[np.bool_]:
+    """Return the `feasible` of a cluster whose rows are all feasible."""
+    return np.ones(len(snapshot.nodes), np.bool_)
+
+
+def _container(
+    requests: Amounts | None, limits: Amounts | None, host_ports: Iterable[int | Json]
+) -> Json:
+    ports = [
+        {"containerPort": port, "hostPort": port} if isinstance(port, int) else dict(port)
+        for port in host_ports
+    ]
+    resources = _present(requests=requests, limits=limits)
+    return {"name": "container", "image": "image", "resources": resources, "ports": ports}
+
+
+def _present(**fields: object) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}

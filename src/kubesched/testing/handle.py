@@ -1,0 +1,126 @@
+"""FakeHandle stands in for the scheduler: it holds feature gates and runs a few plugins.
+
+Differs:  what-if questions run the plugins it was given, in their order; nothing is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+
+import numpy as np
+
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status
+from kubesched.snapshot.node_table import NodeTable, SelectedRows
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class FakeHandle:
+    """A `Handle` for plugins under test.
+
+    Attributes:
+        scheduler_name: The profile's name.
+        feature_gates: The defaults of 1.36, except for the gates given.
+        random: Seeded dice.
+        plugins: What `filter_rows` and the what-if questions run; plugins may be added later.
+        activated: The pods that a plugin asked the queue to try.
+    """
+
+    def __init__(
+        self,
+        feature_gates: Mapping[str, bool] | FeatureGates | None = None,
+        *,
+        plugins: Iterable[Plugin] = (),
+        scheduler_name: str = "default-scheduler",
+        seed: int = 0,
+    ) -> None:
+        self.scheduler_name = scheduler_name
+        if isinstance(feature_gates, FeatureGates):
+            self.feature_gates = feature_gates
+        else:
+            self.feature_gates = FeatureGates(dict(feature_gates or {}))
+        self.random = Random(seed)  # noqa: S311 - the run's dice, not a secret
+        self.plugins: list[Plugin] = list(plugins)
+        self.activated: list[PodInfo] = []
+
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Run pre_filter of all plugins and keep their states; return the first failure."""
+        for plugin in self.plugins:
+            if not isinstance(plugin, PreFilterPlugin):
+                continue
+            result = plugin.pre_filter(cycle, pod, snapshot)
+            if result.status.is_skip:
+                cycle.skip_filter.add(plugin.name)
+            elif not result.status.is_success:
+                return result.status.by(plugin.name)
+            cycle.filter_states[plugin.name] = result.state
+        return SUCCESS
+
+    def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Run all filters on the rows, without nominated pods."""
+        outcome = [SUCCESS] * len(nodes)
+        for plugin in self.plugins:
+            if not isinstance(plugin, FilterPlugin) or plugin.name in cycle.skip_filter:
+                continue
+            answers = plugin.filter(cycle.filter_states.get(plugin.name), pod, nodes)
+            for row, before in enumerate(outcome):
+                if before.is_success:
+                    outcome[row] = answers[row].by(plugin.name)
+        return NodeToStatus.of(outcome)
+
+    def filter_with_nominated_pods(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
+    ) -> Status:
+        """Run all filters on the one row of `node`, with pods nominated to it, then without."""
+        nominated = [
+            other
+            for other in snapshot.nominated.on_node(node.names[0])
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
+        if nominated:
+            what_if, fuller = cycle.clone(), node.take(np.arange(1))
+            for other in nominated:
+                status = self.add_pod(what_if, pod, other, fuller)
+                if not status.is_success:
+                    return status
+            status = self.filter_rows(what_if, pod, fuller)[0]
+            if not status.is_success:
+                return status
+        return self.filter_rows(cycle, pod, node)[0]
+
+    def add_pod(
+        self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: SelectedRows
+    ) -> Status:
+        """Put `added` on the one row of `node` and into the states of `cycle`."""
+        node.add_pod(added)
+        for plugin in self._extensions(cycle):
+            status = plugin.add_pod(cycle.filter_states[plugin.name], pod, added, node)
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def remove_pod(
+        self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: SelectedRows
+    ) -> Status:
+        """Take `removed` off the one row of `node` and out of the states of `cycle`."""
+        node.remove_pod(removed)
+        for plugin in self._extensions(cycle):
+            status = plugin.remove_pod(cycle.filter_states[plugin.name], pod, removed, node)
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def activate(self, pods: Sequence[PodInfo]) -> None:
+        """Note the pods in `activated`."""
+        self.activated.extend(pods)
+
+    def _extensions(self, cycle: CycleState) -> list[PreFilterExtensions[object]]:
+        return [
+            plugin
+            for plugin in self.plugins
+            if isinstance(plugin, PreFilterExtensions) and plugin.name not in cycle.skip_filter
+        ]

@@ -1,0 +1,75 @@
+"""Faults read as upstream's field errors do."""
+
+import pytest
+
+from kubesched.config.faults import (
+    ConfigError,
+    Fault,
+    child,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    quote,
+    required,
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        pytest.param(
+            invalid("a.b[0]", "x", "bad"), 'a.b[0]: Invalid value: "x": bad', id="invalid-text"
+        ),
+        pytest.param(invalid("a", -1, "bad"), "a: Invalid value: -1: bad", id="invalid-number"),
+        pytest.param(invalid("a", True, ""), "a: Invalid value: true", id="invalid-boolean"),
+        pytest.param(
+            invalid("a", {"b": [1, None]}, "bad"),
+            'a: Invalid value: {"b":[1,null]}: bad',
+            id="invalid-structure",
+        ),
+        pytest.param(required("a"), "a: Required value", id="required"),
+        pytest.param(required("a", "why"), "a: Required value: why", id="required-why"),
+        pytest.param(duplicate("a", "x"), 'a: Duplicate value: "x"', id="duplicate"),
+        pytest.param(
+            not_supported("a", "x", ["A", "B"]),
+            'a: Unsupported value: "x": supported values: "A", "B"',
+            id="not-supported",
+        ),
+        pytest.param(not_supported("a", "x", []), 'a: Unsupported value: "x"', id="no-choices"),
+        pytest.param(forbidden("a", "why"), "a: Forbidden: why", id="forbidden"),
+        pytest.param(Fault("", "no place"), "no place", id="no-path"),
+    ],
+)
+def test_fault_text(fault: Fault, text: str) -> None:
+    """A fault prints as `path: kind: value: detail`."""
+    assert text == str(fault)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        pytest.param('a"b\\c', r'"a\"b\\c"', id="quotes"),
+        pytest.param("a\n\t\x00", r'"a\n\t\x00"', id="control"),
+        pytest.param("größe", '"größe"', id="printable"),
+        pytest.param("\u200b", r'"\u200b"', id="not-printable"),
+        pytest.param("\U000e0001", r'"\U000e0001"', id="astral"),
+    ],
+)
+def test_quote(text: str, quoted: str) -> None:
+    """Text is quoted as Go quotes it."""
+    assert quoted == quote(text)
+
+
+def test_child() -> None:
+    """A path grows by names and indices, from nothing too."""
+    expected = "profiles[0].plugins"
+    assert expected == child("", "profiles", 0, "plugins")
+
+
+def test_config_error_has_a_line_per_fault() -> None:
+    """The error carries the faults and prints one line for each."""
+    error = ConfigError([required("a"), required("b")])
+    expected = "a: Required value\nb: Required value"
+    assert expected == str(error)
+    assert len(error.faults) == 2

@@ -1,0 +1,128 @@
+"""Feature gates: defaults, settings, and what a flag line may not say."""
+
+import pytest
+
+from kubesched.config.faults import ConfigError
+from kubesched.config.feature_gate_table import GATES, Stage
+from kubesched.config.feature_gates import FeatureGates
+
+
+def _bad_value(name: str, value: str) -> str:
+    reason = f'strconv.ParseBool: parsing "{value}": invalid syntax'
+    return f"invalid value of {name}={value}, err: {reason}"
+
+
+def _dependent(name: str, missing: str) -> str:
+    return f"{name} is enabled, but depends on features that are disabled: [{missing}]"
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("SchedulerQueueingHints", True),
+        ("SchedulerAsyncAPICalls", False),
+        ("OpportunisticBatching", True),
+        ("GenericWorkload", False),
+        ("DynamicResourceAllocation", True),
+        ("DRADeviceTaintRules", False),
+        ("DRASchedulerFilterTimeout", True),
+        ("NodeDeclaredFeatures", True),
+        ("StorageCapacityScoring", False),
+        ("TaintTolerationComparisonOperators", False),
+    ],
+)
+def test_defaults(name: str, default: bool) -> None:
+    """The defaults are those of 1.36."""
+    assert default is FeatureGates().enabled(name)
+
+
+def test_dependencies_are_gates() -> None:
+    """What a gate depends on is in the table, and on by default where the gate is."""
+    for gate in GATES.values():
+        for name in gate.depends_on:
+            assert GATES[name].default or not gate.default
+
+
+def test_unknown_name_raises() -> None:
+    """To ask for a gate that does not exist is a mistake of the program."""
+    with pytest.raises(KeyError, match="not registered"):
+        FeatureGates().enabled("NoSuchGate")
+
+
+def test_parse_sets_gates() -> None:
+    """Blanks around names and values are ignored; the last setting of a gate counts."""
+    gates = FeatureGates.parse(
+        " GenericWorkload = t,,GangScheduling=1,OpportunisticBatching=F,OpportunisticBatching=true"
+    )
+    assert gates.enabled("GenericWorkload")
+    assert gates.enabled("GangScheduling")
+    assert gates.enabled("OpportunisticBatching")
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        pytest.param("Foo=true", ["unrecognized feature gate: Foo"], id="unknown"),
+        pytest.param("Foo", ["missing bool value for Foo"], id="no-value"),
+        pytest.param(
+            "GenericWorkload=yes",
+            [
+                _bad_value("GenericWorkload", "yes"),
+            ],
+            id="bad-value",
+        ),
+        pytest.param(
+            "SchedulerQueueingHints=false",
+            ["cannot set feature gate SchedulerQueueingHints to false, feature is locked to true"],
+            id="locked",
+        ),
+        pytest.param(
+            "GangScheduling=true",
+            [
+                _dependent("GangScheduling", "GenericWorkload"),
+            ],
+            id="dependency",
+        ),
+        pytest.param(
+            "DRAResourceClaimDeviceStatus=false",
+            [
+                _dependent(name, "DRAResourceClaimDeviceStatus")
+                for name in (
+                    "DRADeviceBindingConditions",
+                    "DRAResourceClaimGranularStatusAuthorization",
+                )
+            ],
+            id="dependents-on-by-default",
+        ),
+        pytest.param(
+            "A,B=true,PodLevelResources=2",
+            [
+                "missing bool value for A",
+                _bad_value("PodLevelResources", "2"),
+                "unrecognized feature gate: B",
+            ],
+            id="all-at-once",
+        ),
+    ],
+)
+def test_parse_rejects(text: str, messages: list[str]) -> None:
+    """All faults of a flag line are reported, in upstream's words."""
+    with pytest.raises(ConfigError) as error:
+        FeatureGates.parse(text)
+    assert messages == [fault.message for fault in error.value.faults]
+
+
+def test_setting_a_locked_gate_to_its_default_is_allowed() -> None:
+    """Only a change is refused."""
+    assert FeatureGates.parse("SchedulerQueueingHints=true").enabled("SchedulerQueueingHints")
+
+
+def test_all_alpha_and_all_beta_address_gates_of_a_stage() -> None:
+    """A switch moves the gates of its stage, except those set themselves, in any order."""
+    gates = FeatureGates.parse("VolumeLimitScaling=false,AllAlpha=true")
+    for gate in GATES.values():
+        if gate.stage is Stage.ALPHA:
+            assert (gate.name != "VolumeLimitScaling") is gates.enabled(gate.name)
+        else:
+            assert gate.default is gates.enabled(gate.name)
+    assert not FeatureGates.of({"AllBeta": False}).enabled("NodeDeclaredFeatures")

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kubesched.api.core import Node
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.pod_groups import PodGroup
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod_info, make_table
+
+LABELS = ("zone", "disk", "topology.kubernetes.io/zone")
+IMAGE_SIZES = {"a": 1, "b": 2}
+QUESTIONS: dict[str, Callable[[PodGroup], int]] = {
+    "web": lambda group: int(group.labels.get("app") == "web"),
+    "terminating": lambda group: 3 * group.is_terminating,
+}
+
+node_fields = st.fixed_dictionaries(
+    {
+        "labels": st.dictionaries(st.sampled_from(LABELS), st.sampled_from(["x", "y", ""])),
+        "taints": st.lists(
+            st.sampled_from([{"key": "k", "effect": "NoSchedule"}, {"key": "l", "effect": "X"}]),
+            max_size=2,
+        ),
+        "unschedulable": st.booleans(),
+        "allocatable": st.dictionaries(
+            st.sampled_from(["cpu", "memory", "pods", "a.com/a", "a.com/b", "a.com/c"]),
+            st.sampled_from([0, 1, "1500m", "9223372036854775807"]),
+        ),
+        "images": st.sampled_from([{}, IMAGE_SIZES, {"a": 1}]),
+        "declared_features": st.sampled_from([(), ("A",), ("A", "B")]),
+    }
+)
+pod_fields = st.fixed_dictionaries(
+    {
+        "namespace": st.sampled_from(["default", "other"]),
+        "labels": st.sampled_from([{}, {"app": "web"}, {"app": "db"}]),
+        "requests": st.dictionaries(
+            st.sampled_from(["cpu", "memory", "a.com/a", "d.com/d", "e.com/e"]),
+            st.sampled_from([0, 1, "100m", "9223372036854775807"]),
+        ),
+        "host_ports": st.sampled_from([(), (80,), (80, 81)]),
+        "volumes": st.sampled_from(
+            [(), ({"name": "v", "persistentVolumeClaim": {"claimName": "c"}},)]
+        ),
+        "metadata": st.sampled_from([{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}]),
+    }
+)
+
+
+def picture(table: NodeColumns) -> dict[str, object]:
+    """Everything a table says, row by row, in plain values."""
+    rows = range(len(table))
+    resources = sorted(table.resources)
+    return {
+        "names": list(table.names),
+        "nodes": list(table.nodes),
+        "row_of": dict(sorted(table.row_of.items())),
+        "pods": [sorted(pods) for pods in table.pods],
+        "ports": [sorted(map(repr, used)) for used in table.used_ports],
+        "unschedulable": table.unschedulable.tolist(),
+        "taints": [table.taints[row] for row in rows],
+        "features": [table.declared_features[row] for row in rows],
+        "zones": [table.zones[row] for row in rows],
+        "labels": {key: [table.label(key)[row] for row in rows] for key in LABELS},
+        "pods_numbers": [table.allowed_pods.tolist(), table.pod_counts.tolist()],
+        "amounts": {
+            name: (table.allocatable_of(name).tolist(), table.requested_of(name).tolist())
+            for name in resources
+            if table.allocatable_of(name).any() or table.requested_of(name).any()
+        },
+        "non_zero": table.non_zero_requested.tolist(),
+        "images": {
+            name: (state.size_bytes, sorted(state.nodes))
+            for name in IMAGE_SIZES
+            if (state := table.images.get(name)) is not None
+        },
+        "node_count": table.images.node_count,
+        "claims": {claim: table.claim_users(*claim.split("/")) for claim in table.claims_in_use()},
+        "order": table.snapshot_order.tolist(),
+        "groups": {group.key: group.rows for group in table.groups},
+        "views": {key: table.groups.count(key, weigh).tolist() for key, weigh in QUESTIONS.items()},
+    }
+
+
+def from_scratch(table: NodeColumns) -> NodeColumns:
+    """Build the table anew from its nodes and pods."""
+    fresh = NodeColumns()
+    for node in table.nodes:
+        fresh.add_node(node)
+    for row, pods in enumerate(table.pods):
+        for pod in pods.values():
+            fresh.add_pod(pod, row)
+    return fresh
+
+
+def node_side(table: NodeTable, row: int) -> object:
+    node = table.nodes[row]
+    return (
+        node.metadata.labels,
+        node.spec.taints,
+        node.spec.unschedulable,
+        node.status.allocatable,
+        node.status.declared_features,
+    )
+
+
+class TableMachine(RuleBasedStateMachine):
+    """Nodes and pods come, change and go in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = NodeColumns()
+        self.number = 0
+        self.remembered: tuple[int, list[object], list[list[str]]] = (-1, [], [])
+        self.read = 0
+
+    def draw_row(self, data: st.DataObject) -> int:
+        return data.draw(st.integers(0, len(self.table) - 1))
+
+    @rule(fields=node_fields)
+    def add_node(self, fields: dict[str, object]) -> None:
+        self.number += 1
+        row = self.table.add_node(make_node(f"node-{self.number}", **fields))
+        assert len(self.table) - 1 == row
+
+    @precondition(lambda self: len(self.table))
+    @rule(data=st.data(), fields=node_fields)
+    def update_node(self, data: st.DataObject, fields: dict[str, object]) -> None:
+        name = self.table.names[self.draw_row(data)]
+        self.table.update_node(make_node(name, **fields))
+
+    @precondition(lambda self: len(self.table))
+    @rule(data=st.data())
+    def remove_node(self, data: st.DataObject) -> None:
+        row = self.draw_row(data)
+        expected = sorted(self.table.pods[row])
+        assert expected == sorted(pod.uid for pod in self.table.remove_node(self.table.names[row]))
+
+    @precondition(lambda self: len(self.table))
+    @rule(data=st.data(), fields=pod_fields)
+    def add_pod(self, data: st.DataObject, fields: dict[str, object]) -> None:
+        self.number += 1
+        self.table.add_pod(make_pod_info(f"pod-{self.number}", **fields), self.draw_row(data))
+
+    @precondition(lambda self: any(self.table.pods))
+    @rule(data=st.data())
+    def remove_pod(self, data: st.DataObject) -> None:
+        choices = [(row, uid) for row, pods in enumerate(self.table.pods) for uid in pods]
+        row, uid = data.draw(st.sampled_from(choices))
+        self.table.remove_pod(self.table.pods[row][uid], row)
+
+    @rule(key=st.sampled_from(LABELS))
+    def ask_label(self, key: str) -> None:
+        self.table.label(key)
+
+    @rule(key=st.sampled_from(sorted(QUESTIONS)))
+    def ask_groups(self, key: str) -> None:
+        self.table.groups.count(key, QUESTIONS[key])
+
+    @invariant()
+    def sums_hold(self) -> None:
+        self.table.check()
+        self.table.groups.check()
+
+    @invariant()
+    def equals_one_built_from_scratch(self) -> None:
+        # The picture asks every question, so it is taken of copies of the answers only.
+        assert picture(from_scratch(self.table)) == picture(self.table)
+
+    @invariant()
+    def changes_name_every_row_that_changed(self) -> None:
+        table = self.table
+        epoch, nodes, pods = self.remembered
+        if epoch == table.epoch:
+            changes = set(table.changes[self.read - table.changes_dropped :])
+            for row in range(len(table)):
+                assert nodes[row] == node_side(table, row) or ~row in changes
+                assert pods[row] == list(table.pods[row]) or row in changes
+        rows = range(len(table))
+        self.remembered = (
+            table.epoch,
+            [node_side(table, row) for row in rows],
+            [list(pods) for pods in table.pods],
+        )
+        self.read = table.changes_dropped + len(table.changes)
+
+
+TestTable = TableMachine.TestCase
+TestTable.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+@given(
+    st.lists(node_fields, min_size=1, max_size=4), st.lists(pod_fields, max_size=6), st.data()
+)
+@settings(max_examples=60, deadline=None)
+def test_selected_rows_are_a_table_of_their_own(
+    nodes: list[dict[str, object]], pods: list[dict[str, object]], data: st.DataObject
+) -> None:
+    """What-if pods change a selection as they would change the table, and not the table."""
+    table = make_table(make_node(f"node-{at}", **fields) for at, fields in enumerate(nodes))
+    infos = [make_pod_info(f"pod-{at}", **fields) for at, fields in enumerate(pods)]
+    places = data.draw(
+        st.lists(st.integers(0, len(table) - 1), min_size=len(infos), max_size=len(infos))
+    )
+    half = len(infos) // 2
+    for info, row in zip(infos[:half], places, strict=False):
+        table.add_pod(info, row)
+    for name in sorted({name for info in infos for name in info.template.held}):
+        if name not in table.resources:
+            table._add_resource(name)
+    before = picture(table)
+    rows = data.draw(st.permutations(range(len(table))))
+    chosen = table.take(np.array(rows, np.intp))
+    for info, row in zip(infos[half:], places[half:], strict=True):
+        chosen.add_pod(info, rows.index(row))
+    gone = infos[: half // 2]
+    for info, row in zip(gone, places, strict=False):
+        chosen.remove_pod(info, rows.index(row))
+    chosen.check()
+    assert before == picture(table)
+
+    for info, row in zip(infos[half:], places[half:], strict=True):
+        table.add_pod(info, row)
+    for info, row in zip(gone, places, strict=False):
+        table.remove_pod(info, row)
+    assert [table.names[row] for row in rows] == list(chosen.names)
+    assert {name: at for at, name in enumerate(chosen.names)} == chosen.row_of
+    assert [sorted(table.pods[row]) for row in rows] == [sorted(pods) for pods in chosen.pods]
+    assert table.pod_counts[rows].tolist() == chosen.pod_counts.tolist()
+    assert table.requested[:, rows].tolist() == chosen.requested.tolist()
+    assert table.non_zero_requested[:, rows].tolist() == chosen.non_zero_requested.tolist()
+    assert table.allocatable[:, rows].tolist() == chosen.allocatable.tolist()
+    for key in LABELS:
+        assert [table.label(key)[row] for row in rows] == [
+            chosen.label(key)[at] for at in range(len(rows))
+        ]
+
+
+def holders(table: NodeTable, row: int = 0) -> list[str]:
+    return sorted(map(repr, table.used_ports[row]))
+
+
+def two_holders_of_port_80() -> tuple[NodeColumns, list[PodInfo]]:
+    pods = [make_pod_info(name, host_ports=[80]) for name in ("a", "b")]
+    table = make_table([make_node()])
+    for pod in pods:
+        table.add_pod(pod, 0)
+    return table, pods
+
+
+def test_a_port_stays_taken_while_one_of_its_holders_stays() -> None:
+    """The table counts the holders of a port."""
+    table, pods = two_holders_of_port_80()
+    table.remove_pod(pods[0], 0)
+    assert 1 == len(holders(table))
+
+
+def test_what_if_frees_a_port_that_another_pod_holds_too() -> None:
+    """Upstream keeps a set of ports, so a pod taken away in preemption frees it for good."""
+    table, pods = two_holders_of_port_80()
+    node = table.take(np.array([0]))
+    node.remove_pod(pods[0])
+    assert [] == holders(node)
+    node.add_pod(pods[0])
+    assert 1 == len(holders(node))
+    assert 2 == len(holders(table))
+
+
+def test_a_selection_of_a_selection_is_independent() -> None:
+    """What-ifs may be nested."""
+    table = make_table([make_node()])
+    outer = table.take(np.array([0]))
+    outer.add_pod(make_pod_info("a", requests={"cpu": 1}))
+    inner = outer.take(np.array([0]))
+    inner.add_pod(make_pod_info("b", requests={"cpu": 2}))
+    assert [0, 1_000, 3_000] == [t.requested_of("cpu")[0] for t in (table, outer, inner)]
+    assert [0, 1, 2] == [len(t.pods[0]) for t in (table, outer, inner)]
+
+
+def test_resources_nobody_offers_are_zero() -> None:
+    """A resource the table has never heard of is asked for and offered by none."""
+    table = make_table([make_node()])
+    assert [0] == table.allocatable_of("example.com/none").tolist()
+    assert [0] == table.requested_of("example.com/none").tolist()
+
+
+def test_sums_wrap_as_int64() -> None:
+    """Amounts beyond 64 bits overflow as upstream's do, and come back when pods leave."""
+    table = make_table([make_node()])
+    pods = [make_pod_info(name, requests={"memory": (1 << 63) - 1}) for name in ("a", "b")]
+    for pod in pods:
+        table.add_pod(pod, 0)
+    assert [-2] == table.requested_of("memory").tolist()
+    for pod in pods:
+        table.remove_pod(pod, 0)
+    assert [0] == table.requested_of("memory").tolist()
+
+
+@pytest.mark.parametrize("column", ["unschedulable", "allocatable", "requested", "pod_counts"])
+def test_columns_are_read_only(column: str) -> None:
+    """Who reads the table cannot change it."""
+    array = getattr(make_table([make_node()]), column)
+    with pytest.raises(ValueError, match="read-only"):
+        array[...] = 1
+
+
+def test_adding_a_node_twice_is_a_bug() -> None:
+    """Names are unique."""
+    node: Node = make_node()
+    with pytest.raises(AssertionError, match="in the table already"):
+        make_table([node, node])

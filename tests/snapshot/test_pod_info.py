@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pytest
+
+from kubesched.snapshot.host_ports import HostPort
+from kubesched.testing.builders import make_pod_info
+
+TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({"name": "a"}, {"name": "b"}, id="name"),
+        pytest.param({"uid": "1"}, {"uid": "2"}, id="uid"),
+        pytest.param({"node_name": "a"}, {"node_name": "b"}, id="node"),
+        pytest.param({}, {"start_time": "2026-01-01T00:00:00Z"}, id="start-time"),
+        pytest.param({}, {"metadata": {"annotations": {"a": "b"}}}, id="annotations"),
+        pytest.param(
+            {"volumes": [{"name": "a", "configMap": {"name": "x"}}]},
+            {"volumes": [{"name": "b", "configMap": {"name": "y"}}]},
+            id="configuration-volumes",
+        ),
+        pytest.param({}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, id="deleted"),
+    ],
+)
+def test_siblings_share_a_template(one: dict[str, object], other: dict[str, object]) -> None:
+    """Pods that differ in nothing scheduling reads have the very same template."""
+    assert make_pod_info(**one).template is make_pod_info(**other).template
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({"namespace": "a"}, {"namespace": "b"}, id="namespace"),
+        pytest.param({"labels": {"a": "1"}}, {"labels": {"a": "2"}}, id="labels"),
+        pytest.param({"requests": {"cpu": 1}}, {"requests": {"cpu": 2}}, id="requests"),
+        pytest.param({"requests": {"cpu": 1}}, {"limits": {"cpu": 1}}, id="limits"),
+        pytest.param({"priority": 1}, {"priority": 2}, id="priority"),
+        pytest.param({"host_ports": [80]}, {"host_ports": [81]}, id="host-ports"),
+        pytest.param({}, {"node_selector": {}}, id="empty-node-selector"),
+        pytest.param({}, {"tolerations": [{"operator": "Exists"}]}, id="tolerations"),
+        pytest.param(
+            {},
+            {"pod_affinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}},
+            id="affinity",
+        ),
+        pytest.param({}, {"scheduling_gates": ["wait"]}, id="gates"),
+        pytest.param(
+            {},
+            {"metadata": {"ownerReferences": [{"name": "x", "controller": True}]}},
+            id="controller",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "x"}}]},
+            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "y"}}]},
+            id="claims",
+        ),
+        pytest.param(
+            {"name": "a", "volumes": [{"name": "v", "ephemeral": {}}]},
+            {"name": "b", "volumes": [{"name": "v", "ephemeral": {}}]},
+            id="ephemeral-claims-are-named-by-the-pod",
+        ),
+    ],
+)
+def test_what_scheduling_reads_tells_templates_apart(
+    one: dict[str, object], other: dict[str, object]
+) -> None:
+    """Pods that differ in something scheduling reads have templates of their own."""
+    assert make_pod_info(**one).template is not make_pod_info(**other).template
+
+
+def test_template_answers() -> None:
+    """What a template derives is what the pod says."""
+    pod = make_pod_info(
+        labels={"b": "2", "a": "1"},
+        requests={"cpu": "500m", "memory": "1Gi", "example.com/gpu": 2},
+        host_ports=[80],
+        priority=None,
+        volumes=[
+            {"name": "a", "persistentVolumeClaim": {"claimName": "x"}},
+            {"name": "b", "emptyDir": {}},
+        ],
+        metadata={"ownerReferences": [{"name": "o"}, {"name": "c", "controller": True}]},
+    )
+    template = pod.template
+    assert (("a", "1"), ("b", "2")) == template.label_items
+    assert {"cpu": 500, "memory": 1 << 30, "example.com/gpu": 2} == template.requests
+    assert template.requests == template.held
+    assert (500, 1 << 30) == template.held_non_zero
+    assert (HostPort("0.0.0.0", "TCP", 80),) == template.host_ports
+    assert ("x",) == template.claim_names
+    assert template.controller is not None
+    assert "c" == template.controller.name
+    assert template.affinity is None
+    assert 0 == pod.priority
+
+
+def test_held_follows_an_in_place_resize() -> None:
+    """What the kubelet still runs with counts on the node, not for the incoming pod."""
+    pod = make_pod_info(
+        requests={"cpu": "1"},
+        status={
+            "containerStatuses": [
+                {"name": "container", "resources": {"requests": {"cpu": "3"}}},
+            ]
+        },
+    )
+    assert 1_000 == pod.template.requests["cpu"]
+    assert 3_000 == pod.template.held["cpu"]
+
+
+def test_best_effort_pods_hold_defaults() -> None:
+    """A container that asks for nothing counts 100m and 200Mi where scores are made."""
+    assert {} == make_pod_info().template.requests
+    assert (100, 200 << 20) == make_pod_info().template.held_non_zero
+
+
+def test_a_pod_without_uid_is_known_by_its_name() -> None:
+    """Two pods without uid are told apart by namespace and name."""
+    assert "ns/a" == make_pod_info("a", namespace="ns", uid="").uid
+    assert "default/pod" == make_pod_info().key

@@ -22,6 +22,7 @@ _INT64_MAX: Final = 2**63 - 1
 _NANO: Final = -9
 _EXPONENT_MAX: Final = 1000
 _TEXT_LENGTH_MAX: Final = 1000
+_BITS_MAX: Final = 3000
 _FAST_DIGITS_MAX: Final = 18
 
 _FORM: Final = re.compile(
@@ -121,8 +122,12 @@ class Amount(NamedTuple):
 ZERO: Final = Amount()
 
 
+def _power_of_ten(exponent: int) -> int:
+    return int(10**exponent)
+
+
 def _unscaled_at(amount: Amount, exponent: int) -> int:
-    return int(amount.unscaled * 10 ** (amount.exponent - exponent))
+    return amount.unscaled * _power_of_ten(amount.exponent - exponent)
 
 
 @lru_cache(maxsize=65_536)
@@ -193,7 +198,7 @@ def _slow(parts: _Parts) -> Amount:
     if unscaled:
         unscaled = _rounded_up_to_nano(unscaled, scale)
         scale = _NANO
-    one = 10**-scale if scale < 0 else 1
+    one = _power_of_ten(max(-scale, 0))
     if form == BINARY_SI and unscaled > _INT64_MAX * one:
         unscaled, scale = _INT64_MAX, 0
     if form == BINARY_SI and 0 < unscaled < one:
@@ -203,8 +208,8 @@ def _slow(parts: _Parts) -> Amount:
 
 def _rounded_up_to_nano(unscaled: int, scale: int) -> int:
     if scale >= _NANO:
-        return int(unscaled * 10 ** (scale - _NANO))
-    return -(-unscaled // 10 ** (_NANO - scale))
+        return unscaled * _power_of_ten(scale - _NANO)
+    return -(-unscaled // _power_of_ten(_NANO - scale))
 
 
 def _fit(*numbers: int) -> bool:
@@ -216,12 +221,12 @@ def _fitting(number: int, zeros: int) -> int | None:
     if not number:
         return 0
     # 10**19 does not fit an int64 any more, so larger powers need not be computed.
-    scaled = number * 10 ** min(zeros, 19)
+    scaled = number * _power_of_ten(min(zeros, 19))
     return scaled if _fit(scaled) else None
 
 
 def _divided_away_from_zero(number: int, zeros: int) -> int:
-    divisor = 10 ** min(zeros, 19)
+    divisor = _power_of_ten(min(zeros, 19))
     return -(-number // divisor) if number > 0 else number // divisor
 
 
@@ -232,26 +237,26 @@ def _low_64_bits(number: int) -> int:
 def _scaled_big(unscaled: int, zeros: int) -> int:
     """Return what upstream makes of a big number: it rounds up, and keeps the low bits."""
     if zeros <= 0:
-        factor = 10**-zeros if zeros >= -18 else -(2**63)
+        factor = _power_of_ten(-zeros) if zeros >= -18 else -(2**63)
         return _low_64_bits(_low_64_bits(unscaled) * factor)
     if unscaled < _INT64_MAX and zeros < 19:
         # Division truncates, and a remainder of either sign adds one.
         low = _low_64_bits(unscaled)
-        quotient, rest = divmod(abs(low), 10**zeros)
+        quotient, rest = divmod(abs(low), _power_of_ten(zeros))
         return (-quotient if low < 0 else quotient) + bool(rest)
-    return _low_64_bits(-(-unscaled // 10**zeros))
+    return _low_64_bits(-(-unscaled // _power_of_ten(zeros)))
 
 
 def _canonical(amount: Amount) -> str:
     if not amount.unscaled:
         return "0"
     if amount.format == BINARY_SI:
-        whole = amount.unscaled * 10**amount.exponent if amount.exponent >= 0 else None
-        if whole is None:
-            quotient, rest = divmod(amount.unscaled, 10**-amount.exponent)
-            whole = quotient if not rest else None
-        if whole is not None and abs(whole) >= 1024:
-            return _binary_text(int(whole))
+        whole, rest = divmod(
+            amount.unscaled * _power_of_ten(max(amount.exponent, 0)),
+            _power_of_ten(max(-amount.exponent, 0)),
+        )
+        if not rest and abs(whole) >= 1024:
+            return _binary_text(whole)
     return _decimal_text(amount)
 
 
@@ -269,7 +274,7 @@ def _decimal_text(amount: Amount) -> str:
     while unscaled % 10 == 0:
         unscaled //= 10
         exponent += 1
-    unscaled *= 10 ** (exponent % 3)
+    unscaled *= _power_of_ten(exponent % 3)
     exponent -= exponent % 3
     if amount.format == DECIMAL_EXPONENT:
         return f"{unscaled}e{exponent}" if exponent else str(unscaled)
@@ -285,7 +290,11 @@ def parse_quantity(quantity: Quantity) -> Amount:
     """
     if isinstance(quantity, str):
         return _parse_text(quantity.strip())
-    return _parse_text(repr(quantity) if isinstance(quantity, float) else str(quantity))
+    if isinstance(quantity, float):
+        return _parse_text(repr(quantity))
+    if quantity.bit_length() > _BITS_MAX:
+        raise QuantityError(f"an integer of {quantity.bit_length()} bits: {_FORM_ERROR}")
+    return _parse_text(str(quantity))
 
 
 @lru_cache(maxsize=65_536, typed=True)

@@ -142,6 +142,8 @@ class _Parser:
             self._next()
             if separator == ")":
                 return values
+            if self._peek_value() not in (_WORD, ",", ")"):
+                self._fail("expected: ',', or identifier")
 
     def _exact_value(self) -> list[str]:
         if self._peek().kind in (_END, ","):

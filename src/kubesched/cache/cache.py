@@ -115,9 +115,7 @@ class Cache:
             CacheError: if the pod is here already.
         """
         if info.uid in self._pods:
-            raise CacheError(
-                f"pod {info.uid}({info.key}) is in the cache, so can't be assumed"
-            )
+            raise CacheError(f"pod {info.uid}({info.key}) is in the cache, so can't be assumed")
         there = info.on_node(node_name)
         self._place(there)
         self._assumed[there.uid] = None

@@ -101,9 +101,8 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         """
         if self.is_wildcard:
             return True
-        same = (
-            self.resource in (WILDCARD, incoming.resource)
-            or (self.resource == POD and incoming.resource in _POD_KINDS)
+        same = self.resource in (WILDCARD, incoming.resource) or (
+            self.resource == POD and incoming.resource in _POD_KINDS
         )
         return bool(same and self.action & incoming.action and incoming.action <= self.action)
 

@@ -132,9 +132,7 @@ class PreFilterPlugin(Plugin, Generic[S]):
     """Looks at pod and cluster once before the rows are asked."""
 
     @abstractmethod
-    def pre_filter(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
-    ) -> PreFilterResult[S]:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult[S]:
         """Return the state for `filter`, Skip, or a rejection.
 
         With a `scope` other than CLUSTER the result must depend on the pod's signature alone.

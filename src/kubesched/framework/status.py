@@ -172,10 +172,8 @@ class NodeToStatus:
         return cls(index, column)
 
     @classmethod
-    def encode(
-        cls, keys: NDArray[np.int64], status_of: Callable[[int], Status]
-    ) -> Self:
-        """Give each row the status of its key; key 0 is success, `status_of` is asked once a key."""
+    def encode(cls, keys: NDArray[np.int64], status_of: Callable[[int], Status]) -> Self:
+        """Give each row the status of its key; 0 is success, `status_of` is asked once a key."""
         if not keys.any():
             return cls.passing(len(keys))
         distinct, inverse = np.unique(keys, return_inverse=True)
@@ -191,9 +189,9 @@ class NodeToStatus:
         return len(self.index)
 
     def __getitem__(self, row: int) -> Status:
-        return self.statuses[self.index[row]]
+        return self.statuses[self.index.item(row)]
 
     @property
     def passed(self) -> NDArray[np.bool_]:
         """Bool per row: whether it succeeded."""
-        return self.index == 0
+        return np.equal(self.index, 0)

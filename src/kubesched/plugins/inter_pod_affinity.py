@@ -25,8 +25,6 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
-    PRE_FILTER_SKIP,
-    PRE_SCORE_SKIP,
     FilterPlugin,
     PreFilterExtensions,
     PreFilterResult,
@@ -36,6 +34,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import (
+    SKIP,
     SUCCESS,
     NodeToStatus,
     Status,
@@ -84,6 +83,10 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
+
+
+_SKIP_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP)
+_SKIP_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP)
 
 
 class InterPodAffinity(
@@ -146,7 +149,7 @@ class InterPodAffinity(
         if buckets[0].terms or buckets[1].terms:
             existing = self._sum_existing(pod, snapshot, index, buckets)
         if not has_terms and not any(domains.has_any for domains in existing.values()):
-            return PRE_FILTER_SKIP
+            return _SKIP_FILTER
         requirements = self._requirements_of(pod, objects) if has_terms else NO_REQUIREMENTS
         affinity: dict[str, DomainSums] = {}
         if requirements.affinity_sum is not None:
@@ -208,14 +211,14 @@ class InterPodAffinity(
             terms.preferred_affinity or terms.preferred_anti_affinity
         )
         if self._ignores_existing and not has_preferred:
-            return PRE_SCORE_SKIP
+            return _SKIP_SCORE
         if terms is not None and terms.error:
             return PreScoreResult(status=failure(f"failed to parse pod: {terms.error}"))
         nodes = snapshot.nodes
         index = nodes.groups.owned_terms.scoring
         buckets = index.about(pod.namespace)
         if not (has_preferred or buckets[0].terms or buckets[1].terms):
-            return PRE_SCORE_SKIP
+            return _SKIP_SCORE
         questions = self._preferences_about(pod, snapshot.objects, index, buckets)
         groups = nodes.groups
         worths = tuple(
@@ -228,7 +231,7 @@ class InterPodAffinity(
             for key, _, records in questions
         ):
             return PreScoreResult(worths)
-        return PRE_SCORE_SKIP
+        return _SKIP_SCORE
 
     def score(self, state: AffinityScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Add up what the row's domains are worth."""
@@ -252,7 +255,8 @@ class InterPodAffinity(
         difference = scores.max() - least
         if difference == 0:
             return np.zeros_like(scores)
-        return (NODE_SCORE_MAX * ((scores - least) / difference)).astype(np.int64)
+        normalized: NDArray[np.float64] = NODE_SCORE_MAX * ((scores - least) / difference)
+        return normalized.astype(np.int64)
 
     def _requirements_of(self, pod: PodInfo, objects: Objects) -> Requirements:
         terms = pod.template.affinity

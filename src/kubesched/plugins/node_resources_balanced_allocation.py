@@ -56,9 +56,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
-        given = isinstance(args, NodeResourcesBalancedAllocationArgs)
-        chosen = args if given else NodeResourcesBalancedAllocationArgs()
-        self._resources = chosen.resources
+        if not isinstance(args, NodeResourcesBalancedAllocationArgs):
+            args = NodeResourcesBalancedAllocationArgs()
+        self._resources = args.resources
         self._scorer = BalancedAllocation()
         self._devices = handle.feature_gates.enabled("DRAExtendedResource")
         self._counter = DeviceCounter(handle)

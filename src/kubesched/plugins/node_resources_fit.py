@@ -125,11 +125,12 @@ class NodeResourcesFit(
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
-        chosen = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
-        self._ignored = frozenset(chosen.ignored_resources)
-        self._ignored_groups = frozenset(chosen.ignored_resource_groups)
-        self._resources = chosen.scoring_strategy.resources
-        self._scorer = _scorer_of(chosen.scoring_strategy)
+        if not isinstance(args, NodeResourcesFitArgs):
+            args = NodeResourcesFitArgs()
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._resources = args.scoring_strategy.resources
+        self._scorer = _scorer_of(args.scoring_strategy)
         self._devices = handle.feature_gates.enabled("DRAExtendedResource")
         self._counter = DeviceCounter(handle)
 

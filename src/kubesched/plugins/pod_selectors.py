@@ -12,20 +12,21 @@ from typing import Final
 
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
-from kubesched.api.meta import LabelSelector
+from kubesched.api.meta import LabelSelector, OwnerReference
 from kubesched.api.selectors import (
+    NOTHING,
     CompiledSelector,
+    SelectorError,
     compile_label_selector,
-    label_selector_error,
+    matches_set,
+    selector_from_set,
 )
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 
 SIBLING_KINDS: Final = (Service, ReplicationController, ReplicaSet, StatefulSet)
 
-_EVERYTHING: Final = compile_label_selector(LabelSelector())
-_CORE_VERSIONS: Final = frozenset({"v1", "/v1"})
-_APPS_VERSION: Final = "apps/v1"
+_NOBODY: Final = OwnerReference()
 
 
 def versions_of_siblings(objects: Objects) -> tuple[int, ...]:
@@ -39,23 +40,22 @@ def default_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
     The controller counts whether or not its selector matches the pod.
     """
     labels = _labels_of_services(pod, objects)
-    owner = pod.template.controller
-    if owner is None:
-        return _selector_of(labels)
-    if owner.kind == "ReplicationController" and owner.api_version in _CORE_VERSIONS:
-        controller = objects.get(ReplicationController, owner.name, pod.namespace)
-        if controller is not None:
-            labels |= controller.spec.selector or {}
-        return _selector_of(labels)
-    selector = _selector_of(labels)
-    if owner.api_version != _APPS_VERSION:
-        return selector
+    owner = pod.template.controller or _NOBODY
     owning: ReplicaSet | StatefulSet | None = None
-    if owner.kind == "ReplicaSet":
-        owning = objects.get(ReplicaSet, owner.name, pod.namespace)
-    elif owner.kind == "StatefulSet":
-        owning = objects.get(StatefulSet, owner.name, pod.namespace)
-    return selector if owning is None else _with_selector(selector, owning.spec.selector)
+    match owner.api_version, owner.kind:
+        case ("v1" | "/v1", "ReplicationController"):
+            controller = objects.get(ReplicationController, owner.name, pod.namespace)
+            if controller is not None:
+                labels |= controller.spec.selector or {}
+        case ("apps/v1", "ReplicaSet"):
+            owning = objects.get(ReplicaSet, owner.name, pod.namespace)
+        case ("apps/v1", "StatefulSet"):
+            owning = objects.get(StatefulSet, owner.name, pod.namespace)
+    selector = selector_from_set(labels)
+    if owning is None:
+        return selector
+    # A selector that matches nothing has no requirements to add.
+    return selector.with_requirements(_compile(owning.spec.selector).requirements)
 
 
 def matching_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
@@ -67,13 +67,11 @@ def matching_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
     labels = _labels_of_services(pod, objects)
     for controller in objects.list(ReplicationController, pod.namespace):
         wanted = controller.spec.selector
-        if wanted and wanted.items() <= pod.labels.items():
+        if wanted and matches_set(wanted, pod.labels):
             labels |= wanted
-    selector = _selector_of(labels)
+    selector = selector_from_set(labels)
     for written in _selectors_of_sets(pod, objects):
-        if written is None or label_selector_error(written) is not None:
-            continue
-        compiled = compile_label_selector(written)
+        compiled = _compile(written)
         if not compiled.is_empty and compiled.matches(pod.labels):
             selector = selector.with_requirements(compiled.requirements)
     return selector
@@ -84,7 +82,7 @@ def _labels_of_services(pod: PodInfo, objects: Objects) -> dict[str, str]:
     labels: dict[str, str] = {}
     for service in objects.list(Service, pod.namespace):
         wanted = service.spec.selector
-        if wanted is not None and wanted.items() <= pod.labels.items():
+        if wanted is not None and matches_set(wanted, pod.labels):
             labels |= wanted
     return labels
 
@@ -96,13 +94,9 @@ def _selectors_of_sets(pod: PodInfo, objects: Objects) -> Iterator[LabelSelector
         yield stateful_set.spec.selector
 
 
-def _selector_of(labels: dict[str, str]) -> CompiledSelector:
-    # Values are compared as they are, so a label that could not be valid does no harm.
-    return compile_label_selector(LabelSelector(match_labels=labels)) if labels else _EVERYTHING
-
-
-def _with_selector(selector: CompiledSelector, written: LabelSelector | None) -> CompiledSelector:
-    """Add the requirements of a selector; none that is absent or invalid."""
-    if written is None or label_selector_error(written) is not None:
-        return selector
-    return selector.with_requirements(compile_label_selector(written).requirements)
+def _compile(written: LabelSelector | None) -> CompiledSelector:
+    """Compile; a selector that is absent or that upstream refuses matches nothing."""
+    try:
+        return compile_label_selector(written)
+    except SelectorError:
+        return NOTHING

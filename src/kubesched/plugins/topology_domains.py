@@ -65,14 +65,15 @@ class DomainSums:
 
     Attributes:
         counts: int64 per code of the label; 0 for rows that lack it.
+        moved: What has been added since, by code.
     """
 
-    __slots__ = ("_absent", "_moved", "counts")
+    __slots__ = ("_absent", "counts", "moved")
 
     def __init__(self, counts: NDArray[np.int64], absent: int) -> None:
         self.counts = counts
         self._absent = absent
-        self._moved: dict[int, int] = {}
+        self.moved: dict[int, int] = {}
 
     @classmethod
     def of(cls, label: Coded[str | None], column: NDArray[np.int64]) -> DomainSums:
@@ -91,16 +92,16 @@ class DomainSums:
     def clone(self) -> DomainSums:
         """Copy; the copy may be moved without the original seeing it."""
         copy = DomainSums(self.counts, self._absent)
-        copy._moved = self._moved.copy()
+        copy.moved = self.moved.copy()
         return copy
 
     @property
     def has_any(self) -> bool:
         """Whether a domain has something other than zero."""
-        if not self._moved:
+        if not self.moved:
             return bool(self.counts.any())
         counts = self.counts.copy()
-        for code, amount in self._moved.items():
+        for code, amount in self.moved.items():
             counts[code] += amount
         return bool(counts.any())
 
@@ -108,17 +109,17 @@ class DomainSums:
         """Add to the domain of the one row that `label` is the column of."""
         code = int(label.codes[0])
         if code != self._absent:
-            self._moved[code] = self._moved.get(code, 0) + amount
+            self.moved[code] = self.moved.get(code, 0) + amount
 
     def at(self, label: Coded[str | None]) -> NDArray[np.int64]:
         """Return, per row, the sum of its domain; 0 where the row has none."""
         sums = self.counts.take(label.codes)
-        for code, amount in self._moved.items():
+        for code, amount in self.moved.items():
             sums[label.codes == code] += amount
         return sums
 
     def above(self, label: Coded[str | None], limit: int) -> NDArray[np.bool_]:
         """Return, per row, whether the sum of its domain is larger than `limit`."""
-        if self._moved:
+        if self.moved:
             return self.at(label) > limit
         return (self.counts > limit).take(label.codes)

@@ -40,6 +40,7 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
+
 class Feasible(msgspec.Struct, frozen=True):
     """The rows that can take the pod, in ascending order, and how many were looked at."""
 
@@ -56,14 +57,14 @@ class SchedulingCycle:
         memory: Answers remembered from earlier cycles; None remembers nothing.
     """
 
-    def __init__(
-        self, profile: Profile, sampler: NodeSampler, *, remembers: bool = True
-    ) -> None:
+    def __init__(self, profile: Profile, sampler: NodeSampler, *, remembers: bool = True) -> None:
         self.profile = profile
         self.sampler = sampler
         self.memory = Memory(profile) if remembers else None
 
-    def schedule_one(self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None = None) -> Decision:
+    def schedule_one(
+        self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None = None
+    ) -> Decision:
         """Decide where `pod` goes in the cluster of `snapshot`; record the story in `trace`."""
         if not len(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
@@ -328,9 +329,7 @@ class SchedulingCycle:
                 continue
             if trace.all_filters:
                 state = cycle.filter_states.get(plugin.name)
-                found = self.profile.ask(
-                    wording.FILTER, plugin, plugin.filter, state, pod, nodes
-                )
+                found = self.profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, nodes)
                 trace.filters.append(FilterTrace(plugin.name, rows, found))
                 if answers.add(position, plugin.name, found):
                     wording.raise_failures(answers, found, position, plugin.name)
@@ -482,7 +481,9 @@ class SchedulingCycle:
             if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return result
             if not status.is_rejected:
-                return PostFilterResult(Status(Code.ERROR, plugin=plugin.name, error=status.message))
+                return PostFilterResult(
+                    Status(Code.ERROR, plugin=plugin.name, error=status.message)
+                )
             if result.nominated_node_name is not None:
                 last = result
             reasons.extend(status.all_reasons)

@@ -1,8 +1,8 @@
-"""Memory keeps, per pod signature, the answers that plugins gave, and renews only rows that changed.
+"""Memory keeps the answers that plugins gave per pod signature, and renews rows that changed.
 
-Pods come from templates, and binding one pod changes one row. So the answers of plugins that look at
-one row at a time are kept per signature; a cycle renews them for the rows that changed since and asks
-only the other plugins anew.
+Pods come from templates, and binding one pod changes one row. So the answers of plugins that look
+at one row at a time are kept per signature; a cycle renews them for the rows that changed since and
+asks only the other plugins anew.
 
 Invariants: a remembered answer equals a fresh one (a property test compares them).
 """
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
@@ -96,8 +97,8 @@ class Remembered:
         self.fresh_scores: list[ScorePlugin[object]] = []
         self._node_filters: list[tuple[int, FilterPlugin[object]]] = []
         self._row_filters: list[tuple[int, FilterPlugin[object]]] = []
-        self._node_scores: list[ScorePlugin[object]] = []
-        self._row_scores: list[ScorePlugin[object]] = []
+        self._node_scorers: list[ScorePlugin[object]] = []
+        self._row_scorers: list[ScorePlugin[object]] = []
         self._normalizing: list[ScorePlugin[object]] = []
         self._plan_filters(pod, snapshot)
         self._plan_scores(pod, snapshot)
@@ -152,7 +153,7 @@ class Remembered:
             if score.survivors_only or not _is_remembered(score, scope, pod):
                 self.fresh_scores.append(score)
                 continue
-            (self._row_scores if scope is Scope.ROW else self._node_scores).append(score)
+            (self._row_scorers if scope is Scope.ROW else self._node_scorers).append(score)
             if score.normalizes:
                 self._normalizing.append(score)
 
@@ -179,12 +180,15 @@ class Remembered:
         changes = nodes.changes[start:]
         if not changes:
             return
-        rows = changes if len(changes) == 1 else sorted(set(changes))
+        rows = sorted(set(changes))
         if 4 * len(rows) > len(nodes):
             self._ask_all(pod, nodes)
             return
         self._position += len(changes)
-        self._ask_rows(pod, nodes, rows)
+        if len(rows) == 1:
+            self._ask_row(pod, nodes, rows[0])
+        else:
+            self._ask_rows(pod, nodes, np.array(rows, np.intp))
 
     def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
         self._epoch = nodes.epoch
@@ -199,47 +203,69 @@ class Remembered:
         self.feasible_count = int(np.count_nonzero(self.feasible))
         self._raw: dict[str, NDArray[np.int64]] = {}
         self._plain = np.zeros(rows, np.int64)
-        for plugin in (*self._node_scores, *self._row_scores):
+        for plugin in (*self._node_scorers, *self._row_scorers):
             # A copy, because rows are renewed in place and a plugin may hand out its own column.
             self._raw[plugin.name] = raw = self._score(plugin, pod, nodes).copy()
             if not plugin.normalizes:
                 self._check(raw)
                 self._plain += raw * self._profile.score_weights[plugin.name]
+        self._row_scores = [
+            (plugin, self._profile.score_weights[plugin.name], self._raw[plugin.name])
+            for plugin in self._row_scorers
+        ]
         self._masked: NDArray[np.int64] | None = None
 
-    def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: list[int]) -> None:
-        some = nodes.row_view(rows[0]) if len(rows) == 1 else nodes.take(np.array(rows, np.intp))
-        at = rows[0] if len(rows) == 1 else np.array(rows, np.intp)
-        if self._row_filters:
-            self._refilter(pod, some, np.atleast_1d(at))
-        for plugin in self._row_scores:
-            raw = self._score(plugin, pod, some)
-            known = self._raw[plugin.name]
-            if plugin.normalizes:
-                if (known[at] != raw).any():
-                    known[at] = raw
-                    self._masked = None
-                continue
-            self._check(raw)
-            gain = (raw - known[at]) * self._profile.score_weights[plugin.name]
-            known[at] = raw
-            self._plain[at] += gain
-            if self._masked is not None:
-                self._masked[at] += gain * self.feasible[at]
+    def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
+        """Renew one row: what binding a pod leaves to do, so without arrays."""
+        view = nodes.row_view(row)
+        failed_at, code = self._by_node.failed_at.item(row), self._by_node.index.item(row)
+        for position, plugin in self._row_filters:
+            if position > failed_at:
+                break
+            state = self.filter_states.get(plugin.name)
+            status = self._profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, view)[0]
+            if status is not SUCCESS:
+                failed_at, code = position, self._table.code(status.by(plugin.name))
+                break
+        was_feasible = self.feasible.item(row)
+        if was_feasible != (failed_at == PASSED):
+            self._masked = None
+            self.feasible[row] = not was_feasible
+            self.feasible_count += -1 if was_feasible else 1
+        self.answers.failed_at[row] = failed_at
+        self.answers.index[row] = code
+        for scorer, weight, raw in self._row_scores:
+            score = self._score(scorer, pod, view).item(0)
+            known = raw.item(row)
+            if score != known:
+                raw[row] = score
+                self._gain(scorer, row, weight * (score - known), score)
 
-    def _refilter(self, pod: PodInfo, some: NodeTable, rows: NDArray[np.intp]) -> None:
-        found = RowAnswers(
-            self._by_node.failed_at[rows], self._by_node.index[rows], self._table
-        )
+    def _gain(self, plugin: ScorePlugin[object], row: int, gain: int, score: int) -> None:
+        if plugin.normalizes:
+            self._masked = None
+            return
+        if not NODE_SCORE_MIN <= score <= NODE_SCORE_MAX:
+            self.usable = False
+        self._plain[row] += gain
+        if self._masked is not None and self.feasible.item(row):
+            self._masked[row] += gain
+
+    def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: NDArray[np.intp]) -> None:
+        some = nodes.take(rows)
+        found = RowAnswers(self._by_node.failed_at[rows], self._by_node.index[rows], self._table)
         self._ask_filters(self._row_filters, found, pod, some)
         self.answers.failed_at[rows] = found.failed_at
         self.answers.index[rows] = found.index
-        feasible = found.failed_at == PASSED
-        before = self.feasible[rows]
-        if (feasible != before).any():
-            self.feasible[rows] = feasible
-            self.feasible_count += int(np.count_nonzero(feasible)) - int(np.count_nonzero(before))
-            self._masked = None
+        self.feasible[rows] = found.failed_at == PASSED
+        self.feasible_count = int(np.count_nonzero(self.feasible))
+        for plugin, weight, raw in self._row_scores:
+            scores = self._score(plugin, pod, some)
+            if not plugin.normalizes:
+                self._check(scores)
+                self._plain[rows] += weight * (scores - raw[rows])
+            raw[rows] = scores
+        self._masked = None
 
     def _ask_filters(
         self,
@@ -262,13 +288,13 @@ class Remembered:
 
     def _check(self, raw: NDArray[np.int64]) -> None:
         # An invalid score fails the cycle only if its row is feasible: let the plain path decide.
-        if raw.min(initial=0) < 0 or raw.max(initial=0) > 100:
+        if raw.min(initial=0) < NODE_SCORE_MIN or raw.max(initial=0) > NODE_SCORE_MAX:
             self.usable = False
 
     # The totals.
 
     def masked_totals(self, pod: PodInfo) -> NDArray[np.int64]:
-        """Return weighted totals per row of remembered score plugins; NOT_FEASIBLE where rejected."""
+        """Return the weighted total per row, of remembered plugins; NOT_FEASIBLE where rejected."""
         if self._masked is None:
             rows = np.flatnonzero(self.feasible)
             masked = np.full(len(self.feasible), NOT_FEASIBLE, np.int64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
@@ -117,9 +117,9 @@ class Profile:
         self._take_places(points)
 
     def _take_places(self, points: dict[ExtensionPoint, tuple[str, ...]]) -> None:
-        def at(point: ExtensionPoint, kind: type[A]) -> tuple[A, ...]:
-            found = [self.plugins[name] for name in points[point]]
-            return tuple(plugin for plugin in found if isinstance(plugin, kind))
+        def at(point: ExtensionPoint, _kind: Callable[..., A]) -> tuple[A, ...]:
+            # `expand` has made sure that each implements the point.
+            return tuple(cast("A", self.plugins[name]) for name in points[point])
 
         self.pre_enqueue_plugins = at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
         self.queue_sort_plugin = at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
@@ -234,7 +234,7 @@ class Profile:
     def filter_with_nominated_pods(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
     ) -> Status:
-        """Run all filters on the one row of `node`, first with pods nominated to it, then without."""
+        """Run all filters on the one row of `node`: with pods nominated to it, then without."""
         nominated = relevant_nominated_pods(pod, snapshot, node.names[0])
         if nominated:
             status = self._filter_with(nominated, cycle, pod, node)
@@ -243,7 +243,12 @@ class Profile:
         return self._filter_row(cycle, pod, node)
 
     def filter_with(
-        self, nominated: Sequence[PodInfo], cycle: CycleState, pod: PodInfo, nodes: NodeTable, row: int
+        self,
+        nominated: Sequence[PodInfo],
+        cycle: CycleState,
+        pod: PodInfo,
+        nodes: NodeTable,
+        row: int,
     ) -> Status:
         """Run all filters on one row of a table as if `nominated` were on it already."""
         return self._filter_with(nominated, cycle, pod, nodes.take(np.array([row], np.intp)))
@@ -316,9 +321,7 @@ def failure_of(wording: str, plugin: str, text: str) -> Status:
     return Status(Code.ERROR, plugin=plugin, error=wording.format(plugin) + text)
 
 
-def raise_failures(
-    answers: RowAnswers, found: NodeToStatus, position: int, plugin: str
-) -> None:
+def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:
     """Raise if one of a filter's first answers was neither success nor a rejection."""
     for status in found.statuses[1:]:
         if status.is_rejected:

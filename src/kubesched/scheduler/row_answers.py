@@ -60,7 +60,7 @@ class RowAnswers:
     @property
     def passed(self) -> NDArray[np.bool_]:
         """Bool per row: whether nothing rejected it."""
-        return self.failed_at == PASSED
+        return np.equal(self.failed_at, PASSED)
 
     def add(self, position: int, plugin: str, answers: NodeToStatus) -> bool:
         """Take in one filter's answers for all rows; return whether it rejected a row first."""

@@ -82,6 +82,13 @@ class Cluster:
             info = PodInfo(pod)
             self.pending[info.uid] = info
 
+    def add_pending(self, pod: Pod) -> PodInfo:
+        """Take in a pod to be placed, whatever its `spec.nodeName` says."""
+        info = PodInfo(pod)
+        self.pending[info.uid] = info
+        self._nominate()
+        return info
+
     def _nominate(self) -> None:
         for info in self.pending.values():
             node_name = info.pod.status.nominated_node_name

@@ -19,6 +19,7 @@ from kubesched.api.decode import DecodeError, Source, decode_object
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration, PluginConfig, Profile
+from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Status
@@ -30,7 +31,15 @@ from kubesched.snapshot.pod_info import PodInfo
 Answer = dict[str, Any]
 
 _ATTEMPTS_MAX: Final = 3
-_STEP_KEYS: Final = ("feasible", "nominated_hit", "totals", "best", "fit_error", "preenqueue", "errors")
+_STEP_KEYS: Final = (
+    "feasible",
+    "nominated_hit",
+    "totals",
+    "best",
+    "fit_error",
+    "preenqueue",
+    "errors",
+)
 
 
 class ScenarioError(ValueError):
@@ -62,14 +71,14 @@ class Evaluator:
         cluster.load(_decode(item, f"objects[{at}]") for at, item in enumerate(objects))
         if "pods" in scenario:
             pods = [
-                _decode_pod(item, f"pods[{at}]") for at, item in enumerate(_sequence(scenario, "pods"))
+                _decode_pod(item, f"pods[{at}]")
+                for at, item in enumerate(_sequence(scenario, "pods"))
             ]
             return {"name": name, **_Sequence(cluster, bool(scenario.get("preempt"))).run(pods)}
         if "pod" not in scenario:
             raise ScenarioError("scenario.pod: required (or scenario.pods for a sequence)")
-        pod = _decode_pod(scenario["pod"], "pod")
-        cluster.load([pod])
-        answer, _ = _attempt(cluster, PodInfo(pod))
+        info = cluster.add_pending(_decode_pod(scenario["pod"], "pod"))
+        answer, _ = _attempt(cluster, info)
         return {"name": name, **answer}
 
     def _configuration(self, raw: object) -> Configuration:
@@ -126,7 +135,9 @@ def _decode_pod(raw: object, place: str) -> Pod:
 def _attempt(cluster: Cluster, info: PodInfo) -> tuple[Answer, Decision | None]:
     answer: Answer = {"filter": {}, "feasible": [], "best": []}
     if cluster.profile_of(info) is None:
-        raise ScenarioError(f"scenario.pod.spec.schedulerName: no profile {info.spec.scheduler_name!r}")
+        raise ScenarioError(
+            f"scenario.pod.spec.schedulerName: no profile {info.spec.scheduler_name!r}"
+        )
     held = cluster.pre_enqueue(info)
     if not held.is_success:
         return {"preenqueue": _status(held), **answer}, None
@@ -148,7 +159,7 @@ def _attempt(cluster: Cluster, info: PodInfo) -> tuple[Answer, Decision | None]:
             answer |= _scores(trace, feasible)
             answer["best"] = _best(trace, feasible)
         case Rejected():
-            answer |= _rejection(decision, len(names))
+            answer |= _rejection(decision, trace, len(names))
         case Failed():
             answer |= _failed(decision)
     return answer, decision
@@ -193,7 +204,7 @@ def _best(trace: Trace, feasible: Sequence[str]) -> list[str]:
     return sorted(name for name, total in zip(feasible, trace.totals, strict=True) if total == most)
 
 
-def _rejection(decision: Rejected, nodes: int) -> Answer:
+def _rejection(decision: Rejected, trace: Trace, nodes: int) -> Answer:
     diagnosis = decision.diagnosis
     found: Answer = {
         "fit_error": decision.message,
@@ -207,13 +218,11 @@ def _rejection(decision: Rejected, nodes: int) -> Answer:
     if diagnosis.pending_plugins:
         found["pending_plugins"] = sorted(diagnosis.pending_plugins)
     if decision.post_filter is not None:
-        found |= _post_filter(decision)
+        found |= _post_filter(decision.post_filter, trace)
     return found
 
 
-def _post_filter(decision: Rejected) -> Answer:
-    result = decision.post_filter
-    assert result is not None, "only asked where there is one"
+def _post_filter(result: PostFilterResult, trace: Trace) -> Answer:
     found: Answer = {"postfilter_code": result.status.code.label}
     if result.status.message:
         found["postfilter_message"] = result.status.message
@@ -222,8 +231,9 @@ def _post_filter(decision: Rejected) -> Answer:
         found["victims"] = sorted(victim.key for victim in result.victims)
     elif result.nominated_node_name == "":
         found["clears_nominated_node"] = True
-    if isinstance(result.details, PreemptionReport):
-        found["preemption"] = _preemption(result.details)
+    for each in trace.post_filters.values():
+        if isinstance(each.details, PreemptionReport):
+            found["preemption"] = _preemption(each.details)
     return found
 
 
@@ -269,8 +279,7 @@ class _Sequence:
     def run(self, pods: Iterable[Pod]) -> Answer:
         """Return the steps and where the pods are at the end."""
         for pod in pods:
-            self._cluster.load([pod])
-            uid = PodInfo(pod).uid
+            uid = self._cluster.add_pending(pod).uid
             for attempt in range(1, _ATTEMPTS_MAX + 1):
                 info = self._cluster.pending[uid]
                 if not self._step(info, attempt):

@@ -8,11 +8,24 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
-from kubesched.api.core import Pod, PodAffinityTerm
-from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
+from kubesched.api.core import Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
+from kubesched.api.selectors import (
+    CompiledSelector,
+    SelectorError,
+    aggregate,
+    compile_label_selector,
+)
+
+_KINDS_IN_ERRORS: Final = {
+    "required_affinity": "requiredAffinityTerms",
+    "required_anti_affinity": "requiredAntiAffinityTerms",
+    "preferred_affinity": "preferredAffinityTerms",
+    "preferred_anti_affinity": "preferredAntiAffinityTerms",
+}
 
 
 class AffinityTerm(msgspec.Struct, frozen=True):
@@ -42,7 +55,7 @@ class AffinityTerm(msgspec.Struct, frozen=True):
 
 
 class AffinityTerms(msgspec.Struct, frozen=True):
-    """All terms of a pod; `error` tells why a required one cannot be parsed."""
+    """All terms of a pod; `error` tells why some cannot be parsed."""
 
     required_affinity: tuple[AffinityTerm, ...] = ()
     required_anti_affinity: tuple[AffinityTerm, ...] = ()
@@ -62,43 +75,43 @@ class AffinityTerms(msgspec.Struct, frozen=True):
 
 
 def affinity_terms_of(pod: Pod) -> AffinityTerms | None:
-    """Parse the pod's terms; None if it has none."""
+    """Parse the pod's terms; None if it has none.
+
+    A kind of terms of which one cannot be parsed is left out, the other kinds are kept.
+    """
     affinity = pod.spec.affinity
     if affinity is None:
         return None
-    namespace = pod.metadata.namespace
     attract, repel = affinity.pod_affinity, affinity.pod_anti_affinity
     if attract is None and repel is None:
         return None
-    try:
-        return AffinityTerms(
-            required_affinity=_required(
-                attract.required_during_scheduling_ignored_during_execution if attract else (),
-                namespace,
-            ),
-            required_anti_affinity=_required(
-                repel.required_during_scheduling_ignored_during_execution if repel else (),
-                namespace,
-            ),
-            preferred_affinity=tuple(
-                _term(weighted.pod_affinity_term, namespace, weighted.weight)
-                for weighted in (
-                    attract.preferred_during_scheduling_ignored_during_execution if attract else ()
-                )
-            ),
-            preferred_anti_affinity=tuple(
-                _term(weighted.pod_affinity_term, namespace, weighted.weight)
-                for weighted in (
-                    repel.preferred_during_scheduling_ignored_during_execution if repel else ()
-                )
-            ),
-        )
-    except SelectorError as error:
-        return AffinityTerms(error=str(error))
+    attract, repel = attract or PodAffinity(), repel or PodAntiAffinity()
+    kinds: dict[str, tuple[AffinityTerm, ...]] = {}
+    errors: list[str] = []
+    for kind, written in (
+        ("required_affinity", _unweighted(attract)),
+        ("required_anti_affinity", _unweighted(repel)),
+        ("preferred_affinity", _weighted(attract)),
+        ("preferred_anti_affinity", _weighted(repel)),
+    ):
+        try:
+            kinds[kind] = tuple(
+                _term(term, pod.metadata.namespace, weight) for term, weight in written
+            )
+        except SelectorError as error:
+            errors.append(f"{_KINDS_IN_ERRORS[kind]}: {error}")
+    return AffinityTerms(**kinds, error=aggregate(tuple(errors)) if errors else "")
 
 
-def _required(terms: tuple[PodAffinityTerm, ...], namespace: str) -> tuple[AffinityTerm, ...]:
-    return tuple(_term(term, namespace, 0) for term in terms)
+def _unweighted(affinity: PodAffinity | PodAntiAffinity) -> list[tuple[PodAffinityTerm, int]]:
+    return [(term, 0) for term in affinity.required_during_scheduling_ignored_during_execution]
+
+
+def _weighted(affinity: PodAffinity | PodAntiAffinity) -> list[tuple[PodAffinityTerm, int]]:
+    return [
+        (term.pod_affinity_term, term.weight)
+        for term in affinity.preferred_during_scheduling_ignored_during_execution
+    ]
 
 
 def _term(term: PodAffinityTerm, namespace: str, weight: int) -> AffinityTerm:

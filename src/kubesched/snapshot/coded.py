@@ -39,7 +39,7 @@ class Coded(Generic[T]):
         return len(self.codes)
 
     def __getitem__(self, row: int) -> T:
-        return self.values[self.codes[row]]
+        return self.values[self.codes.item(row)]
 
     def map(self, function: Callable[[T], object], dtype: type[D]) -> NDArray[D]:
         """Return `function(value)` per row, asking once per distinct value."""
@@ -50,14 +50,14 @@ class Coded(Generic[T]):
 
     def equals(self, value: T) -> NDArray[np.bool_]:
         """Bool per row: whether it has `value`."""
-        return self.codes == self.positions.get(value, -1)
+        return np.equal(self.codes, self.positions.get(value, -1))
 
     def is_in(self, values: Iterable[T]) -> NDArray[np.bool_]:
         """Bool per row: whether it has one of `values`."""
         positions = self.positions
         wanted = [positions[value] for value in values if value in positions]
         if len(wanted) == 1:
-            return self.codes == wanted[0]
+            return np.equal(self.codes, wanted[0])
         return np.isin(self.codes, wanted)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Coded[T]:

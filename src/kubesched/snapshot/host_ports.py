@@ -1,4 +1,4 @@
-"""Host ports: which a pod wants, which a node has given away, and when the two conflict.
+"""Host ports: what a pod wants, what a node has given away, and when the two conflict.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, HostPortInfo (v1.36)
 Differs:  upstream counts no holders: when one of two holders of a port leaves, it takes the port for
@@ -62,9 +62,7 @@ class UsedPorts:
         addresses = self._addresses.get((port.protocol, port.port))
         if not addresses:
             return False
-        return (
-            port.address == ANY_ADDRESS or ANY_ADDRESS in addresses or port.address in addresses
-        )
+        return port.address == ANY_ADDRESS or ANY_ADDRESS in addresses or port.address in addresses
 
     def plus(self, ports: Iterable[HostPort]) -> UsedPorts:
         """Return these with one more holder of each of `ports`."""

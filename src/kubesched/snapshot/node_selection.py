@@ -7,6 +7,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -60,8 +61,7 @@ def match_node_selector_term(term: NodeSelectorTerm, nodes: NodeTable) -> NDArra
 
     A term that is empty or cannot be parsed matches no row.
     """
-    empty = not term.match_expressions and not term.match_fields
-    if empty or node_selector_term_errors(term):
+    if not _can_match(term):
         return np.zeros(len(nodes), np.bool_)
     matched = np.ones(len(nodes), np.bool_)
     for requirement in term.match_expressions:
@@ -69,6 +69,12 @@ def match_node_selector_term(term: NodeSelectorTerm, nodes: NodeTable) -> NDArra
     for requirement in term.match_fields:
         matched &= _match_field(requirement, nodes)
     return matched
+
+
+@lru_cache(maxsize=16_384)
+def _can_match(term: NodeSelectorTerm) -> bool:
+    empty = not term.match_expressions and not term.match_fields
+    return not empty and not node_selector_term_errors(term)
 
 
 def _match_label(

@@ -11,6 +11,7 @@ Differs:  rows keep their place when others change, so a row is not a position i
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ from kubesched.snapshot.images import ImageStates
 from kubesched.snapshot.pod_groups import PodGroups
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.topology import round_robin, zone_key
+
+V = TypeVar("V")
+D = TypeVar("D", bound=np.generic)
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
@@ -45,7 +49,7 @@ class NodeTable:
         pod_counts: int64 per row.
         allocatable: int64, resources x rows; cpu in milli, everything else in whole units.
         requested: int64, resources x rows; what the pods on the node ask for.
-        non_zero_requested: int64, 2 x rows: cpu and memory with defaults where a container names none.
+        non_zero_requested: int64, 2 x rows: cpu and memory, with defaults for containers without.
         resources: Resource name -> row of `allocatable` and `requested`.
         row_of: Node name -> row.
         images: Which images the nodes of the whole table hold.
@@ -142,7 +146,7 @@ class SelectedRows(NodeTable):
     def _places(self) -> Sequence[int]:
         if isinstance(self._rows, slice):
             return range(self._rows.start, self._rows.stop)
-        return self._rows.tolist()
+        return [int(row) for row in self._rows]
 
     def __len__(self) -> int:
         if isinstance(self._rows, slice):
@@ -183,7 +187,7 @@ class NodeColumns(NodeTable):
 
     Attributes:
         groups: The pods on nodes, grouped by what selectors see of them.
-        epoch: Moves when a node comes, goes or changes; remembered answers of older epochs are void.
+        epoch: Moves when a node comes, goes or changes; what was remembered before is void then.
         changes: Rows where a pod came or went in this epoch, oldest first.
         changes_dropped: How many of the oldest entries of `changes` are gone.
     """
@@ -279,9 +283,10 @@ class NodeColumns(NodeTable):
             self.remove_pod(info, row)
         self.images.remove(self.nodes[row])
         last = len(self.names) - 1
-        for column in (self.names, self.nodes, self.pods, self.used_ports):
-            column[row] = column[last]  # type: ignore[index]  # each list with its own kind of value
-            column.pop()
+        _swap_remove(self.names, row)
+        _swap_remove(self.nodes, row)
+        _swap_remove(self.pods, row)
+        _swap_remove(self.used_ports, row)
         if row != last:
             self.row_of[self.names[row]] = row
         for coded in self._coded_columns():
@@ -436,7 +441,12 @@ def _seen_by_plugins(node: Node) -> tuple[object, ...]:
     )
 
 
-def _read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def _swap_remove(column: list[V], row: int) -> None:
+    column[row] = column[-1]
+    column.pop()
+
+
+def _read_only(array: NDArray[D]) -> NDArray[D]:
     array.flags.writeable = False
     return array
 
@@ -449,4 +459,3 @@ def _increase(column: NDArray[np.int64], at: int, row: int, amount: int) -> None
 def _wrap(total: int) -> int:
     """Overflow as upstream's int64 does."""
     return (total + _INT64) % (2 * _INT64) - _INT64
-

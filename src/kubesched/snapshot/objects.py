@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, cast
 
 from kubesched.api.meta import ObjectMeta
 
@@ -35,7 +35,7 @@ class Objects:
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """Return the object, or None if there is none."""
         found = self._kinds.get(kind, {}).get(namespace, _NOTHING).get(name)
-        return found  # type: ignore[return-value]  # stored under its own class
+        return cast("K | None", found)
 
     def list(self, kind: type[K], namespace: str | None = None) -> Iterable[K]:
         """Iterate over the objects of a kind, of one namespace or of all."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final
 
-from kubesched.api.selectors import compile_label_selector
+from kubesched.api.selectors import NOTHING
 from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms
 
 
@@ -27,8 +27,6 @@ class TermKind(Enum):
 
 
 OwnedTerm = tuple[TermKind, AffinityTerm]
-
-_SELECTS_NOTHING: Final = compile_label_selector(None)
 
 
 class TermBucket:
@@ -69,7 +67,7 @@ class TermIndex:
     def count(self, owned: OwnedTerm, sign: int) -> None:
         """Note one owner more (`sign` 1) or less (-1)."""
         term = owned[1]
-        if term.namespace_selector != _SELECTS_NOTHING:
+        if term.namespace_selector != NOTHING:
             self._selecting.count(owned, sign)
             return
         for namespace in term.namespaces:

@@ -45,8 +45,12 @@ class BalancedAllocation:
     ) -> Amounts:
         """Return the scores of rows."""
         offered = [column.astype(np.float64) for column in allocatable]
-        gain = _balance_of_rows(requested, offered) - _balance_of_rows(allocated, offered)
-        return _HALF + (_HALF + gain) // 2
+        scores = _balance_of_rows(requested, offered)
+        scores -= _balance_of_rows(allocated, offered)
+        scores += _HALF
+        scores >>= 1  # halves, rounding down: there is nothing negative here
+        scores += _HALF
+        return scores
 
 
 def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
@@ -70,20 +74,32 @@ def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
 
 
 def _balance_of_rows(used: Sequence[Amounts], offered: Sequence[NDArray[np.float64]]) -> Amounts:
-    fractions = [
-        np.minimum(amounts / whole, 1.0) for amounts, whole in zip(used, offered, strict=True)
-    ]
-    if len(fractions) == 2:
-        deviation = np.abs((fractions[0] - fractions[1]) / 2)
-    elif len(fractions) > 2:
-        total = np.zeros_like(fractions[0])
-        for fraction in fractions:
-            total += fraction
-        mean = total / len(fractions)
-        squares = np.zeros_like(mean)
-        for fraction in fractions:
-            squares += (fraction - mean) * (fraction - mean)
-        deviation = np.sqrt(squares / len(fractions))
-    else:
-        deviation = np.zeros_like(fractions[0])
-    return ((1 - deviation) * NODE_SCORE_MAX).astype(np.int64)
+    # In place: at thousands of rows, fresh memory costs more than the arithmetic.
+    fractions = [amounts / whole for amounts, whole in zip(used, offered, strict=True)]
+    for fraction in fractions:
+        np.minimum(fraction, 1.0, out=fraction)
+    score = np.subtract(1.0, _deviation(fractions), out=fractions[0])
+    score *= NODE_SCORE_MAX
+    return score.astype(np.int64)
+
+
+def _deviation(fractions: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the standard deviation per row; overwrites the fractions."""
+    first, *others = fractions
+    if not others:
+        return np.zeros_like(first)
+    if len(others) == 1:
+        first -= others[0]
+        first /= 2
+        return np.abs(first, out=first)
+    mean = first.copy()
+    for fraction in others:
+        mean += fraction
+    mean /= len(fractions)
+    squares = np.zeros_like(mean)
+    for fraction in fractions:
+        distance = np.subtract(fraction, mean, out=fraction)
+        distance *= distance
+        squares += distance
+    squares /= len(fractions)
+    return np.sqrt(squares, out=squares)

@@ -149,7 +149,7 @@ def _score_row(
 def _item(demand: Demand, nodes: NodeTable, row: int) -> tuple[int, int]:
     at = nodes.resources.get(demand.resource)
     offered = 0 if at is None else nodes.allocatable.item(at, row)
-    if offered == 0:
+    if at is None or offered == 0:
         count = demand.devices.get(nodes.names[row]) if demand.devices else None
         return (count.allocatable, count.allocated) if count else (0, 0)
     if demand.non_zero_row is None:

@@ -130,9 +130,7 @@ class Binder:
             error = str(refusal)
         finally:
             self.revert(
-                PodVolumes(
-                    tuple(bindings[written_volumes:]), tuple(provisions[written_claims:])
-                )
+                PodVolumes(tuple(bindings[written_volumes:]), tuple(provisions[written_claims:]))
             )
         return PodVolumes(tuple(bindings), tuple(provisions)), error
 
@@ -230,12 +228,12 @@ class BindingCheck(msgspec.Struct, frozen=True):
     def _check_reachable(self, volume: PersistentVolume, context: str) -> None:
         required = required_of(volume.spec.node_affinity)
         plugin = plugin_of_volume(volume)
-        if plugin is not None and plugin.is_migrated:
-            if is_migrated_on(plugin, self.objects.get(CSINode, self.node_name)):
-                try:
-                    required = translate_volume(volume).node_affinity
-                except TranslationError as error:
-                    raise BindingError(f"{context}could not translate pv: {error}") from None
+        csi_node = self.objects.get(CSINode, self.node_name)
+        if plugin is not None and plugin.is_migrated and is_migrated_on(plugin, csi_node):
+            try:
+                required = translate_volume(volume).node_affinity
+            except TranslationError as error:
+                raise BindingError(f"{context}could not translate pv: {error}") from None
         node = self.table.take(np.array([self.table.row_of[self.node_name]]))
         if not NodeAccess(node).mask_of_selector(required)[0]:
             raise BindingError(

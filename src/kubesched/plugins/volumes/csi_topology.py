@@ -1,4 +1,4 @@
-"""The node affinity of in-tree volumes in the words of CSI drivers: zone labels get the driver's key.
+"""The node affinity of in-tree volumes in the words of the CSI drivers that serve them.
 
 Upstream: staging/src/k8s.io/csi-translation-lib/plugins/{in_tree_volume,vsphere_volume}.go (v1.36)
 Reads:    persistentvolume.spec.nodeAffinity, .metadata.labels
@@ -69,7 +69,9 @@ def _requirements(required: NodeSelector | None) -> Iterator[NodeSelectorRequire
 
 
 def _has_values(required: NodeSelector | None, key: str) -> bool:
-    return any(requirement.key == key and requirement.values for requirement in _requirements(required))
+    return any(
+        requirement.key == key and requirement.values for requirement in _requirements(required)
+    )
 
 
 def _replace_key(required: NodeSelector | None, old: str, new: str) -> NodeSelector | None:
@@ -91,9 +93,7 @@ def _replace_key(required: NodeSelector | None, old: str, new: str) -> NodeSelec
     )
 
 
-def _add_values(
-    required: NodeSelector | None, key: str, values: list[str]
-) -> NodeSelector | None:
+def _add_values(required: NodeSelector | None, key: str, values: list[str]) -> NodeSelector | None:
     """Demand one of the values in every term; nothing changes if all of them are empty."""
     kept = tuple(sorted({value.strip() for value in values} - {""}))
     if not kept:

@@ -1,4 +1,4 @@
-"""What becomes of a pod's claims on each row: bound, to be bound, to be made, or the reason why not.
+"""What becomes of a pod's claims on each row: bound, to be bound, to be made, or why not.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, FindPodVolumes (v1.36)
 Reads:    claims and volumes as assumed; nodes.names, nodes.labels; CSINodes
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.storage import CSIStorageCapacity
-from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import SELECTED_NODE, class_of_claim
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, rows_in
@@ -156,6 +156,12 @@ class Decider:
         matches, provisions = self._serve_delayed(access, outcome)
         return Decisions(outcome.statuses(), tuple(matches), tuple(provisions))
 
+    def describe(self) -> str:
+        """Return the claims, each with its volume, or with its class if it has none yet."""
+        bound = (f"{c.metadata.name} on volume {c.spec.volume_name}" for c in self._claims.bound)
+        delayed = (f"{c.metadata.name} of class {class_of_claim(c)}" for c in self._claims.delayed)
+        return ", ".join((*bound, *delayed))
+
     def _check_bound(self, access: NodeAccess, outcome: _Outcome) -> None:
         """Mark rows that cannot reach a bound volume; a row's first problem ends its check."""
         passed = np.ones(outcome.rows, np.bool_)
@@ -215,13 +221,10 @@ class Decider:
             outcome.fail(asked, str(error))
             return [], []
         wishes = [(claim, asked) for claim in selected]
-        for match in matches:
-            wishes.append((match.claim, asked & (match.chosen == NO_VOLUME)))
+        wishes += [(match.claim, asked & (match.chosen == NO_VOLUME)) for match in matches]
         return matches, self._provide(wishes, access, outcome)
 
-    def _match(
-        self, claims: Sequence[PersistentVolumeClaim], access: NodeAccess
-    ) -> list[_Match]:
+    def _match(self, claims: Sequence[PersistentVolumeClaim], access: NodeAccess) -> list[_Match]:
         matches: list[_Match] = []
         taken: dict[str, list[NDArray[np.int32]]] = {}
         for claim in by_size(claims):
@@ -282,7 +285,16 @@ class _Outcome:
 
     def statuses(self) -> NodeToStatus:
         """Return one status per row."""
-        return NodeToStatus.encode(self._keys, self._status_of)
+        if not self._keys.any():
+            return NodeToStatus.passing(self.rows)
+        found = np.flatnonzero(np.bincount(self._keys)).tolist()
+        statuses = [SUCCESS]
+        position = np.zeros(found[-1] + 1, np.int32)
+        for key in found:
+            if key:
+                position[key] = len(statuses)
+                statuses.append(self._status_of(key))
+        return NodeToStatus(position[self._keys], statuses)
 
     def _status_of(self, key: int) -> Status:
         if key >= _FIRST_FAILURE:

@@ -105,16 +105,17 @@ class _LabelIndex:
         column = nodes.label(key)
         self._positions = column.positions
         self._rows = np.argsort(column.codes, kind="stable")
-        self._codes = column.codes[self._rows]
+        codes = column.codes[self._rows]
+        # Code -> where its rows start; those of the next code start where they end.
+        self._starts: list[int] = codes.searchsorted(np.arange(len(column.values) + 1)).tolist()
 
     def rows_with(self, values: Iterable[str]) -> NDArray[np.intp]:
         """Return the rows that have one of the values, ascending."""
-        codes = {self._positions[value]: None for value in values if value in self._positions}
-        parts = []
-        for code in codes:
-            start, end = self._codes.searchsorted([code, code + 1])
-            if start < end:
-                parts.append(self._rows[start:end])
+        parts: list[NDArray[np.intp]] = []
+        for value in dict.fromkeys(values):
+            code = self._positions.get(value)
+            if code is not None:
+                parts.append(self._rows[self._starts[code] : self._starts[code + 1]])
         if len(parts) == 1:
             return parts[0]
         return np.sort(np.concatenate(parts)) if parts else self._rows[:0]

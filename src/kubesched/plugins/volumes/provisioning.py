@@ -1,7 +1,8 @@
 """Whether, on each row, a volume can be made for a claim, and whether there is room for it.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumeProvisions (v1.36)
-Reads:    persistentvolumeclaim.spec; storage classes, CSIDrivers, CSIStorageCapacities; nodes.labels
+Reads:    persistentvolumeclaim.spec; storage classes, CSIDrivers, CSIStorageCapacities;
+          nodes.labels
 Differs:  of several pools with room for the volume the first to arrive is named; upstream any.
 """
 

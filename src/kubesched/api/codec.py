@@ -1,0 +1,375 @@
+"""Decode one API object or list of objects, and encode an object again.
+
+JSON goes straight into typed values; YAML and JSON with nulls take the way round by plain values.
+Every fault is a `DecodeError` that says where and what was expected.
+
+Upstream: kubectl's reading of files: cli-runtime/pkg/resource (v1.36)
+Differs:  null means absent, except in maps of text and quantities, where it is empty or 0 as in
+          Go; kinds that are not known are counted, not refused.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kubesched.api.meta import KubeStruct, ObjectMeta
+from kubesched.api.object_checks import first_fault
+from kubesched.api.scheme import Kind, find_kind, kind_of
+from kubesched.api.yaml_syntax import YamlError, dump, load_documents
+
+_LIST_DEPTH_MAX: Final = 8
+_NULL_DEPTH_MAX: Final = 200
+_NAMESPACE: Final = "default"
+_PATH: Final = re.compile(r"(?P<expected>.*) - at `(?:key in )?(?P<path>\$.*)`", re.DOTALL)
+_FAST_HEADER: Final = re.compile(
+    rb'\s*\{\s*"(?:apiVersion"\s*:\s*"(?P<version>[^"\\]*)"\s*,\s*"kind"\s*:\s*"(?P<kind>[^"\\]*)"'
+    rb'|kind"\s*:\s*"(?P<kind2>[^"\\]*)"\s*,\s*"apiVersion"\s*:\s*"(?P<version2>[^"\\]*)")'
+)
+_TEXT_MAPS: Final = frozenset(
+    ("labels", "annotations", "matchLabels", "nodeSelector", "parameters", "volumeAttributes")
+)
+_QUANTITY_MAPS: Final = frozenset(
+    ("requests", "limits", "capacity", "allocatable", "allocatedResources", "overhead")
+)
+
+Plain = dict[str, Any]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where an object stands.
+
+    Attributes:
+        file: The file's name, `-` for standard input.
+        document: The number of the document in the file, from 1.
+        index: The position in the list that the document holds, from 0; None outside lists.
+    """
+
+    file: str = ""
+    document: int = 1
+    index: int | None = None
+
+    def __str__(self) -> str:
+        item = "" if self.index is None else f": items[{self.index}]"
+        return f"{self.file or 'input'}: document {self.document}{item}"
+
+
+class DecodeError(ValueError):
+    """An object, or the text around it, that cannot be read.
+
+    Attributes:
+        source: Where it stands.
+        object_name: `Kind namespace/name` as far as it is known, or "".
+        path: The field, as `$.spec.priority`, or "".
+        problem: What was expected, or what is wrong.
+    """
+
+    def __init__(
+        self, source: Source, problem: str, *, object_name: str = "", path: str = ""
+    ) -> None:
+        self.source = source
+        self.object_name = object_name
+        self.path = path
+        self.problem = problem
+        super().__init__(": ".join(filter(None, (str(source), object_name, path, problem))))
+
+
+class Loaded(NamedTuple):
+    """An object and where it stands."""
+
+    object: KubeStruct
+    source: Source
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    api_version: str | None = None
+    kind: str | None = None
+
+
+class _RawList(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+class _NamedHeader(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_header_decoder: Final = msgspec.json.Decoder(_Header)
+_list_decoder: Final = msgspec.json.Decoder(_RawList)
+_array_decoder: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_decoders: Final[dict[type[KubeStruct], msgspec.json.Decoder[KubeStruct]]] = {}
+
+Raw = Plain | bytes | msgspec.Raw
+
+
+def decode_object(raw: Raw, source: Source = Source()) -> KubeStruct:  # noqa: B008 - frozen
+    """Return the object that JSON text or its plain value stands for.
+
+    Raises:
+        DecodeError: It stands for none, or for one of an unknown kind.
+    """
+    api_version, name = _header(raw, source, _Header())
+    kind = find_kind(api_version, name)
+    if kind is None:
+        problem = f"kind {name!r} of apiVersion {api_version!r} is not known"
+        raise DecodeError(source, problem, object_name=_name_of(raw))
+    return _decode(raw, kind, source)
+
+
+def objects_in(
+    raw: Raw, source: Source, skipped: Counter[str], *, namespace: str = _NAMESPACE
+) -> Iterator[Loaded]:
+    """Yield the object, or the objects of the list, that a document holds.
+
+    Args:
+        raw: JSON text or its plain value.
+        source: Where it stands.
+        skipped: Counts `apiVersion/Kind` of objects that are not known.
+        namespace: For objects that name none although their kind is namespaced.
+
+    Raises:
+        DecodeError: Something in it cannot be read.
+    """
+    for loaded in _objects_in(raw, source, skipped, _Header(), 0):
+        yield Loaded(_placed(loaded.object, namespace), loaded.source)
+
+
+def _objects_in(
+    raw: Raw, source: Source, skipped: Counter[str], inherited: _Header, depth: int
+) -> Iterator[Loaded]:
+    if depth > _LIST_DEPTH_MAX:
+        raise DecodeError(source, f"lists are nested deeper than {_LIST_DEPTH_MAX} levels")
+    if _is_array(raw):
+        items, of_items = _array_items(raw, source), inherited
+    else:
+        api_version, name = _header(raw, source, inherited)
+        kind = find_kind(api_version, name)
+        if kind is not None:
+            yield Loaded(_decode(raw, kind, source), source)
+            return
+        if not name.endswith("List"):
+            skipped[f"{api_version}/{name}"] += 1
+            return
+        items = _list_items(raw, source)
+        # The items of a PodList do not say again what they are.
+        of_items = _Header(api_version, name.removesuffix("List")) if name != "List" else _Header()
+    for index, item in enumerate(items):
+        place = msgspec.structs.replace(source, index=index)
+        yield from _objects_in(item, place, skipped, of_items, depth + 1)
+
+
+def _is_array(raw: object) -> bool:
+    if isinstance(raw, list):
+        return True
+    return not isinstance(raw, dict) and bytes(memoryview(raw)[:64]).lstrip()[:1] == b"["  # type: ignore[arg-type]  # bytes or Raw
+
+
+def _array_items(raw: Any, source: Source) -> list[Any]:
+    return raw if isinstance(raw, list) else _json(_array_decoder, raw, source)
+
+
+def _list_items(raw: Any, source: Source) -> list[Any]:
+    if not isinstance(raw, dict):
+        return _json(_list_decoder, raw, source).items or []
+    items = raw.get("items")
+    if items is not None and not isinstance(items, list):
+        raise DecodeError(source, f"expected `array`, got `{_type(items)}`", path="$.items")
+    return items or []
+
+
+def _header(raw: Raw, source: Source, inherited: _Header) -> tuple[str, str]:
+    header = _plain_header(raw, source) if isinstance(raw, dict) else _raw_header(raw, source)
+    kind = header.kind or inherited.kind
+    api_version = header.api_version or inherited.api_version
+    if not kind:
+        raise DecodeError(source, "missing", object_name=_name_of(raw), path="$.kind")
+    if not api_version:
+        raise DecodeError(source, "missing", object_name=_name_of(raw), path="$.apiVersion")
+    return api_version, kind
+
+
+def _raw_header(raw: bytes | msgspec.Raw, source: Source) -> _Header:
+    # Nearly every object begins with its kind; then it need not be read twice.
+    match = _FAST_HEADER.match(memoryview(raw)[:512])
+    if match is not None:
+        version = match["version"] if match["kind2"] is None else match["version2"]
+        kind = match["kind"] if match["kind2"] is None else match["kind2"]
+        return _Header(version.decode(errors="replace"), kind.decode(errors="replace"))
+    header: _Header = _json(_header_decoder, raw, source)
+    return header
+
+
+def _plain_header(raw: Plain, source: Source) -> _Header:
+    try:
+        return msgspec.convert(raw, _Header)
+    except msgspec.ValidationError as error:
+        raise _validation_error(error, source, raw) from None
+
+
+def _decode(raw: Raw, kind: Kind, source: Source) -> KubeStruct:
+    try:
+        item = _typed(raw, kind.type)
+    except msgspec.ValidationError as error:
+        item = _decode_without_nulls(raw, kind, source, error)
+    except msgspec.DecodeError as error:
+        raise json_error(error, raw, source) from None
+    except RecursionError:
+        raise DecodeError(source, "it is nested too deeply", object_name=_name_of(raw)) from None
+    _check(item, kind, source)
+    return item
+
+
+def _typed(raw: Raw, type_: type[KubeStruct]) -> KubeStruct:
+    if isinstance(raw, dict):
+        return msgspec.convert(raw, type_)
+    decoder = _decoders.get(type_)
+    if decoder is None:
+        decoder = _decoders[type_] = msgspec.json.Decoder(type_)
+    return decoder.decode(raw)
+
+
+def _decode_without_nulls(
+    raw: Raw, kind: Kind, source: Source, error: msgspec.ValidationError
+) -> KubeStruct:
+    try:
+        plain = raw if isinstance(raw, dict) else msgspec.json.decode(raw)
+        return msgspec.convert(_without_nulls(plain, "", 0), kind.type)
+    except msgspec.ValidationError as second:
+        raise _validation_error(second, source, raw) from None
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        # What was wrong with the types says more than what is wrong with the rest.
+        raise _validation_error(error, source, raw) from None
+
+
+def _without_nulls(value: Any, field: str, depth: int) -> Any:
+    if depth > _NULL_DEPTH_MAX:
+        raise RecursionError
+    if isinstance(value, list):
+        return [_without_nulls(item, "", depth + 1) for item in value if item is not None]
+    if not isinstance(value, dict):
+        return value
+    if field in _TEXT_MAPS or field in _QUANTITY_MAPS:
+        empty = "" if field in _TEXT_MAPS else "0"
+        value = {key: empty if item is None else item for key, item in value.items()}
+    return {
+        key: _without_nulls(item, key, depth + 1) for key, item in value.items() if item is not None
+    }
+
+
+def _check(item: Any, kind: Kind, source: Source) -> None:
+    metadata: ObjectMeta = item.metadata
+    name = _object_name(kind.kind, metadata)
+    if item.kind and item.kind != kind.kind:
+        raise DecodeError(source, "it is there twice", object_name=name, path="$.kind")
+    if not metadata.name:
+        raise DecodeError(source, "missing", object_name=kind.kind, path="$.metadata.name")
+    fault = first_fault(item)
+    if fault is not None:
+        raise DecodeError(source, fault.message, object_name=name, path=fault.path)
+
+
+def _placed(item: Any, namespace: str) -> KubeStruct:
+    """Return the object in the namespace that kubectl would put it in."""
+    kind = kind_of(type(item))
+    metadata: ObjectMeta = item.metadata
+    wanted = (metadata.namespace or namespace) if kind.is_namespaced else ""
+    if metadata.namespace != wanted:
+        moved = msgspec.structs.replace(metadata, namespace=wanted)
+        item = msgspec.structs.replace(item, metadata=moved)
+    placed: KubeStruct = item
+    return placed
+
+
+def _json(decoder: msgspec.json.Decoder[Any], raw: Any, source: Source) -> Any:
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise _validation_error(error, source, raw) from None
+    except msgspec.DecodeError as error:
+        raise json_error(error, raw, source) from None
+    except RecursionError:
+        raise DecodeError(source, "it is nested too deeply") from None
+
+
+def _validation_error(error: msgspec.ValidationError, source: Source, raw: Raw) -> DecodeError:
+    match = _PATH.fullmatch(str(error))
+    problem, path = (match["expected"], match["path"]) if match else (str(error), "")
+    problem = problem[:1].lower() + problem[1:]
+    return DecodeError(source, problem, object_name=_name_of(raw), path=path)
+
+
+_BYTE: Final = re.compile(r"^JSON is malformed: (?P<problem>.*) \(byte (?P<byte>\d+)\)$")
+
+
+def json_error(error: msgspec.DecodeError, raw: Any, source: Source) -> DecodeError:
+    """Return the error for JSON that is malformed, with line and column."""
+    match = _BYTE.match(str(error))
+    if match is None:
+        return DecodeError(source, f"it is no JSON: {str(error).lower()}")
+    before = bytes(raw)[: int(match["byte"])]
+    line = before.count(b"\n") + 1
+    column = len(before) - before.rfind(b"\n")
+    where = f"line {line}, column {column}"
+    return DecodeError(source, f"it is no JSON: {match['problem']} at {where}")
+
+
+def yaml_objects(
+    text: str, file: str, skipped: Counter[str], *, namespace: str = _NAMESPACE
+) -> Iterator[Loaded]:
+    """Yield the objects of a YAML text, document by document; see `objects_in`."""
+    documents = load_documents(text)
+    while True:
+        try:
+            number, value = next(documents)
+        except StopIteration:
+            return
+        except YamlError as error:
+            where = f" at line {error.line}, column {error.column}" if error.line else ""
+            problem = f"it is no YAML for JSON: {error}{where}"
+            raise DecodeError(Source(file, error.document), problem) from None
+        source = Source(file, number)
+        if not isinstance(value, dict | list):
+            raise DecodeError(source, f"expected `object`, got `{_type(value)}`", path="$")
+        yield from objects_in(value, source, skipped, namespace=namespace)  # type: ignore[arg-type]  # a list is an array of objects
+
+
+def _type(value: object) -> str:
+    names = {str: "str", bool: "bool", int: "int", float: "float", dict: "object", list: "array"}
+    return names.get(type(value), "null")
+
+
+def _name_of(raw: Any) -> str:
+    """Return as much of an object's name as can be read, for a message."""
+    try:
+        if isinstance(raw, dict):
+            header = msgspec.convert(raw, _NamedHeader)
+        else:
+            header = msgspec.json.decode(raw, type=_NamedHeader)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return ""
+    return _object_name(header.kind, header.metadata)
+
+
+def _object_name(kind: str, metadata: ObjectMeta) -> str:
+    place = f"{metadata.namespace}/" if metadata.namespace else ""
+    return f"{kind} {place}{metadata.name}".strip()
+
+
+def encode_json(item: KubeStruct) -> bytes:
+    """Return the JSON text; apiVersion and kind are filled in if the object does not say them."""
+    return msgspec.json.encode(_with_kind(item))
+
+
+def encode_yaml(item: KubeStruct) -> str:
+    """Return the YAML text, keys sorted; apiVersion and kind are filled in as by `encode_json`."""
+    return dump(msgspec.to_builtins(_with_kind(item)))
+
+
+def _with_kind(item: Any) -> Any:
+    if item.kind and item.api_version:
+        return item
+    kind = kind_of(type(item))
+    return msgspec.structs.replace(item, api_version=kind.api_version, kind=kind.kind)

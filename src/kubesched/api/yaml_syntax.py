@@ -1,0 +1,258 @@
+"""YAML as Kubernetes reads it: scalars as in YAML 1.1 but for times, and only what JSON can hold.
+
+`yes`, `on` and `y` are booleans, `0o14` and `014` are octal, `1e3` is 1000, `22:30` and dates are
+text, keys are text.
+
+Upstream: sigs.k8s.io/yaml v1 with go-yaml v2, as kubectl uses them (v1.36)
+Differs:  documents nested deeper than 200 levels, or growing a lot by aliases, are refused.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+import yaml
+
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+_DEPTH_MAX: Final = 200
+_GROWTH_MAX: Final = 10
+_NODES_MIN: Final = 1_000_000
+_FLOAT_INTEGER_MAX: Final = 1e21
+
+_TAG: Final = "tag:yaml.org,2002:"
+_NUMBER_TAG: Final = f"{_TAG}int"
+_TRUE: Final = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
+_FALSE: Final = frozenset(
+    ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
+)
+_BOOLEAN: Final = re.compile(rf"(?:{'|'.join(sorted(_TRUE | _FALSE))})$")
+_NULL: Final = re.compile(r"(?:~|null|Null|NULL|)$")
+_NUMBER_LIKE: Final = re.compile(r"[-+]?\.?[0-9][0-9a-zA-Z_.+-]*$")
+_NOT_FINITE: Final = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
+_INTEGER: Final = re.compile(
+    r"(?P<sign>[-+]?)(?:0[bB](?P<binary>[01]+)|0[oO]?(?P<octal>[0-7]+)"
+    r"|0[xX](?P<hex>[0-9a-fA-F]+)|(?P<decimal>0|[1-9][0-9]*))"
+)
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_BASES: Final = {"binary": 2, "octal": 8, "hex": 16, "decimal": 10}
+_NUMBER_LENGTH_MAX: Final = 400
+
+
+class YamlError(ValueError):
+    """A text that is no YAML, or holds what JSON cannot.
+
+    Attributes:
+        line, column: Where, from 1; 0 if it is not known.
+        document: In which document, from 1.
+    """
+
+    def __init__(self, message: str, document: int, line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.document = document
+        self.line = line
+        self.column = column
+
+
+def _number(text: str) -> int | float | str:
+    """Return the number that a plain scalar stands for, or the text itself."""
+    if len(text) > _NUMBER_LENGTH_MAX:
+        return text
+    digits = text.replace("_", "")
+    if (match := _INTEGER.fullmatch(digits)) and not text.startswith("."):
+        base = next(name for name in _BASES if match[name] is not None)
+        number = int(match["sign"] + match[base], _BASES[base])
+        # What an unsigned 64-bit integer cannot hold goes on as a float.
+        if -(2**63) <= number < 2**64 and (number < 2**63 or not match["sign"]):
+            return number
+    if _FLOAT.fullmatch(text if text.startswith(".") else digits):
+        decimal = float(digits)
+        return decimal if math.isfinite(decimal) else text
+    return text
+
+
+class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
+    """Builds plain values, with Kubernetes' idea of scalars."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}
+    merged = 0
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put merged mappings (`<<`) in front, as often as they are worth it."""
+        merged: list[tuple[yaml.Node, yaml.Node]] = []
+        own: list[tuple[yaml.Node, yaml.Node]] = []
+        for key, value in node.value:
+            if key.tag != f"{_TAG}merge":
+                own.append((key, value))
+                continue
+            sources = value.value[::-1] if isinstance(value, yaml.SequenceNode) else [value]
+            for source in sources:
+                if not isinstance(source, yaml.MappingNode):
+                    raise yaml.constructor.ConstructorError(
+                        problem="map merge requires map or sequence of maps as the value",
+                        problem_mark=value.start_mark,
+                    )
+                self.flatten_mapping(source)
+                merged += source.value
+                self.merged += len(source.value)
+                if self.merged > _NODES_MIN:
+                    raise yaml.constructor.ConstructorError(
+                        problem="merges (<<) make the document too large",
+                        problem_mark=value.start_mark,
+                    )
+        node.value = merged + own
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float | str:
+        """Build a number, or a text that only looks like one."""
+        number = _number(node.value)
+        if isinstance(number, str) and _NOT_FINITE.match(node.value):
+            return math.nan
+        return number
+
+    def construct_boolean(self, node: yaml.ScalarNode) -> bool:
+        """Build a boolean."""
+        if node.value not in _TRUE | _FALSE:
+            raise yaml.constructor.ConstructorError(
+                problem=f"{node.value!r} is no boolean", problem_mark=node.start_mark
+            )
+        return node.value in _TRUE
+
+
+_RESOLVERS: Final = (
+    (f"{_TAG}bool", _BOOLEAN, list("yYnNtTfFoO")),
+    (f"{_TAG}null", _NULL, ["~", "n", "N", ""]),
+    (_NUMBER_TAG, _NUMBER_LIKE, list("-+0123456789.")),
+    (f"{_TAG}float", _NOT_FINITE, list("-+.")),
+    (f"{_TAG}merge", re.compile("<<$"), ["<"]),
+)
+for _tag, _pattern, _first in _RESOLVERS:
+    _Loader.add_implicit_resolver(_tag, _pattern, _first)
+_Loader.add_constructor(f"{_TAG}bool", _Loader.construct_boolean)
+_Loader.add_constructor(_NUMBER_TAG, _Loader.construct_number)
+_Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
+_Loader.add_constructor(f"{_TAG}timestamp", _SafeLoader.construct_yaml_str)
+for _tag in ("binary", "omap", "pairs", "set"):
+    _Loader.add_constructor(f"{_TAG}{_tag}", _SafeLoader.construct_undefined)
+
+
+class _Dumper(_SafeDumper):  # type: ignore[misc]  # the C dumper has no types
+    """Quotes every text that either reading of YAML takes for something else."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write equal values in full."""
+        return True
+
+
+for _tag, _pattern, _first in _RESOLVERS:
+    _Dumper.add_implicit_resolver(_tag, _pattern, _first)
+
+
+def load_documents(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield the documents of a text with their numbers, from 1; empty ones are left out.
+
+    Values are dicts with text keys, lists, texts, integers, finite floats, booleans and None.
+
+    Raises:
+        YamlError: The text is no YAML, or holds what JSON cannot.
+    """
+    number = 1
+    try:
+        _check_depth(text)
+        loader = _Loader(text)
+        while loader.check_data():
+            loader.merged = 0
+            document = _plain(loader.get_data(), [_NODES_MIN + _GROWTH_MAX * len(text)], number)
+            if document is not None:
+                yield number, document
+            number += 1
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        message = error.problem or error.context or "it is no YAML"
+        if mark is None:
+            raise YamlError(message, number) from None
+        raise YamlError(message, number, mark.line + 1, mark.column + 1) from None
+    except yaml.YAMLError as error:
+        raise YamlError(" ".join(str(error).split()), number) from None
+    except (RecursionError, OverflowError):
+        raise YamlError("it is nested too deeply", number) from None
+    except (ValueError, TypeError) as error:
+        if isinstance(error, YamlError):
+            raise
+        raise YamlError(str(error), number) from None
+
+
+_NESTING: Final = re.compile(r"[\[{\]}]|(?:[-?:][ \t]+){50,}|^ {200,}", re.MULTILINE)
+
+
+def _check_depth(text: str) -> None:
+    """Refuse deep nesting before the C code, which has no limit, meets it."""
+    depth = 0
+    for match in _NESTING.finditer(text):
+        if match[0] in ("]", "}"):
+            depth = max(0, depth - 1)
+        else:
+            depth += 1
+            if depth > _DEPTH_MAX or len(match[0]) > 1:
+                break
+    else:
+        return
+    _check_depth_exactly(text)
+
+
+def _check_depth_exactly(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _DEPTH_MAX:
+            raise YamlError(f"it is nested deeper than {_DEPTH_MAX} levels", 1)
+
+
+def _plain(value: Any, budget: list[int], document: int, depth: int = 0) -> Any:
+    """Return what JSON would hold; `budget` is the number of values that may still come."""
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise YamlError("its aliases make it too large", document)
+    if depth > _DEPTH_MAX:
+        raise YamlError(f"it is nested deeper than {_DEPTH_MAX} levels", document)
+    if isinstance(value, dict):
+        return {
+            _key(key, document): _plain(item, budget, document, depth + 1)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_plain(item, budget, document, depth + 1) for item in value]
+    if isinstance(value, float):
+        return _json_number(value, document)
+    return value
+
+
+def _json_number(value: float, document: int) -> int | float:
+    if not math.isfinite(value):
+        raise YamlError("JSON has no infinity and no NaN", document)
+    # Upstream passes through JSON, where 1000.0 is written without a fraction.
+    return int(value) if value.is_integer() and abs(value) < _FLOAT_INTEGER_MAX else value
+
+
+def _key(key: Any, document: int) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, int):
+        return str(key)
+    if isinstance(key, float):
+        return f"{key:g}"
+    raise YamlError("a key is null or a collection", document)
+
+
+def dump(value: Any) -> str:
+    """Return the YAML text of a value that JSON can hold; keys are sorted."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, allow_unicode=True, default_flow_style=False, width=2**31 - 1
+    )
+    return text

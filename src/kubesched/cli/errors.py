@@ -1,0 +1,127 @@
+"""Errors become lines on stderr and an exit code; a traceback is for those who ask for it.
+
+Rejects:  nothing; whatever a command raises ends here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import click
+
+EXIT_DIFFERENT: Final = 1
+"""The command ran, and what it checked does not hold."""
+EXIT_USAGE: Final = 2
+"""What the user gave cannot be used."""
+EXIT_INTERNAL: Final = 70
+"""The program is wrong."""
+EXIT_INTERRUPTED: Final = 130
+
+DEBUG_VARIABLE: Final = "KUBESCHED_DEBUG"
+
+
+class UserError(Exception):
+    """Something that the user can put right.
+
+    Attributes:
+        messages: One line per fault: what, where, and the remedy.
+    """
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__("\n".join(messages))
+        self.messages = messages
+
+
+def run(command: Callable[[], object]) -> int:
+    """Run a command; report what it raises and return the exit code."""
+    try:
+        result = command()
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("kubesched: interrupted", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if is_debugging():
+            raise
+        return report(error)
+    return result if isinstance(result, int) else 0
+
+
+def report(error: Exception) -> int:
+    """Write an error to stderr, one line per fault, and return the exit code."""
+    messages = user_messages(error)
+    if messages is None:
+        write_errors([f"internal error: {type(error).__name__}: {error}"])
+        hint = f"this is a bug in kubesched; {DEBUG_VARIABLE}=1 shows the traceback"
+        click.echo(f"kubesched: {hint}", err=True)
+        return EXIT_INTERNAL
+    write_errors(messages)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(f"kubesched: try '{error.ctx.command_path} --help'", err=True)
+    return EXIT_USAGE
+
+
+def write_errors(messages: Iterable[str]) -> None:
+    """Write one line per fault to stderr."""
+    for message in messages:
+        click.echo(f"kubesched: error: {one_line(message)}", err=True)
+
+
+def write_warnings(messages: Iterable[str]) -> None:
+    """Write one line per warning to stderr."""
+    for message in messages:
+        click.echo(f"kubesched: warning: {one_line(message)}", err=True)
+
+
+def user_messages(error: Exception) -> tuple[str, ...] | None:
+    """Return one line per fault of the user; None if the program is at fault."""
+    if isinstance(error, UserError):
+        return error.messages
+    if isinstance(error, click.ClickException):
+        return (error.format_message(),)
+    if isinstance(error, OSError):
+        return (_words_of(error),)
+    return _messages_of_rooms(error)
+
+
+def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:
+    # Imported late: these rooms bring numpy, which `--help` and usage errors do without.
+    from kubesched.api.decode import DecodeError
+    from kubesched.config.faults import ConfigError
+    from kubesched.framework.registry import RegistryError
+    from kubesched.simulator.evaluate import ScenarioError
+
+    if isinstance(error, ConfigError):
+        return tuple(str(fault) for fault in error.faults)
+    if isinstance(error, DecodeError | RegistryError | ScenarioError):
+        return (str(error),)
+    return None
+
+
+def _words_of(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {reason}" if error.filename is not None else reason
+
+
+def one_line(text: str) -> str:
+    """Return the text without what would break a line or command a terminal."""
+    joined = " ".join(part.strip() for part in text.splitlines())
+    return printable(joined)
+
+
+def printable(text: str) -> str:
+    """Return the text with everything that is not printable written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def is_debugging() -> bool:
+    """Whether tracebacks are wanted."""
+    return os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")

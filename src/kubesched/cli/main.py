@@ -1,0 +1,130 @@
+"""The command `kubesched`: its subcommands, each imported when it is first needed."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import click
+
+from kubesched import __version__
+from kubesched.cli.errors import run
+
+
+class Subcommand(NamedTuple):
+    """Where a subcommand is, and the line that the list of commands has for it."""
+
+    place: str
+    summary: str
+
+
+SUBCOMMANDS: Final = {
+    "explain": Subcommand(
+        "kubesched.cli.explain:explain", "Say why a pod goes where it goes, or why nowhere."
+    ),
+    "evaluate": Subcommand(
+        "kubesched.cli.evaluate:evaluate", "Answer recorded scenarios, or check them."
+    ),
+    "simulate": Subcommand(
+        "kubesched.cli.simulate:simulate", "Place all pending pods of a cluster dump."
+    ),
+    "completion": Subcommand(
+        "kubesched.cli.completion:completion", "Print the completion script for a shell."
+    ),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand when it runs, and ends as kubesched's commands end."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names, in the order of the table."""
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a subcommand."""
+        found = SUBCOMMANDS.get(cmd_name)
+        if found is None:
+            return None
+        module, _, attribute = found.place.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write the list of subcommands, none of which is imported for it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, found.summary) for name, found in SUBCOMMANDS.items()])
+
+    def main(  # type: ignore[override]  # it always exits, which click's overloads cannot say
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002 - the errors are ours in either mode
+        **extra: object,
+    ) -> None:
+        """Run the command line and exit with its code."""
+
+        def command() -> object:
+            result: object = click.Group.main(
+                self,
+                args,
+                prog_name or "kubesched",
+                complete_var,
+                standalone_mode=False,
+                **extra,
+            )
+            sys.stdout.flush()
+            return result
+
+        sys.exit(_without_broken_pipes(command))
+
+
+def _without_broken_pipes(command: object) -> int:
+    """Run the command; a reader that went away is no error."""
+    assert callable(command), "a command line"
+    try:
+        return run(command)
+    except BrokenPipeError:
+        # What is still buffered has no reader either; without this the interpreter complains.
+        sys.stdout = io.StringIO()
+        return 1
+
+
+@click.group(
+    cls=LazyGroup, name="kubesched", context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, "-V", "--version", prog_name="kubesched")
+def kubesched() -> None:
+    """Ask the Kubernetes scheduler what it would do, and why.
+
+    kubesched makes the decisions of kube-scheduler 1.36 on files instead of a live cluster: save
+    what `kubectl get nodes,pods -A -o json` prints, and ask. Nothing is sent anywhere.
+
+    \b
+    Examples:
+      kubectl get nodes,pods,pv,pvc,sc,pdb -A -o json > cluster.json
+      kubesched explain web-1 cluster.json
+      kubesched simulate cluster.json --pods batch.yaml
+
+    \b
+    Exit codes: 0 done; 1 what was to be checked does not hold; 2 the input is at fault (one line
+    per fault on stderr); 130 interrupted. NO_COLOR=1 turns colours off, KUBESCHED_DEBUG=1 turns
+    tracebacks on.
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+
+
+def main() -> None:
+    """Run `kubesched`; the entry point of the installed command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name in a dump may hold what the terminal's encoding lacks.
+            stream.reconfigure(errors="backslashreplace")
+    kubesched.main()

@@ -1,0 +1,154 @@
+"""The claims of a pod: which they are, and whether the pod may use them.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/resourceclaim/{resourceclaim,pod}.go;
+          pkg/scheduler/framework/plugins/dynamicresources/claims.go (v1.36)
+Reads:    pod.spec.resourceClaims, pod.status.resourceClaimStatuses; ResourceClaims
+Differs:  claims of pod groups are alpha and left out.
+"""
+
+from collections.abc import Callable
+
+from kubesched.api.core import Pod, PodResourceClaim
+from kubesched.api.meta import controller_of
+from kubesched.api.resource import (
+    AllocatedDeviceStatus,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
+
+_TRUE = "True"
+
+GetClaim = Callable[[str, str], ResourceClaim | None]
+"""From namespace and name to the claim."""
+
+
+class ClaimsNotReadyError(Exception):
+    """The pod cannot be scheduled until its claims change; the text is upstream's."""
+
+
+class BindingFailedError(Exception):
+    """A device of the claim says that it cannot be made ready."""
+
+
+def pod_resource_claims(pod: Pod, get: GetClaim) -> list[ResourceClaim]:
+    """The claims of the pod, in its own order, without those it turned out not to need.
+
+    Raises ClaimsNotReadyError.
+    """
+    claims: list[ResourceClaim] = []
+    for entry in pod.spec.resource_claims:
+        name, is_generated = _claim_name(pod, entry)
+        if name is None:
+            continue
+        namespace = pod.metadata.namespace
+        claim = get(namespace, name)
+        if claim is None:
+            raise ClaimsNotReadyError(f'could not find ResourceClaim "{namespace}/{name}"')
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimsNotReadyError(f'resourceclaim "{name}" is being deleted')
+        if is_generated and not is_owned_by(claim, pod):
+            raise ClaimsNotReadyError(
+                f"ResourceClaim {namespace}/{name} was not created for Pod {_key(pod)}"
+                " (Pod is not owner)"
+            )
+        claims.append(claim)
+    return claims
+
+
+def _claim_name(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
+    """The name of the claim, None if none is needed; whether it was generated."""
+    if entry.resource_claim_name is not None:
+        return entry.resource_claim_name, False
+    if entry.resource_claim_template_name is None:
+        raise ClaimsNotReadyError(
+            f'pod "{_key(pod)}", spec.resourceClaim "{entry.name}":'
+            " none of the supported fields are set"
+        )
+    for status in pod.status.resource_claim_statuses:
+        if status.name == entry.name:
+            return status.resource_claim_name, True
+    raise ClaimsNotReadyError(f'pod "{_key(pod)}": ResourceClaim not created yet')
+
+
+def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether the pod is the claim's controller."""
+    owner = controller_of(claim.metadata)
+    return owner is not None and owner.uid == pod.metadata.uid
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether the pod is among those that may use the claim."""
+    return any(reference.uid == pod.metadata.uid for reference in claim.status.reserved_for)
+
+
+def can_be_deallocated(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether nobody else uses the claim."""
+    users = claim.status.reserved_for
+    return not users or (len(users) == 1 and users[0].uid == pod.metadata.uid)
+
+
+def consumer_reference(pod: Pod) -> ResourceClaimConsumerReference:
+    """The pod as a user of claims."""
+    return ResourceClaimConsumerReference(
+        resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+    )
+
+
+def has_binding_conditions(claim: ResourceClaim) -> bool:
+    """Whether some device of the claim has to be made ready after it was allocated."""
+    return any(result.binding_conditions for result in _results(claim))
+
+
+def is_ready_for_binding(claim: ResourceClaim) -> bool:
+    """Whether all devices of the claim are ready.
+
+    Raises BindingFailedError if a device cannot be made ready.
+    """
+    if claim.status.allocation is None:
+        return False
+    for result in _results(claim):
+        if not result.binding_conditions:
+            continue
+        status = _device_status(claim, result)
+        if status is None:
+            return False
+        _raise_failure(claim, result, status)
+        if not all(_is_true(status, condition) for condition in result.binding_conditions):
+            return False
+    return True
+
+
+def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
+    allocation = claim.status.allocation
+    return () if allocation is None else allocation.devices.results
+
+
+def _raise_failure(
+    claim: ResourceClaim, result: DeviceRequestAllocationResult, status: AllocatedDeviceStatus
+) -> None:
+    for name in result.binding_failure_conditions:
+        found = next((one for one in status.conditions if one.type == name), None)
+        if found is not None and found.status == _TRUE:
+            raise BindingFailedError(
+                f"device binding failed: claim={claim.metadata.name}, reason={found.reason},"
+                f' message="{found.message}"'
+            )
+
+
+def _is_true(status: AllocatedDeviceStatus, name: str) -> bool:
+    found = next((one for one in status.conditions if one.type == name), None)
+    return found is not None and found.status == _TRUE
+
+
+def _device_status(
+    claim: ResourceClaim, result: DeviceRequestAllocationResult
+) -> AllocatedDeviceStatus | None:
+    wanted = (result.driver, result.pool, result.device)
+    return next(
+        (one for one in claim.status.devices if (one.driver, one.pool, one.device) == wanted), None
+    )
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,0 +1,129 @@
+"""Requests of claims in one form, whether exact or alternatives of a prioritized list.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
+          allocator_incubating.go, requestAccessor (v1.36)
+Reads:    claim.spec.devices.requests
+Differs:  mode and count that are not set have the API server's defaults, ExactCount and 1.
+"""
+
+from dataclasses import dataclass
+
+from kubesched.api.resource import (
+    ALL,
+    EXACT_COUNT,
+    CapacityRequirements,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+
+_EFFECTIVE = {"NoSchedule", "NoExecute"}
+
+
+class AllocationError(Exception):
+    """A claim, class or device that is wrong; scheduling of the pod stops with an error."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What is asked for by one request, or by one alternative of one.
+
+    Attributes:
+        name: Its name, for an alternative without its parent's.
+        parent_name: The name of the request it is an alternative of, "" if it is none.
+        device_class_name: The class of the devices.
+        mode: ExactCount or All.
+        count: How many devices, with mode ExactCount.
+        admin_access: Whether devices in use will do.
+        has_admin_access: Whether the field is set at all.
+        selectors: Conditions on devices besides those of the class.
+        tolerations: Of device taints.
+        capacity: What to consume of devices that allow several allocations.
+    """
+
+    name: str
+    parent_name: str
+    device_class_name: str
+    mode: str
+    count: int
+    admin_access: bool
+    has_admin_access: bool
+    selectors: tuple[DeviceSelector, ...]
+    tolerations: tuple[DeviceToleration, ...]
+    capacity: CapacityRequirements | None
+
+    @property
+    def full_name(self) -> str:
+        """`request`, or `request/alternative`."""
+        return f"{self.parent_name}/{self.name}" if self.parent_name else self.name
+
+    @property
+    def base_name(self) -> str:
+        """The name of the request in the claim."""
+        return self.parent_name or self.name
+
+    @property
+    def subrequest_name(self) -> str:
+        """The name of the alternative, "" if it is none."""
+        return self.name if self.parent_name else ""
+
+    def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
+        """Whether no taint keeps the device from this request."""
+        return all(
+            taint.effect not in _EFFECTIVE
+            or any(_tolerates(toleration, taint) for toleration in self.tolerations)
+            for taint in taints
+        )
+
+
+def requests_of(claim: ResourceClaim) -> list[tuple[Request, ...]]:
+    """Per request of the claim its alternatives in order; an exact request is its only one.
+
+    Raises AllocationError.
+    """
+    return [_alternatives(claim, request) for request in claim.spec.devices.requests]
+
+
+def _alternatives(claim: ResourceClaim, request: DeviceRequest) -> tuple[Request, ...]:
+    if request.first_available:
+        return tuple(_of(sub, sub.name, request.name) for sub in request.first_available)
+    if request.exactly is None:
+        raise AllocationError(
+            f"resource claim {key_of(claim)}, request {request.name}: unknown request type"
+        )
+    return (_of(request.exactly, request.name, ""),)
+
+
+def _of(spec: ExactDeviceRequest | DeviceSubRequest, name: str, parent_name: str) -> Request:
+    admin_access = spec.admin_access if isinstance(spec, ExactDeviceRequest) else None
+    mode = spec.allocation_mode or EXACT_COUNT
+    return Request(
+        name=name,
+        parent_name=parent_name,
+        device_class_name=spec.device_class_name,
+        mode=mode,
+        count=spec.count or (0 if mode == ALL else 1),
+        admin_access=bool(admin_access),
+        has_admin_access=admin_access is not None,
+        selectors=spec.selectors,
+        tolerations=spec.tolerations,
+        capacity=spec.capacity,
+    )
+
+
+def key_of(claim: ResourceClaim) -> str:
+    """`namespace/name`."""
+    metadata = claim.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect not in {"", taint.effect} or toleration.key not in {"", taint.key}:
+        return False
+    if toleration.operator in {"", "Equal"}:
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"

@@ -1,0 +1,178 @@
+"""From chosen devices to the allocation that is written into a claim.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
+          allocator_incubating.go, Allocate and createNodeSelector (v1.36)
+Reads:    device classes' and claims' configuration; node selection of slices and devices
+Differs:  nothing. As upstream, a claim's configuration is repeated for each request it names.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.quantity import Quantity
+from kubesched.api.resource import (
+    AllocationResult,
+    Device,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceClass,
+    DeviceRequestAllocationResult,
+    OpaqueDeviceConfiguration,
+    ResourceClaim,
+    ResourceSlice,
+)
+from kubesched.plugins.dynamic_resources.pools import DeviceID
+from kubesched.plugins.dynamic_resources.requests import AllocationError, Request
+
+UNNUMBERED_SHARE = ""
+"""The id of a share before the node is chosen."""
+
+_FROM_CLASS, _FROM_CLAIM = "FromClass", "FromClaim"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """A device, or a share of one, taken for a request."""
+
+    request: Request
+    device_id: DeviceID
+    device: Device
+    slice: ResourceSlice
+    consumed_capacity: dict[str, Quantity]
+    is_shared: bool
+
+
+def allocation_result(
+    claim: ResourceClaim,
+    chosen: Sequence[Chosen],
+    selected: Sequence[tuple[Request, DeviceClass]],
+    node_name: str,
+    *,
+    binding_conditions: bool,
+) -> AllocationResult:
+    """The claim's allocation.
+
+    Args:
+        claim: The claim.
+        chosen: Its devices, in the order they were taken.
+        selected: Per request the alternative that was satisfied, and its class.
+        node_name: The node the search was for.
+        binding_conditions: Whether devices may have to be waited for.
+
+    Raises AllocationError.
+    """
+    try:
+        node_selector = _node_selector(chosen, node_name)
+    except AllocationError as error:
+        raise AllocationError(
+            f"create NodeSelector for claim {claim.metadata.name}: {error}"
+        ) from error
+    return AllocationResult(
+        devices=DeviceAllocationResult(
+            results=tuple(_device_result(one, binding_conditions) for one in chosen),
+            config=(*_class_configs(selected), *_claim_configs(claim, selected)),
+        ),
+        node_selector=node_selector,
+    )
+
+
+def _device_result(chosen: Chosen, binding_conditions: bool) -> DeviceRequestAllocationResult:
+    driver, pool, device = chosen.device_id
+    return DeviceRequestAllocationResult(
+        request=chosen.request.full_name,
+        driver=driver,
+        pool=pool,
+        device=device,
+        admin_access=True if chosen.request.admin_access else None,
+        tolerations=chosen.request.tolerations,
+        binding_conditions=chosen.device.binding_conditions if binding_conditions else (),
+        binding_failure_conditions=(
+            chosen.device.binding_failure_conditions if binding_conditions else ()
+        ),
+        share_id=UNNUMBERED_SHARE if chosen.is_shared else None,
+        consumed_capacity=chosen.consumed_capacity,
+    )
+
+
+def _class_configs(
+    selected: Sequence[tuple[Request, DeviceClass]],
+) -> list[DeviceAllocationConfiguration]:
+    """Each class's configuration once, with all requests that use the class."""
+    requests: dict[str, list[str]] = {}
+    classes: dict[str, DeviceClass] = {}
+    for request, device_class in selected:
+        name = device_class.metadata.name
+        classes[name] = device_class
+        requests.setdefault(name, []).append(request.full_name)
+    return [
+        DeviceAllocationConfiguration(
+            source=_FROM_CLASS, requests=tuple(requests[name]), opaque=config.opaque
+        )
+        for name, device_class in classes.items()
+        for config in device_class.spec.config
+    ]
+
+
+def _claim_configs(
+    claim: ResourceClaim, selected: Sequence[tuple[Request, DeviceClass]]
+) -> list[DeviceAllocationConfiguration]:
+    configs: list[DeviceAllocationConfiguration] = []
+    for config in claim.spec.devices.config:
+        if not config.requests:
+            configs.append(_claim_config((), config.opaque))
+            continue
+        for request, _ in selected:
+            if request.base_name in config.requests or request.full_name in config.requests:
+                configs.append(_claim_config(config.requests, config.opaque))
+    return configs
+
+
+def _claim_config(
+    requests: tuple[str, ...], opaque: OpaqueDeviceConfiguration | None
+) -> DeviceAllocationConfiguration:
+    return DeviceAllocationConfiguration(source=_FROM_CLAIM, requests=requests, opaque=opaque)
+
+
+def _node_selector(chosen: Sequence[Chosen], node_name: str) -> NodeSelector | None:
+    """Where the devices can be used: one node, nodes that satisfy all their selectors, anywhere."""
+    fields: list[NodeSelectorRequirement] = []
+    labels: list[NodeSelectorRequirement] = []
+    for one in chosen:
+        spec = one.slice.spec
+        where = one.device if spec.per_device_node_selection else spec
+        if where.node_name is not None or one.device.binds_to_node:
+            return _only(node_name)
+        terms = () if where.node_selector is None else where.node_selector.node_selector_terms
+        if len(terms) > 1:
+            raise AllocationError(
+                f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            )
+        for term in terms:
+            _add_new(term.match_fields, fields)
+            _add_new(term.match_expressions, labels)
+    if not fields and not labels:
+        return None
+    term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(labels))
+    return NodeSelector(node_selector_terms=(term,))
+
+
+def _only(node_name: str) -> NodeSelector:
+    name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
+
+
+def _add_new(
+    requirements: Sequence[NodeSelectorRequirement], to: list[NodeSelectorRequirement]
+) -> None:
+    for one in requirements:
+        if not any(_is_same(one, other) for other in to):
+            to.append(one)
+
+
+def _is_same(one: NodeSelectorRequirement, other: NodeSelectorRequirement) -> bool:
+    return (one.key, one.operator, set(one.values)) == (
+        other.key,
+        other.operator,
+        set(other.values),
+    )

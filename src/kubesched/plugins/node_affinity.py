@@ -1,0 +1,283 @@
+"""NodeAffinity: put pods on nodes their nodeSelector and node affinity ask for.
+
+Upstream: pkg/scheduler/framework/plugins/nodeaffinity (v1.36)
+Reads:    pod.spec.nodeSelector, affinity.nodeAffinity; nodes.labels, nodes.names
+Rejects:  UnschedulableAndUnresolvable, because no eviction changes a node's labels.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PreferredSchedulingTerm,
+)
+from kubesched.api.core import NodeAffinity as Affinity
+from kubesched.api.selectors import (
+    RequiredNodeAffinity,
+    aggregate,
+    matches_node_selector,
+    matches_node_selector_term,
+    matches_set,
+    node_selector_errors,
+    node_selector_term_errors,
+    preferred_term_errors,
+    required_node_affinity,
+)
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.faults import ConfigError, Fault, child
+from kubesched.framework.cluster_event import NODE, Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.normalize import normalize
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SKIP, NodeToStatus, failure, unresolvable
+from kubesched.snapshot.node_selection import (
+    match_node_selector,
+    match_node_selector_term,
+    match_required_node_affinity,
+    required_node_selector,
+)
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+PreferredTerms = tuple[PreferredSchedulingTerm, ...]
+
+_NAME_FIELD: Final = "metadata.name"
+_SKIP_FILTER: Final[PreFilterResult[None]] = PreFilterResult(status=SKIP)
+_SKIP_SCORE: Final[PreScoreResult[PreferredTerms]] = PreScoreResult(status=SKIP)
+_ANY_NODE: Final[PreFilterResult[None]] = PreFilterResult()
+
+
+class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
+    """Arguments of the plugin.
+
+    Attributes:
+        added_affinity: Applies to every pod of the profile, on top of the pod's own.
+    """
+
+    added_affinity: Affinity | None = None
+
+
+class NodeAffinity(
+    PreFilterPlugin[None],
+    FilterPlugin[None],
+    PreScorePlugin[PreferredTerms],
+    ScorePlugin[PreferredTerms],
+):
+    """Filter on nodeSelector and required affinity, score on preferred affinity."""
+
+    name: ClassVar = "NodeAffinity"
+    scope: ClassVar = Scope.NODE
+    normalizes: ClassVar = True
+    rejection: ClassVar = unresolvable("node(s) didn't match Pod's node affinity/selector")
+    enforced_rejection: ClassVar = unresolvable(
+        "node(s) didn't match scheduler-enforced node affinity"
+    )
+    conflict: ClassVar = unresolvable("pod affinity terms conflict")
+
+    def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        added = args.added_affinity or Affinity()
+        self._added_required = added.required_during_scheduling_ignored_during_execution
+        self._added_preferred = added.preferred_during_scheduling_ignored_during_execution or ()
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> NodeAffinityArgs:
+        """Decode the arguments; both parts of the added affinity must parse."""
+        args = decode_args(NodeAffinityArgs, raw, path)
+        if faults := tuple(_args_faults(args, path)):
+            raise ConfigError(faults)
+        return args
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[None]:
+        """Skip pods that ask for nothing; restrict those that name their nodes."""
+        required = required_node_selector(pod)
+        if required is None:
+            asks = pod.spec.node_selector is not None or self._added_required is not None
+            return _ANY_NODE if asks else _SKIP_FILTER
+        names = _node_names(required)
+        if names is None:
+            return _ANY_NODE
+        return PreFilterResult(node_names=names) if names else PreFilterResult(status=self.conflict)
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows that the added affinity, then those that the pod itself leaves out."""
+        rejected = ~match_required_node_affinity(pod, nodes)
+        if self._added_required is None:
+            return NodeToStatus.rejecting(rejected, self.rejection)
+        enforced = ~match_node_selector(self._added_required, nodes)
+        return NodeToStatus.first_of(
+            ((enforced, self.enforced_rejection), (rejected, self.rejection)), len(nodes)
+        )
+
+    def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
+        """Name what the node's labels lack."""
+        node = nodes.nodes[0]
+        if self._added_required is not None and not _matches(self._added_required, node):
+            return _describe_selector(self._added_required, node)
+        labels = node.metadata.labels
+        for key, wanted in (pod.spec.node_selector or {}).items():
+            if labels.get(key) != wanted:
+                return f"pod wants {key}={wanted}, node has {_shown(key, labels.get(key))}"
+        required = required_node_selector(pod)
+        return "" if required is None else _describe_selector(required, node)
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[PreferredTerms]:
+        """Collect the preferred terms of the added affinity and of the pod."""
+        preferred = _preferred_terms(pod)
+        if preferred is None:
+            terms = self._added_preferred
+            return PreScoreResult(terms) if terms else _SKIP_SCORE
+        if errors := preferred_term_errors(preferred):
+            return PreScoreResult(status=failure(aggregate(errors)))
+        return PreScoreResult((*self._added_preferred, *preferred))
+
+    def score(self, state: PreferredTerms, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Add up the weights of the terms that match."""
+        scores = np.zeros(len(nodes), np.int64)
+        for term in state:
+            scores += match_node_selector_term(term.preference, nodes) * np.int64(term.weight)
+        return scores
+
+    def normalize_score(
+        self, state: PreferredTerms, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """More is better."""
+        return normalize(scores)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A node came or its labels changed."""
+        event = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        return (ClusterEventWithHint(event, self._after_node_change),)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The node selector and both parts of the node affinity matter."""
+        selector = pod.spec.node_selector
+        labels = None if selector is None else tuple(sorted(selector.items()))
+        return labels, required_node_selector(pod), _preferred_terms(pod)
+
+    def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        if not isinstance(new, Node):
+            return True
+        if self._added_required is not None and not _matches(self._added_required, new):
+            return False
+        required = required_node_affinity(pod)
+        if not required.matches(new):
+            # A pod whose terms cannot be parsed is tried at every change, as upstream does.
+            return _meets_error(required, new)
+        return not isinstance(old, Node) or not required.matches(old)
+
+
+def _args_faults(args: NodeAffinityArgs, path: str) -> Iterable[Fault]:
+    affinity = args.added_affinity
+    if affinity is None:
+        return
+    path = child(path, "addedAffinity")
+    required = affinity.required_during_scheduling_ignored_during_execution
+    if required is not None:
+        place = child(path, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+        yield from map(_fault, node_selector_errors(required, place))
+    place = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
+    for i, term in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
+        if term.weight:
+            yield from map(_fault, node_selector_term_errors(term.preference, child(place, i)))
+
+
+def _fault(error: str) -> Fault:
+    path, _, message = error.partition(": ")
+    return Fault(path, message)
+
+
+def _node_names(required: NodeSelector) -> frozenset[str] | None:
+    """Return the nodes that the terms name; None if there are no terms or one names none."""
+    names: set[str] = set()
+    for term in required.node_selector_terms:
+        named = [
+            frozenset(field.values)
+            for field in term.match_fields
+            if field.key == _NAME_FIELD and field.operator == "In"
+        ]
+        if not named:
+            return None
+        names |= frozenset.intersection(*named)
+    return frozenset(names) if required.node_selector_terms else None
+
+
+def _preferred_terms(pod: PodInfo) -> PreferredTerms | None:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
+
+
+def _matches(selector: NodeSelector, node: Node) -> bool:
+    return matches_node_selector(selector, node.metadata.labels, node.metadata.name)
+
+
+def _term_matches(term: NodeSelectorTerm, node: Node) -> bool:
+    return matches_node_selector_term(term, node.metadata.labels, node.metadata.name)
+
+
+def _meets_error(required: RequiredNodeAffinity, node: Node) -> bool:
+    """Whether a node that does not match is asked about a term that cannot be parsed."""
+    selector = required.selector
+    return (
+        selector is not None
+        and matches_set(required.labels, node.metadata.labels)
+        and bool(node_selector_errors(selector))
+    )
+
+
+def _describe_selector(selector: NodeSelector, node: Node) -> str:
+    if not selector.node_selector_terms:
+        return "there is no term that could match"
+    return "; ".join(_describe_term(term, node) for term in selector.node_selector_terms)
+
+
+def _describe_term(term: NodeSelectorTerm, node: Node) -> str:
+    if errors := node_selector_term_errors(term):
+        return aggregate(errors)
+    for field in term.match_fields:
+        if not _term_matches(NodeSelectorTerm(match_fields=(field,)), node):
+            return f"wants {_written(field)}"
+    for expression in term.match_expressions:
+        if not _term_matches(NodeSelectorTerm(match_expressions=(expression,)), node):
+            key = expression.key
+            label = _shown(key, node.metadata.labels.get(key))
+            return f"wants {_written(expression)}, node has {label}"
+    return "an empty term matches no node"
+
+
+def _written(requirement: NodeSelectorRequirement) -> str:
+    values = f" ({', '.join(requirement.values)})" if requirement.values else ""
+    return f"{requirement.key} {requirement.operator}{values}"
+
+
+def _shown(key: str, label: str | None) -> str:
+    return f"no label {key}" if label is None else f"{key}={label}"

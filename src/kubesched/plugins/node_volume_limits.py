@@ -1,0 +1,376 @@
+"""NodeVolumeLimits: no more volumes on a node than its CSI drivers can attach.
+
+Upstream: pkg/scheduler/framework/plugins/nodevolumelimits (v1.36)
+Reads:    pod.spec.volumes; nodes.pods; claims, volumes, storage classes, CSINodes, CSIDrivers,
+          volume attachments
+Rejects:  Unschedulable, because evicting pods frees volumes; UnschedulableAndUnresolvable if a
+          claim is missing.
+Invariants: a table of many rows other than the whole table has lost pods at most, so what the
+          whole table counts is an upper bound for it.
+Differs:  of several missing drivers the first in the order of the pod's volumes is named; upstream
+          names any of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import PersistentVolumeClaim, Pod
+from kubesched.api.storage import CSIDriver, CSINode, VolumeAttachment
+from kubesched.framework.cluster_event import (
+    CSI_NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    VOLUME_ATTACHMENT,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Scope,
+)
+from kubesched.framework.status import (
+    SKIP,
+    SUCCESS,
+    NodeToStatus,
+    Status,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.plugins.volumes.attachable import (
+    UNCERTAIN,
+    AttachableError,
+    Attachables,
+    add_volumes_of,
+    attached_to,
+    count_at_most,
+    may_attach,
+)
+from kubesched.plugins.volumes.claims import uses_claim
+from kubesched.plugins.volumes.csi_nodes import (
+    NO_LIMIT,
+    CsiNodes,
+    limits_of,
+    rows_in,
+)
+from kubesched.plugins.volumes.csi_translation import (
+    TranslationError,
+    plugin_of_inline_volume,
+    translate_inline_volume,
+)
+from kubesched.plugins.volumes.row_tally import RowTally
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_FEW_ROWS: Final = 16
+"""Up to so many rows are counted pod by pod."""
+
+
+class NewVolumes:
+    """The volumes that a pod brings to a node.
+
+    Attributes:
+        snapshot: The cluster.
+        with_csi_node, without: The volumes on nodes that have a CSINode, and on those that do not;
+            a status if they cannot be made out.
+    """
+
+    def __init__(self, pod: Pod, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.with_csi_node = _volumes_of(pod, snapshot.objects, has_csi_node=True)
+        self.without = _volumes_of(pod, snapshot.objects, has_csi_node=False)
+
+
+class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
+    """Count the volumes of a node's pods and attachments per driver."""
+
+    name: ClassVar = "NodeVolumeLimits"
+    scope: ClassVar = Scope.ROW
+    survivors_only: ClassVar = True
+    rejection: ClassVar = unschedulable("node(s) exceed max volume count")
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._needs_driver = handle.feature_gates.enabled("VolumeLimitScaling")
+        self._csi_nodes = CsiNodes()
+        self._attachments = _AttachmentsByNode()
+        self._counts = RowTally(lambda pod: count_at_most(pod.spec.volumes))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Limits came or grew, or volumes went."""
+        return (
+            ClusterEventWithHint(ClusterEvent(CSI_NODE, Action.ADD)),
+            ClusterEventWithHint(ClusterEvent(CSI_NODE, Action.UPDATE), after_csi_node_update),
+            ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), after_pod_deletion),
+            ClusterEventWithHint(
+                ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.ADD), after_claim_addition
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(VOLUME_ATTACHMENT, Action.DELETE), after_attachment_deletion
+            ),
+        )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Pods that bring no volumes are alike."""
+        return UNSIGNED if any(map(may_attach, pod.spec.volumes)) else ()
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[NewVolumes]:
+        """Skip pods without volumes that drivers attach."""
+        volumes = pod.spec.volumes
+        if not volumes or not any(map(may_attach, volumes)):
+            return PreFilterResult(status=SKIP)
+        return PreFilterResult(NewVolumes(pod.pod, snapshot))
+
+    def filter(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows where a driver would have to attach more than it can."""
+        asked = _Asked(nodes, state.snapshot, self._csi_nodes)
+        answers = _Answers(len(nodes))
+        for volumes, where in (
+            (state.with_csi_node, asked.has_csi_node),
+            (state.without, ~asked.has_csi_node),
+        ):
+            if isinstance(volumes, Status):
+                answers.give(where, volumes)
+            elif volumes and self._needs_driver:
+                _check_drivers(volumes, where, asked, answers)
+        new = state.with_csi_node
+        if isinstance(new, Status) or not new:
+            return answers.statuses()
+        open_ = answers.without() & asked.csi_nodes.has_limits[asked.rows]
+        if open_.any():
+            doubtful = open_ & self._may_exceed(new, asked)
+            for row in np.flatnonzero(doubtful).tolist():
+                status = self._count(new, nodes, row, asked.objects)
+                if status is not SUCCESS:
+                    answers.give_one(row, status)
+        return answers.statuses()
+
+    def describe(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> str:
+        """Give the counts and limit of the first driver that is full."""
+        objects, new = state.snapshot.objects, state.with_csi_node
+        if isinstance(new, Status):
+            return ""
+        try:
+            in_use, left = self._in_use(new, nodes, 0, objects)
+        except AttachableError:
+            return ""
+        limits = limits_of(objects.get(CSINode, nodes.names[0]))
+        for driver, count in Counter(left.values()).items():
+            if driver in limits and in_use[driver] + count > limits[driver]:
+                return f"{driver}: {count} new volumes, {in_use[driver]} of {limits[driver]} in use"
+        return ""
+
+    def _may_exceed(self, new: Attachables, asked: _Asked) -> NDArray[np.bool_]:
+        """Return the rows where counting volume by volume may find too many, or fail.
+
+        Counting exactly means looking at all pods of a row, and most rows are far from their
+        limits, so rows are first judged by how many volumes there can be at most.
+        """
+        nodes, table, rows = asked.nodes, asked.table, asked.rows
+        if len(nodes) <= _FEW_ROWS:
+            return np.ones(len(nodes), np.bool_)
+        at_most = self._counts.of(table)[rows]
+        at_most = at_most + self._attachments.counts(table, asked.objects)[rows]
+        doubtful: NDArray[np.bool_] = at_most >= UNCERTAIN
+        doubtful |= nodes.pod_counts > table.pod_counts[rows]
+        for driver, count in Counter(new.values()).items():
+            limit = asked.csi_nodes.limit(driver)[rows]
+            doubtful |= (limit != NO_LIMIT) & (at_most + count > limit)
+        return doubtful
+
+    def _count(self, new: Attachables, nodes: NodeTable, row: int, objects: Objects) -> Status:
+        """Count volume by volume on one row that has limits."""
+        try:
+            in_use, left = self._in_use(new, nodes, row, objects)
+        except AttachableError as error:
+            return failure(str(error))
+        limits = limits_of(objects.get(CSINode, nodes.names[row]))
+        for driver, count in Counter(left.values()).items():
+            if driver in limits and in_use[driver] + count > limits[driver]:
+                return self.rejection
+        return SUCCESS
+
+    def _in_use(
+        self, new: Attachables, nodes: NodeTable, row: int, objects: Objects
+    ) -> tuple[Counter[str], Attachables]:
+        """Return volumes in use per driver, and what of the new volumes is not among the pods'.
+
+        As upstream, a new volume that is attached but used by no pod counts twice.
+        """
+        used: Attachables = {}
+        for other in nodes.pods[row].values():
+            if other.pod.spec.volumes:
+                add_volumes_of(other.pod, objects, used, has_csi_node=True, is_new=False)
+        in_use = Counter(used.values())
+        attached = attached_to(self._attachments.on(nodes.names[row], objects), objects)
+        in_use.update(driver for name, driver in attached.items() if name not in used)
+        return in_use, {name: driver for name, driver in new.items() if name not in used}
+
+
+class _Asked:
+    """The rows that a question is about, and their CSINodes.
+
+    Attributes:
+        nodes: The table of the rows.
+        table: The whole table.
+        rows: Where the rows stand in `table`.
+        objects: The cluster.
+        csi_nodes: The CSINodes of the whole table.
+        has_csi_node: Bool per row of `nodes`.
+    """
+
+    def __init__(self, nodes: NodeTable, snapshot: Snapshot, csi_nodes: CsiNodes) -> None:
+        self.nodes = nodes
+        self.table = snapshot.nodes
+        self.rows = rows_in(snapshot.nodes, nodes)
+        self.objects = snapshot.objects
+        self.csi_nodes = csi_nodes.of(snapshot.nodes, snapshot.objects)
+        self.has_csi_node: NDArray[np.bool_] = self.csi_nodes.exists[self.rows]
+
+
+class _Answers:
+    """One status per row, as they are found; the first stands."""
+
+    def __init__(self, rows: int) -> None:
+        self._index = np.zeros(rows, np.int32)
+        self._statuses = [SUCCESS]
+        self._positions = {SUCCESS: 0}
+
+    def without(self) -> NDArray[np.bool_]:
+        """Return the rows that have no answer yet."""
+        rows: NDArray[np.bool_] = self._index == 0
+        return rows
+
+    def give(self, rows: NDArray[np.bool_], status: Status) -> None:
+        """Answer for rows."""
+        self._index[rows] = self._position(status)
+
+    def give_one(self, row: int, status: Status) -> None:
+        """Answer for one row."""
+        self._index[row] = self._position(status)
+
+    def statuses(self) -> NodeToStatus:
+        """Return what was found."""
+        return NodeToStatus(self._index, self._statuses)
+
+    def _position(self, status: Status) -> int:
+        position = self._positions.get(status)
+        if position is None:
+            position = self._positions[status] = len(self._statuses)
+            self._statuses.append(status)
+        return position
+
+
+class _AttachmentsByNode:
+    """The volume attachments of each node, kept as long as none changes."""
+
+    def __init__(self) -> None:
+        self._objects: Objects | None = None
+        self._version = -1
+        self._by_node: dict[str, list[VolumeAttachment]] = {}
+        self._counted: tuple[NodeColumns, int] | None = None
+        self._counts = np.zeros(0, np.int64)
+
+    def on(self, node_name: str, objects: Objects) -> Sequence[VolumeAttachment]:
+        """Return the attachments of a node in order of arrival."""
+        self._refresh(objects)
+        return self._by_node.get(node_name, ())
+
+    def counts(self, table: NodeColumns, objects: Objects) -> NDArray[np.int64]:
+        """Return how many attachments each row of the table has."""
+        self._refresh(objects)
+        counted = self._counted
+        if counted is None or counted[0] is not table or counted[1] != table.epoch:
+            self._counted = (table, table.epoch)
+            self._counts = np.zeros(len(table), np.int64)
+            for name, attachments in self._by_node.items():
+                row = table.row_of.get(name)
+                if row is not None:
+                    self._counts[row] = len(attachments)
+        return self._counts
+
+    def _refresh(self, objects: Objects) -> None:
+        version = objects.version(VolumeAttachment)
+        if objects is self._objects and version == self._version:
+            return
+        self._objects, self._version, self._counted = objects, version, None
+        self._by_node = {}
+        for attachment in objects.list(VolumeAttachment):
+            self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
+
+
+def _check_drivers(
+    volumes: Attachables, where: NDArray[np.bool_], asked: _Asked, answers: _Answers
+) -> None:
+    """Reject rows without a driver that wants its pods only where it is installed."""
+    for name in dict.fromkeys(volumes.values()):
+        driver = asked.objects.get(CSIDriver, name)
+        if driver is None or not driver.spec.prevent_pod_scheduling_if_missing:
+            continue
+        missing = where & ~asked.csi_nodes.has_driver(name)[asked.rows]
+        status = unschedulable(f"{name} CSI driver is not installed on the node")
+        answers.give(missing & answers.without(), status)
+
+
+def _volumes_of(pod: Pod, objects: Objects, *, has_csi_node: bool) -> Attachables | Status:
+    found: Attachables = {}
+    try:
+        add_volumes_of(pod, objects, found, has_csi_node=has_csi_node, is_new=True)
+    except AttachableError as error:
+        return unresolvable(str(error)) if error.is_missing else failure(str(error))
+    return found
+
+
+def after_csi_node_update(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The limit of some driver grew; none counts as 0."""
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return True
+    before = limits_of(old)
+    return any(limit > before.get(driver, 0) for driver, limit in limits_of(new).items())
+
+
+def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The deleted pod was on a node, or nominated to one, and may have had volumes attached."""
+    if not isinstance(old, Pod):
+        return True
+    has_node = old.spec.node_name != "" or old.status.nominated_node_name != ""
+    return has_node and any(map(may_attach, old.spec.volumes))
+
+
+def after_claim_addition(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The claim is one of the pod's."""
+    return not isinstance(new, PersistentVolumeClaim) or uses_claim(pod, new)
+
+
+def after_attachment_deletion(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The pod has a claim, or an in-tree volume of the attachment's driver."""
+    if not isinstance(old, VolumeAttachment):
+        return True
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return True
+        if plugin_of_inline_volume(volume) is None:
+            continue
+        try:
+            translated = translate_inline_volume(volume, pod.metadata.namespace)
+        except TranslationError:
+            return True
+        if translated.driver == old.spec.attacher:
+            return True
+    return False

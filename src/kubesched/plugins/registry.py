@@ -1,0 +1,57 @@
+"""The in-tree registry: every plugin of kube-scheduler 1.36 by name, and one from its past.
+
+Upstream: pkg/scheduler/framework/plugins/registry.go (v1.36)
+Differs:  SelectorSpread, which 1.36 no longer has, can be enabled; no default profile enables it.
+"""
+
+from __future__ import annotations
+
+from kubesched.framework.registry import Registry
+from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.image_locality import ImageLocality
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
+from kubesched.plugins.node_name import NodeName
+from kubesched.plugins.node_ports import NodePorts
+from kubesched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.plugins.node_volume_limits import NodeVolumeLimits
+from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.plugins.priority_sort import PrioritySort
+from kubesched.plugins.scheduling_gates import SchedulingGates
+from kubesched.plugins.selector_spread import SelectorSpread
+from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_restrictions import VolumeRestrictions
+from kubesched.plugins.volume_zone import VolumeZone
+
+
+def in_tree_registry() -> Registry:
+    """Return a new registry of the in-tree plugins, to which others may be added."""
+    return Registry(
+        DefaultBinder,
+        DefaultPreemption,
+        DynamicResources,
+        ImageLocality,
+        InterPodAffinity,
+        NodeAffinity,
+        NodeDeclaredFeatures,
+        NodeName,
+        NodePorts,
+        NodeResourcesBalancedAllocation,
+        NodeResourcesFit,
+        NodeUnschedulable,
+        NodeVolumeLimits,
+        PodTopologySpread,
+        PrioritySort,
+        SchedulingGates,
+        SelectorSpread,
+        TaintToleration,
+        VolumeBinding,
+        VolumeRestrictions,
+        VolumeZone,
+    )

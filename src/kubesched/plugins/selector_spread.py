@@ -1,0 +1,137 @@
+"""SelectorSpread: prefer nodes and zones with few pods of the same services and controllers.
+
+It was a default priority of kube-scheduler until PodTopologySpread took its place, and is not in
+the default profile.
+
+Upstream: plugin SelectorSpread, priority SelectorSpreadPriority (until v1.22)
+Reads:    services, replication controllers, replica sets, stateful sets that select the pod;
+          nodes.zones
+Differs:  the scale, which upstream changed from 10 to 100, is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.selectors import CompiledSelector
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.faults import ConfigError, child, not_supported
+from kubesched.config.types import Int32
+from kubesched.framework.cluster_event import ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SKIP
+from kubesched.plugins.pod_selectors import matching_selector, versions_of_siblings
+from kubesched.plugins.spread_constraints import count_siblings
+from kubesched.plugins.template_memo import TemplateMemo
+from kubesched.snapshot.coded import Coded
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_SCALES: Final = (10, 100)
+_ZONE_WEIGHT: Final = 2.0 / 3.0
+
+
+class SelectorSpreadArgs(PluginArgs, frozen=True, kw_only=True):
+    """The largest score: 10 as until Kubernetes 1.16, or 100."""
+
+    scale: Int32 = 100
+
+
+class Siblings(msgspec.Struct, frozen=True):
+    """What pre_score found.
+
+    Attributes:
+        selector: Which pods are siblings.
+        zones: The zone of every row of the whole table.
+    """
+
+    selector: CompiledSelector
+    zones: Coded[str]
+
+
+_SKIP_SCORE: Final[PreScoreResult[Siblings]] = PreScoreResult(status=SKIP)
+
+
+class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
+    """Score by the siblings on a node, and where nodes have zones for two thirds by the zone."""
+
+    name: ClassVar = "SelectorSpread"
+    scope: ClassVar = Scope.CLUSTER
+    normalizes: ClassVar = True
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        if not isinstance(args, SelectorSpreadArgs):
+            args = SelectorSpreadArgs()
+        self._scale = args.scale
+        self._selectors: TemplateMemo[CompiledSelector] = TemplateMemo()
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> SelectorSpreadArgs:
+        """Decode and validate; the scale is 10 or 100."""
+        args = decode_args(SelectorSpreadArgs, raw, path)
+        if args.scale not in _SCALES:
+            supported = tuple(str(scale) for scale in _SCALES)
+            raise ConfigError([not_supported(child(path, "scale"), args.scale, supported)])
+        return args
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """None: it never rejects a pod."""
+        return ()
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[Siblings]:
+        """Find out which pods are siblings; pods with spread constraints of their own have none."""
+        if pod.spec.topology_spread_constraints:
+            return _SKIP_SCORE
+        objects = snapshot.objects
+        selector = self._selectors.get(
+            pod.template,
+            (objects, *versions_of_siblings(objects)),
+            lambda: matching_selector(pod, objects),
+        )
+        return PreScoreResult(Siblings(selector, snapshot.nodes.zones))
+
+    def score(self, state: Siblings, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Count the siblings on each row."""
+        return count_siblings(state.selector, pod.namespace, nodes)
+
+    def normalize_score(
+        self, state: Siblings, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Turn counts around: the node and the zone with the most siblings become 0."""
+        if not len(scores):
+            return scores
+        spread = self._spread(scores)
+        codes = state.zones.codes[rows]
+        has_zone = codes != state.zones.positions.get("", -1)
+        if has_zone.any():
+            counts = np.bincount(codes[has_zone], scores[has_zone], len(state.zones.values))
+            by_zone = self._spread(counts).take(codes)
+            # The order of these operations decides which way halves and thirds fall.
+            mixed = spread * (1.0 - _ZONE_WEIGHT) + _ZONE_WEIGHT * by_zone
+            spread = np.where(has_zone, mixed, spread)
+        return spread.astype(np.int64)
+
+    def _spread(self, counts: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        most = counts.max()
+        if most == 0:
+            return np.full(len(counts), float(self._scale))
+        spread: NDArray[np.float64] = self._scale * ((most - counts) / most)
+        return spread

@@ -1,0 +1,89 @@
+"""The arguments of PodTopologySpread.
+
+Upstream: pkg/scheduler/apis/config/validation/validation_pluginargs.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubesched.api.core import TopologySpreadConstraint
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.faults import (
+    ConfigError,
+    Fault,
+    child,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kubesched.config.validators import validate_label_name
+
+SYSTEM_DEFAULTING: Final = "System"
+LIST_DEFAULTING: Final = "List"
+_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
+
+
+class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
+    """Which constraints a pod has that has none of its own."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = SYSTEM_DEFAULTING
+
+
+def decode_spread_args(raw: dict[str, object] | None, path: str) -> PodTopologySpreadArgs:
+    """Decode, complete and validate.
+
+    Raises:
+        ConfigError: with every fault found.
+    """
+    args = decode_args(PodTopologySpreadArgs, raw, path)
+    if not args.defaulting_type:
+        args = PodTopologySpreadArgs(default_constraints=args.default_constraints)
+    faults = (*_type_faults(args, path), *_constraints_faults(args, path))
+    if faults:
+        raise ConfigError(faults)
+    return args
+
+
+def _type_faults(args: PodTopologySpreadArgs, path: str) -> Iterator[Fault]:
+    place = child(path, "defaultingType")
+    if args.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
+        supported = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
+        yield not_supported(place, args.defaulting_type, supported)
+    elif args.defaulting_type == SYSTEM_DEFAULTING and args.default_constraints:
+        yield invalid(place, args.defaulting_type, "when .defaultConstraints are not empty")
+
+
+def _constraints_faults(args: PodTopologySpreadArgs, path: str) -> Iterator[Fault]:
+    seen: set[tuple[str, str]] = set()
+    for index, constraint in enumerate(args.default_constraints):
+        place = child(path, "defaultConstraints", index)
+        yield from _constraint_faults(constraint, place)
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
+        if pair in seen:
+            yield duplicate(place, f"{{{pair[0]}, {pair[1]}}}")
+        seen.add(pair)
+
+
+def _constraint_faults(constraint: TopologySpreadConstraint, path: str) -> Iterator[Fault]:
+    if constraint.max_skew <= 0:
+        place = child(path, "maxSkew")
+        yield invalid(place, constraint.max_skew, "not in valid range (0, inf)")
+    place = child(path, "topologyKey")
+    if constraint.topology_key:
+        yield from validate_label_name(constraint.topology_key, place)
+    else:
+        yield required(place, "can not be empty")
+    place = child(path, "whenUnsatisfiable")
+    if not constraint.when_unsatisfiable:
+        yield required(place, "can not be empty")
+    elif constraint.when_unsatisfiable not in _ACTIONS:
+        yield not_supported(place, constraint.when_unsatisfiable, _ACTIONS)
+    if constraint.label_selector is not None:
+        detail = "constraint must not define a selector, as they deduced for each pod"
+        yield forbidden(child(path, "labelSelector"), detail)

@@ -1,0 +1,209 @@
+"""Topology spread constraints of a pod, its own or the defaults, ready to be asked of the table.
+
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go (v1.36)
+Reads:    pod.spec.topologySpreadConstraints, tolerations, node affinity; nodes.labels, taints
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import TopologySpreadConstraint
+from kubesched.api.selectors import (
+    CompiledSelector,
+    compile_label_selector,
+    selector_from_set,
+)
+from kubesched.api.tolerations import find_untolerated
+from kubesched.plugins.topology_domains import PodSum
+from kubesched.snapshot.node_selection import match_required_node_affinity, required_node_selector
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.pod_groups import PodGroup
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+_HONOR: Final = "Honor"
+_QUESTIONS_MAX: Final = 8192
+
+
+class Constraint(msgspec.Struct, frozen=True):
+    """A constraint with its selector compiled and its defaults filled in.
+
+    Attributes:
+        topology_key: The node label whose values are the domains.
+        max_skew: How many pods more than the emptiest domain a domain may have.
+        selector: Which pods count.
+        min_domains: With fewer domains the emptiest counts as having 0 pods.
+        honors_affinity: Whether nodes outside the pod's required node affinity are left out.
+        honors_taints: Whether nodes with taints that the pod does not tolerate are left out.
+        pods: Counts the pods that the selector matches, per row.
+    """
+
+    topology_key: str
+    max_skew: int
+    selector: CompiledSelector
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+    pods: PodSum
+
+
+class Constraints(msgspec.Struct, frozen=True):
+    """The constraints of one action; `error` tells why they cannot be parsed."""
+
+    items: tuple[Constraint, ...] = ()
+    error: str = ""
+
+
+def own_constraints(
+    template: PodTemplate, action: str, *, uses_match_label_keys: bool
+) -> tuple[Constraint, ...]:
+    """Return the constraints of an action that a pod has itself.
+
+    Raises:
+        SelectorError: A selector is one that upstream refuses.
+    """
+    parsed: list[Constraint] = []
+    labels = template.labels
+    for constraint in template.spec.topology_spread_constraints:
+        if constraint.when_unsatisfiable != action:
+            continue
+        selector = compile_label_selector(constraint.label_selector)
+        keys = (constraint.match_label_keys or ()) if uses_match_label_keys else ()
+        equal = {key: labels[key] for key in keys if key in labels}
+        if equal:
+            selector = selector.with_requirements(selector_from_set(equal).requirements)
+        parsed.append(_constraint(template.namespace, constraint, selector))
+    return tuple(parsed)
+
+
+def default_constraints(
+    namespace: str, defaults: Iterable[TopologySpreadConstraint], selector: CompiledSelector
+) -> tuple[Constraint, ...]:
+    """Return the default constraints of a pod whose siblings are what `selector` selects."""
+    if selector.is_empty:
+        return ()
+    return tuple(_constraint(namespace, constraint, selector) for constraint in defaults)
+
+
+def _constraint(
+    namespace: str, written: TopologySpreadConstraint, selector: CompiledSelector
+) -> Constraint:
+    return Constraint(
+        topology_key=written.topology_key,
+        max_skew=written.max_skew,
+        selector=selector,
+        min_domains=1 if written.min_domains is None else written.min_domains,
+        honors_affinity=written.node_affinity_policy in (None, _HONOR),
+        honors_taints=written.node_taints_policy == _HONOR,
+        pods=siblings(namespace, selector),
+    )
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def siblings(namespace: str, selector: CompiledSelector) -> PodSum:
+    """Count the pods of a namespace that a selector matches, but for those being deleted.
+
+    An empty selector counts none.
+    """
+
+    def weigh(group: PodGroup) -> int:
+        return int(not group.is_terminating and selector.matches(group.labels))
+
+    return PodSum(weigh, frozenset() if selector.is_empty else frozenset((namespace,)))
+
+
+def count_siblings(
+    selector: CompiledSelector, namespace: str, nodes: NodeTable
+) -> NDArray[np.int64]:
+    """Return, per row, how many pods on it `siblings` counts."""
+    if isinstance(nodes, NodeColumns):
+        return siblings(namespace, selector).over(nodes.groups)
+    counts = [
+        sum(
+            other.namespace == namespace
+            and not other.is_terminating
+            and not selector.is_empty
+            and selector.matches(other.labels)
+            for other in pods.values()
+        )
+        for pods in nodes.pods
+    ]
+    return np.array(counts, np.int64)
+
+
+def have_all_keys(constraints: Sequence[Constraint], nodes: NodeTable) -> NDArray[np.bool_] | None:
+    """Return, per row, whether it has the labels of all constraints; None if every row has."""
+    having: NDArray[np.bool_] | None = None
+    for constraint in constraints:
+        label = nodes.label(constraint.topology_key)
+        absent = label.positions.get(None)
+        if absent is not None:
+            having = both(having, label.codes != absent)
+    return having
+
+
+class Inclusion:
+    """Which rows count for a constraint by its policies; each policy is looked at once.
+
+    Attributes:
+        compares_tolerations: Whether the toleration operators Lt and Gt are known.
+    """
+
+    __slots__ = ("_affinity", "_nodes", "_pod", "_taints", "compares_tolerations")
+
+    def __init__(self, pod: PodInfo, nodes: NodeTable, compares_tolerations: bool) -> None:
+        self._pod = pod
+        self._nodes = nodes
+        self.compares_tolerations = compares_tolerations
+        self._affinity: NDArray[np.bool_] | None = None
+        self._taints: NDArray[np.bool_] | None = None
+
+    def of(self, constraint: Constraint) -> NDArray[np.bool_] | None:
+        """Return, per row, whether it counts; None if every row does."""
+        included: NDArray[np.bool_] | None = None
+        if constraint.honors_affinity and _has_node_affinity(self._pod):
+            if self._affinity is None:
+                self._affinity = match_required_node_affinity(self._pod, self._nodes)
+            included = self._affinity
+        if constraint.honors_taints:
+            if self._taints is None:
+                self._taints = self._tolerated()
+            included = both(included, self._taints)
+        return included
+
+    def _tolerated(self) -> NDArray[np.bool_]:
+        tolerations = self._pod.spec.tolerations
+        return self._nodes.taints.map(
+            lambda taints: (
+                not taints
+                or find_untolerated(
+                    taints, tolerations, comparison_operators=self.compares_tolerations
+                )
+                is None
+            ),
+            np.bool_,
+        )
+
+
+def both(
+    one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None
+) -> NDArray[np.bool_] | None:
+    """Return rows that both have; None stands for all rows."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+def _has_node_affinity(pod: PodInfo) -> bool:
+    return bool(pod.spec.node_selector) or required_node_selector(pod) is not None

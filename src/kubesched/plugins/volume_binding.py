@@ -1,0 +1,421 @@
+"""VolumeBinding: place pods where their volumes are or can be, and bind those volumes.
+
+Upstream: pkg/scheduler/framework/plugins/volumebinding (v1.36)
+Reads:    pod.spec.volumes; claims, volumes, storage classes, CSINodes, CSIDrivers and
+          CSIStorageCapacities; nodes.names, nodes.labels
+Rejects:  UnschedulableAndUnresolvable, because evicting a pod moves no volume.
+Differs:  what is decided for a row is worked out again when the row has been chosen, instead of
+          being kept for every row; a node whose answer has changed by then is rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.quantity import Quantity, value
+from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from kubesched.config.args import PluginArgs, UtilizationShapePoint, decode_args
+from kubesched.config.faults import ConfigError, Fault, child, invalid
+from kubesched.config.types import Int64
+from kubesched.config.validators import validate_function_shape
+from kubesched.framework.cluster_event import (
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    FilterPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    PreScoreResult,
+    ReservePlugin,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import (
+    SKIP,
+    SUCCESS,
+    NodeToStatus,
+    Status,
+    failure,
+    unresolvable,
+)
+from kubesched.plugins.volumes.binder import AssumeError, Binder, BindingCheck, BindingError
+from kubesched.plugins.volumes.claims import (
+    NoBindingModeError,
+    claim_not_found,
+    claims_of,
+    class_of_claim,
+    class_of_volume,
+    has_claims,
+    is_fully_bound,
+    ownership_error,
+    uses_claim,
+    waits_for_consumer,
+)
+from kubesched.plugins.volumes.csi_nodes import CsiNodes
+from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
+from kubesched.plugins.volumes.decisions import Decider, PodVolumeClaims, PodVolumes
+from kubesched.plugins.volumes.provisioning import volume_size_max
+from kubesched.plugins.volumes.scoring import score_pod_volumes
+from kubesched.plugins.volumes.volume_writer import OffersVolumeWriter
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
+_LOST: Final = "Lost"
+_DEFAULT_SHAPE: Final = (
+    UtilizationShapePoint(utilization=0, score=10),
+    UtilizationShapePoint(utilization=100, score=0),
+)
+
+
+class VolumeBindingArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The plugin's arguments.
+
+    Attributes:
+        bind_timeout_seconds: How long binding may take.
+        shape: Score by how full storage becomes; only with the gate StorageCapacityScoring.
+    """
+
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+class PodBinding:
+    """What is known of one pod's volumes during its cycle.
+
+    Attributes:
+        objects: The cluster.
+        table: The nodes.
+        decider: Decides for rows.
+        was_filtered: Whether `filter` was asked; otherwise nothing is reserved.
+        all_bound: Whether nothing is left to bind.
+        reserved: Node name -> what was assumed for it.
+    """
+
+    def __init__(self, objects: Objects, table: NodeColumns, decider: Decider) -> None:
+        self.objects = objects
+        self.table = table
+        self.decider = decider
+        self.was_filtered = False
+        self.all_bound = False
+        self.reserved: dict[str, PodVolumes] = {}
+
+
+class VolumeBinding(
+    PreFilterPlugin[PodBinding],
+    FilterPlugin[PodBinding],
+    PreScorePlugin[PodBinding],
+    ScorePlugin[PodBinding],
+    ReservePlugin,
+    PreBindPlugin,
+):
+    """Match claims with volumes and nodes; bind them once the pod has its node."""
+
+    name: ClassVar = "VolumeBinding"
+    # Without claims there is nothing to answer; with them nothing is remembered.
+    scope: ClassVar = Scope.NODE
+    survivors_only: ClassVar = True
+    allows_parallel: ClassVar = True
+
+    def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.args = args
+        self._scores = handle.feature_gates.enabled("StorageCapacityScoring")
+        self._shape = args.shape or _DEFAULT_SHAPE
+        self._binder = Binder()
+        self._csi_nodes = CsiNodes()
+        self._classes = _VolumesByClass()
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> VolumeBindingArgs:
+        """Decode and validate; `shape` is allowed only if it has an effect."""
+        args = decode_args(VolumeBindingArgs, raw, path)
+        scores = handle.feature_gates.enabled("StorageCapacityScoring")
+        faults = _faults_of(args, path, scores=scores)
+        if faults:
+            raise ConfigError(faults)
+        return args
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Storage came or changed, or a node did."""
+        add_update = Action.ADD | Action.UPDATE
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(STORAGE_CLASS, add_update), after_storage_class_change
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(PERSISTENT_VOLUME_CLAIM, add_update), after_claim_change
+            ),
+            ClusterEventWithHint(ClusterEvent(PERSISTENT_VOLUME, add_update)),
+            ClusterEventWithHint(ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+            ClusterEventWithHint(ClusterEvent(CSI_NODE, add_update), after_csi_node_change),
+            ClusterEventWithHint(ClusterEvent(CSI_DRIVER, Action.UPDATE), after_csi_driver_change),
+            ClusterEventWithHint(
+                ClusterEvent(CSI_STORAGE_CAPACITY, add_update), after_capacity_change
+            ),
+        )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Pods without claims are alike; what becomes of claims depends on all of storage."""
+        return UNSIGNED if has_claims(pod.spec.volumes) else ()
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[PodBinding]:
+        """Reject pods whose claims cannot be served anywhere; sort the others' claims."""
+        if not has_claims(pod.spec.volumes):
+            return PreFilterResult(status=SKIP)
+        objects = snapshot.objects
+        error = _claims_error(pod.pod, objects)
+        if error:
+            return PreFilterResult(status=unresolvable(error))
+        try:
+            claims = self._sort_claims(pod.pod, objects)
+        except NoBindingModeError as missing:
+            return PreFilterResult(status=failure(str(missing)))
+        if claims is None:
+            return PreFilterResult(status=unresolvable(UNBOUND_IMMEDIATE))
+        table = snapshot.nodes
+        csi_nodes = self._csi_nodes.of(table, objects)
+        decider = Decider(claims, objects, self._binder.volumes, table, csi_nodes)
+        return PreFilterResult(PodBinding(objects, table, decider))
+
+    def filter(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows that cannot reach the bound volumes or serve the unbound claims."""
+        state.was_filtered = True
+        return state.decider.decide(nodes).statuses
+
+    def describe(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> str:
+        """Name the claims, with their volumes or classes."""
+        return f"claims: {state.decider.describe()}"
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[PodBinding]:
+        """Skip, unless storage is scored at all."""
+        if not self._scores:
+            return PreScoreResult(status=SKIP)
+        return PreScoreResult(_state_of(cycle))
+
+    def score(self, state: PodBinding | None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Score by how full volumes or pools become; 0 if there is nothing to bind."""
+        scores = np.zeros(len(nodes), np.int64)
+        if state is None or not state.was_filtered:
+            return scores
+        decisions = state.decider.decide(nodes)
+        for row in np.flatnonzero(decisions.statuses.passed).tolist():
+            scores[row] = score_pod_volumes(decisions.pod_volumes(row), self._shape)
+        return scores
+
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Assume volumes and claims as decided for the node, so that later pods see it."""
+        state = _state_of(cycle)
+        if state is None:
+            return SUCCESS
+        if not state.was_filtered or self._binder.is_all_bound(state.objects, pod.pod):
+            state.all_bound = True
+            return SUCCESS
+        row = state.table.row_of.get(node_name)
+        if row is None:
+            return failure(f'node "{node_name}" not found')
+        decisions = state.decider.decide(state.table.take(np.array([row])))
+        if not decisions.statuses[0].is_success:
+            return decisions.statuses[0]
+        # Kept even if assuming fails: `unreserve` then restores the same objects.
+        state.reserved[node_name] = decided = decisions.pod_volumes(0)
+        try:
+            state.reserved[node_name] = self._binder.assume(state.objects, node_name, decided)
+        except AssumeError as error:
+            return failure(str(error))
+        return SUCCESS
+
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Believe the API again."""
+        state = _state_of(cycle)
+        if state is not None and node_name in state.reserved:
+            self._binder.revert(state.reserved[node_name])
+
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Skip if everything is bound."""
+        state = _state_of(cycle)
+        if state is None or state.all_bound:
+            return SKIP
+        if node_name not in state.reserved:
+            return failure(f'no pod volume found for node "{node_name}"')
+        return SUCCESS
+
+    async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Write what was assumed, and wait until the volumes are bound."""
+        status = self.pre_bind_pre_flight(cycle, pod, node_name)
+        state = _state_of(cycle)
+        if state is None or not status.is_success:
+            return SUCCESS if status.is_skip else status
+        if not isinstance(self.handle, OffersVolumeWriter):
+            return failure("volumes cannot be bound: there is no API to write them to")
+        writer = self.handle.volume_writer
+        assumed = state.reserved[node_name]
+        written, error = await self._binder.write(writer, assumed)
+        state.reserved[node_name] = PodVolumes(written.static_bindings, assumed.dynamic_provisions)
+        if error:
+            return failure(error)
+        check = BindingCheck(pod.pod, node_name, state.objects, state.table, writer)
+        try:
+            await self._binder.wait_until_bound(check, written, self.args.bind_timeout_seconds)
+        except BindingError as problem:
+            return failure(f"binding volumes: {problem}")
+        return SUCCESS
+
+    def _sort_claims(self, pod: Pod, objects: Objects) -> PodVolumeClaims | None:
+        """Sort the pod's claims by what is to be done; None if some are to be bound by others.
+
+        Raises:
+            NoBindingModeError: A claim's class does not say when to bind.
+        """
+        bound: list[PersistentVolumeClaim] = []
+        delayed: list[PersistentVolumeClaim] = []
+        has_immediate = False
+        for used in claims_of(pod):
+            claim = self._binder.claims.get(objects, used.name, pod.metadata.namespace)
+            assert claim is not None, f"claim {used.name} was there a moment ago"
+            if is_fully_bound(claim):
+                bound.append(claim)
+            elif waits_for_consumer(claim, objects) and not claim.spec.volume_name:
+                delayed.append(claim)
+            else:
+                has_immediate = True
+        if has_immediate:
+            return None
+        volumes: dict[str, Sequence[PersistentVolume]] = {}
+        for name in dict.fromkeys(class_of_claim(claim) for claim in delayed):
+            stored = self._classes.of(objects, name)
+            volumes[name] = [self._binder.volumes.current(volume) for volume in stored]
+        return PodVolumeClaims(tuple(bound), tuple(delayed), volumes)
+
+
+class _VolumesByClass:
+    """The volumes of each storage class, kept as long as no volume changes."""
+
+    def __init__(self) -> None:
+        self._objects: Objects | None = None
+        self._version = -1
+        self._volumes: dict[str, list[PersistentVolume]] = {}
+
+    def of(self, objects: Objects, storage_class: str) -> Sequence[PersistentVolume]:
+        """Return the volumes of a class in order of arrival."""
+        version = objects.version(PersistentVolume)
+        if objects is not self._objects or version != self._version:
+            self._objects, self._version = objects, version
+            self._volumes = {}
+            for volume in objects.list(PersistentVolume):
+                self._volumes.setdefault(class_of_volume(volume), []).append(volume)
+        return self._volumes.get(storage_class, ())
+
+
+def _state_of(cycle: CycleState) -> PodBinding | None:
+    state = cycle.filter_states.get(VolumeBinding.name)
+    return state if isinstance(state, PodBinding) else None
+
+
+def _claims_error(pod: Pod, objects: Objects) -> str:
+    """Return why the pod's claims cannot be used by it, by the API's word; "" if they can."""
+    for used in claims_of(pod):
+        name = used.name
+        claim = objects.get(PersistentVolumeClaim, name, pod.metadata.namespace)
+        if claim is None:
+            if used.is_ephemeral:
+                return (
+                    "waiting for ephemeral volume controller to create the "
+                    f'persistentvolumeclaim "{name}"'
+                )
+            return claim_not_found(name)
+        if claim.status.phase == _LOST:
+            volume = claim.spec.volume_name
+            return (
+                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+            )
+        if claim.metadata.deletion_timestamp is not None:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        if used.is_ephemeral and (error := ownership_error(pod, claim)):
+            return error
+    return ""
+
+
+def _faults_of(args: VolumeBindingArgs, path: str, *, scores: bool) -> list[Fault]:
+    faults: list[Fault] = []
+    if args.bind_timeout_seconds < 0:
+        words = "invalid BindTimeoutSeconds, should not be a negative value"
+        place = child(path, "bindTimeoutSeconds")
+        faults.append(invalid(place, args.bind_timeout_seconds, words))
+    if scores:
+        faults += validate_function_shape(args.shape or _DEFAULT_SHAPE, child(path, "shape"))
+    elif args.shape is not None:
+        points = [{"utilization": p.utilization, "score": p.score} for p in args.shape]
+        words = (
+            "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        )
+        faults.append(invalid(child(path, "shape"), points, words))
+    return faults
+
+
+def after_storage_class_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """A class came, or allows other topologies."""
+    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
+        return True
+    return old.allowed_topologies != new.allowed_topologies
+
+
+def after_claim_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The claim is one of the pod's."""
+    return not isinstance(new, PersistentVolumeClaim) or uses_claim(pod, new)
+
+
+def after_csi_node_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """A CSINode came, or reports other plugins as migrated."""
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return True
+    before = old.metadata.annotations.get(MIGRATED_PLUGINS, "")
+    return before != new.metadata.annotations.get(MIGRATED_PLUGINS, "")
+
+
+def after_csi_driver_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The driver of one of the pod's inline volumes no longer tells how much room it has."""
+    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
+        return True
+    if not old.spec.storage_capacity or new.spec.storage_capacity:
+        return False
+    driver = new.metadata.name
+    return any(
+        volume.csi is not None and volume.csi.driver == driver for volume in pod.spec.volumes
+    )
+
+
+def after_capacity_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """A pool came, or has room for larger volumes."""
+    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
+        return True
+    before: Quantity | None = volume_size_max(old)
+    now: Quantity | None = volume_size_max(new)
+    return now is not None and (before is None or value(now) > value(before))

@@ -1,0 +1,254 @@
+"""VolumeRestrictions: keep apart pods that must not share a disk or a claim.
+
+Upstream: pkg/scheduler/framework/plugins/volumerestrictions (v1.36)
+Reads:    pod.spec.volumes; access modes of claims; nodes.pods
+Rejects:  Unschedulable: the pod that has the disk or the claim may be evicted.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar, Final, Self
+
+import numpy as np
+
+from kubesched.api.core import PersistentVolumeClaim, Pod, Volume
+from kubesched.framework.cluster_event import (
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    FilterPlugin,
+    PreFilterExtensions,
+    PreFilterResult,
+    Scope,
+)
+from kubesched.framework.status import (
+    SKIP,
+    SUCCESS,
+    NodeToStatus,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.plugins.volumes.claims import claim_not_found
+from kubesched.plugins.volumes.row_tally import RowTally
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+
+
+class ClaimConflicts:
+    """Claims that one pod alone may use, and how often other pods use them.
+
+    Attributes:
+        claim_names: The pod's claims with access mode ReadWriteOncePod.
+        count: How many uses there are.
+        disks: The pod's own in-tree disks.
+    """
+
+    __slots__ = ("claim_names", "count", "disks")
+
+    def __init__(self, claim_names: frozenset[str], count: int, disks: tuple[Volume, ...]) -> None:
+        self.claim_names = claim_names
+        self.count = count
+        self.disks = disks
+
+    def clone(self) -> Self:
+        """Return a copy with a count of its own."""
+        return type(self)(self.claim_names, self.count, self.disks)
+
+    def uses_by(self, pod: PodInfo) -> int:
+        """Count the uses by a pod; as upstream, whatever its namespace."""
+        return sum(name in self.claim_names for name in pod.template.claim_names)
+
+
+class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[ClaimConflicts]):
+    """One pod for a disk on a node, one pod for a ReadWriteOncePod claim in the cluster."""
+
+    name: ClassVar = "VolumeRestrictions"
+    scope: ClassVar = Scope.ROW
+    disk_conflict: ClassVar = unschedulable("node(s) had no available disk")
+    claim_conflict: ClassVar = unschedulable(
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    )
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._disk_counts = RowTally(lambda pod: len(_disks_of(pod.spec.volumes)))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A pod gave a disk or claim free, a node came, or a claim of the pod was made."""
+        return (
+            ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), after_pod_deletion),
+            ClusterEventWithHint(ClusterEvent(NODE, Action.ADD)),
+            ClusterEventWithHint(
+                ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.ADD), after_claim_addition
+            ),
+        )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The disks; what claims are in use where changes with every pod."""
+        if pod.template.claim_names:
+            return UNSIGNED
+        return _disks_of(pod.spec.volumes)
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[ClaimConflicts]:
+        """Count how many of the pod's exclusive claims are in use."""
+        disks = _disks_of(pod.spec.volumes)
+        exclusive: dict[str, None] = {}
+        for name in pod.template.claim_names:
+            claim = snapshot.objects.get(PersistentVolumeClaim, name, pod.namespace)
+            if claim is None:
+                return PreFilterResult(status=unresolvable(claim_not_found(name)))
+            if _READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                exclusive[name] = None
+        count = sum(snapshot.nodes.claim_users(pod.namespace, name) > 0 for name in exclusive)
+        if not disks and count == 0:
+            return PreFilterResult(status=SKIP)
+        return PreFilterResult(ClaimConflicts(frozenset(exclusive), count, disks))
+
+    def add_pod(
+        self, state: ClaimConflicts, pod: PodInfo, added: PodInfo, nodes: NodeTable
+    ) -> Status:
+        """Count the uses that come."""
+        state.count += state.uses_by(added)
+        return SUCCESS
+
+    def remove_pod(
+        self, state: ClaimConflicts, pod: PodInfo, removed: PodInfo, nodes: NodeTable
+    ) -> Status:
+        """Count the uses that go."""
+        state.count -= state.uses_by(removed)
+        return SUCCESS
+
+    def filter(self, state: ClaimConflicts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows where a disk is taken; all of them if a claim is."""
+        rejected = np.zeros(len(nodes), np.bool_)
+        if state.disks:
+            for row in self._rows_with_disks(nodes):
+                rejected[row] = _is_taken(state.disks, nodes.pods[row].values())
+        if state.count > 0:
+            index = np.where(rejected, 1, 2).astype(np.int32)
+            return NodeToStatus(index, (SUCCESS, self.disk_conflict, self.claim_conflict))
+        return NodeToStatus.rejecting(rejected, self.disk_conflict)
+
+    def describe(self, state: ClaimConflicts, pod: PodInfo, nodes: NodeTable) -> str:
+        """Name the pod that has the disk, or the claims."""
+        for other in nodes.pods[0].values():
+            if _is_taken(state.disks, (other,)):
+                return f"disk in use by pod {other.key}"
+        if state.count > 0:
+            return f"claims for one pod: {', '.join(sorted(state.claim_names))}"
+        return ""
+
+    def _rows_with_disks(self, nodes: NodeTable) -> Iterable[int]:
+        """Return the rows on which some pod may have a disk."""
+        if not isinstance(nodes, NodeColumns):
+            return range(len(nodes))
+        rows: list[int] = np.flatnonzero(self._disk_counts.of(nodes)).tolist()
+        return rows
+
+
+def _disks_of(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
+    """Return the volumes that two pods may not always share."""
+    if not volumes:
+        return ()
+    return tuple(
+        volume
+        for volume in volumes
+        if volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.rbd is not None
+        or volume.iscsi is not None
+    )
+
+
+def _is_taken(disks: tuple[Volume, ...], pods: Iterable[PodInfo]) -> bool:
+    return any(
+        conflicts(disk, other) for pod in pods for other in pod.spec.volumes for disk in disks
+    )
+
+
+def conflicts(mine: Volume, theirs: Volume) -> bool:
+    """Whether two pods with these volumes may not be on one node."""
+    return (
+        _same_gce_disk(mine, theirs)
+        or _same_ebs_disk(mine, theirs)
+        or _same_iscsi_disk(mine, theirs)
+        or _same_rbd_image(mine, theirs)
+    )
+
+
+def _same_gce_disk(mine: Volume, theirs: Volume) -> bool:
+    a, b = mine.gce_persistent_disk, theirs.gce_persistent_disk
+    if a is None or b is None:
+        return False
+    return a.pd_name == b.pd_name and not (a.read_only and b.read_only)
+
+
+def _same_ebs_disk(mine: Volume, theirs: Volume) -> bool:
+    a, b = mine.aws_elastic_block_store, theirs.aws_elastic_block_store
+    return a is not None and b is not None and a.volume_id == b.volume_id
+
+
+def _same_iscsi_disk(mine: Volume, theirs: Volume) -> bool:
+    a, b = mine.iscsi, theirs.iscsi
+    if a is None or b is None:
+        return False
+    return a.iqn == b.iqn and not (a.read_only and b.read_only)
+
+
+def _same_rbd_image(mine: Volume, theirs: Volume) -> bool:
+    a, b = mine.rbd, theirs.rbd
+    if a is None or b is None:
+        return False
+    return (
+        any(monitor in b.monitors for monitor in a.monitors)
+        and a.pool == b.pool
+        and a.image == b.image
+        and not (a.read_only and b.read_only)
+    )
+
+
+def _claim_names(pod: Pod) -> tuple[str, ...]:
+    return tuple(
+        volume.persistent_volume_claim.claim_name
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    )
+
+
+def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The deleted pod had a disk or a claim of the pod."""
+    if not isinstance(old, Pod):
+        return True
+    if old.metadata.namespace != pod.metadata.namespace:
+        return False
+    disks = _disks_of(pod.spec.volumes)
+    if any(conflicts(disk, other) for disk in disks for other in old.spec.volumes):
+        return True
+    wanted = _claim_names(pod)
+    return any(name in wanted for name in _claim_names(old))
+
+
+def after_claim_addition(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The claim is one that the pod names."""
+    if not isinstance(new, PersistentVolumeClaim):
+        return True
+    return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in _claim_names(
+        pod
+    )

@@ -1,0 +1,215 @@
+"""VolumeZone: keep pods in the zones and regions that their volumes' labels name.
+
+Upstream: pkg/scheduler/framework/plugins/volumezone (v1.36)
+Reads:    pod.spec.volumes; claims, storage classes; persistentvolume.metadata.labels; nodes.labels
+Rejects:  UnschedulableAndUnresolvable, because evicting a pod moves no volume.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.storage import StorageClass
+from kubesched.framework.cluster_event import (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Scope,
+)
+from kubesched.framework.status import SKIP, NodeToStatus, unresolvable
+from kubesched.plugins.volumes.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_not_found,
+    class_of_claim,
+    no_binding_mode,
+    storage_class_not_found,
+    volume_not_found,
+)
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+_REGION: Final = "topology.kubernetes.io/region"
+_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+_BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+_KEYS: Final = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
+_CURRENT: Final = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
+_DELIMITER: Final = "__"
+
+
+class VolumeTopology(msgspec.Struct, frozen=True):
+    """A label of a volume: the node must have one of the values."""
+
+    volume_name: str
+    key: str
+    values: frozenset[str]
+
+
+Topologies = tuple[VolumeTopology, ...]
+
+
+class _PodError(Exception):
+    """The pod cannot be placed anywhere; the text says why."""
+
+
+class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
+    """Compare zone and region labels of bound volumes with those of nodes."""
+
+    name: ClassVar = "VolumeZone"
+    scope: ClassVar = Scope.NODE
+    rejection: ClassVar = unresolvable("node(s) had no available volume zone")
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A class that waits, a claim of the pod, a volume's labels, or a node's."""
+        add_update = Action.ADD | Action.UPDATE
+        return (
+            ClusterEventWithHint(
+                ClusterEvent(STORAGE_CLASS, Action.ADD), after_storage_class_addition
+            ),
+            ClusterEventWithHint(ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+            ClusterEventWithHint(
+                ClusterEvent(PERSISTENT_VOLUME_CLAIM, add_update), after_claim_change
+            ),
+            ClusterEventWithHint(ClusterEvent(PERSISTENT_VOLUME, add_update), after_volume_change),
+        )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Pods without claims are alike; with claims, their volumes matter."""
+        return UNSIGNED if pod.template.claim_names else ()
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[Topologies]:
+        """Collect the zones and regions of the pod's bound volumes."""
+        if not pod.template.claim_names:
+            return PreFilterResult(status=SKIP)
+        found: list[VolumeTopology] = []
+        try:
+            for name in pod.template.claim_names:
+                found += _topologies_of_claim(name, pod.namespace, snapshot.objects)
+        except _PodError as error:
+            return PreFilterResult(status=unresolvable(str(error)))
+        if not found:
+            return PreFilterResult(status=SKIP)
+        return PreFilterResult(tuple(found))
+
+    def filter(self, state: Topologies, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows that have a zone or region, but not those of the volumes."""
+        has_topology = np.zeros(len(nodes), np.bool_)
+        for key in _KEYS:
+            has_topology |= ~nodes.label(key).equals(None)
+        # A node without any such label is taken to be of a cluster of one zone.
+        rejected = np.zeros(len(nodes), np.bool_)
+        for topology in state:
+            rejected |= ~_matches(topology, nodes)
+        return NodeToStatus.rejecting(has_topology & rejected, self.rejection)
+
+    def describe(self, state: Topologies, pod: PodInfo, nodes: NodeTable) -> str:
+        """Name the first label that differs."""
+        for topology in state:
+            if not _matches(topology, nodes)[0]:
+                wanted = _DELIMITER.join(sorted(topology.values))
+                found = nodes.label(topology.key)[0]
+                if found is None:
+                    found = nodes.label(_CURRENT.get(topology.key, topology.key))[0]
+                volume = f"volume {topology.volume_name}: {topology.key}={wanted}"
+                return f"{volume}, node has {'none' if found is None else found}"
+        return ""
+
+
+def _matches(topology: VolumeTopology, nodes: NodeTable) -> NDArray[np.bool_]:
+    """Return, per row, whether the label, or its current name where it is absent, fits."""
+    column = nodes.label(topology.key)
+    fits = column.is_in(topology.values)
+    current = _CURRENT.get(topology.key)
+    if current is not None:
+        fits = fits | (column.equals(None) & nodes.label(current).is_in(topology.values))
+    return fits
+
+
+def _topologies_of_claim(name: str, namespace: str, objects: Objects) -> Topologies:
+    if not name:
+        raise _PodError("PersistentVolumeClaim had no name")
+    claim = objects.get(PersistentVolumeClaim, name, namespace)
+    if claim is None:
+        raise _PodError(claim_not_found(name))
+    volume_name = claim.spec.volume_name
+    if not volume_name:
+        _check_waiting(claim, objects)
+        return ()
+    volume = objects.get(PersistentVolume, volume_name)
+    if volume is None:
+        raise _PodError(volume_not_found(volume_name))
+    return topologies_of(volume)
+
+
+def _check_waiting(claim: PersistentVolumeClaim, objects: Objects) -> None:
+    """Make sure that a claim without a volume gets one once the pod has a node."""
+    name = class_of_claim(claim)
+    if not name:
+        raise _PodError("PersistentVolumeClaim had no pv name and storageClass name")
+    storage_class = objects.get(StorageClass, name)
+    if storage_class is None:
+        raise _PodError(storage_class_not_found(name))
+    if storage_class.volume_binding_mode is None:
+        raise _PodError(no_binding_mode(name))
+    if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        raise _PodError("PersistentVolume had no name")
+
+
+def topologies_of(volume: PersistentVolume) -> Topologies:
+    """Return the zones and regions of a volume; a label with an empty part is left out."""
+    found: list[VolumeTopology] = []
+    for key in _KEYS:
+        text = volume.metadata.labels.get(key)
+        if text is None:
+            continue
+        values = frozenset(part.strip() for part in text.split(_DELIMITER))
+        if "" not in values:
+            found.append(VolumeTopology(volume.metadata.name, key, values))
+    return tuple(found)
+
+
+def after_storage_class_addition(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The class waits for the first consumer."""
+    if not isinstance(new, StorageClass):
+        return True
+    return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def after_claim_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """The claim is one that the pod names."""
+    if not isinstance(new, PersistentVolumeClaim):
+        return True
+    return pod.metadata.namespace == new.metadata.namespace and any(
+        volume.persistent_volume_claim is not None
+        and volume.persistent_volume_claim.claim_name == new.metadata.name
+        for volume in pod.spec.volumes
+    )
+
+
+def after_volume_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """A volume came, or its zones or regions changed."""
+    if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
+        return True
+    return topologies_of(old) != topologies_of(new)

@@ -1,0 +1,178 @@
+"""Which volumes of a pod are attached by CSI drivers, and by what names the drivers know them.
+
+Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, filterAttachableVolumes (v1.36)
+Reads:    pod.spec.volumes; claims, volumes, storage classes, volume attachments
+Rejects:  with `AttachableError` what cannot be made out.
+Differs:  volumes still to be made are named by a fixed prefix that no handle has, not a random one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from kubesched.api.storage import StorageClass, VolumeAttachment
+from kubesched.plugins.volumes.claims import (
+    PodClaim,
+    claim_not_found,
+    claim_of,
+    class_of_claim,
+    ownership_error,
+)
+from kubesched.plugins.volumes.csi_translation import (
+    TranslationError,
+    plugin_named,
+    plugin_of_inline_volume,
+    plugin_of_volume,
+    translate_inline_volume,
+    translate_volume,
+)
+from kubesched.snapshot.objects import Objects
+
+_TO_BE_MADE: Final = "\x00"
+
+UNCERTAIN: Final = 1 << 32
+"""Stands in a count for a pod whose volumes may not be made out."""
+
+Attachables = dict[str, str]
+"""`driver/handle` -> driver."""
+
+
+class AttachableError(Exception):
+    """A pod's volumes cannot be made out.
+
+    Attributes:
+        is_missing: Whether only a claim is missing, which may still come.
+    """
+
+    def __init__(self, text: str, *, is_missing: bool = False) -> None:
+        super().__init__(text)
+        self.is_missing = is_missing
+
+
+def may_attach(volume: Volume) -> bool:
+    """Whether a volume is of a kind that CSI drivers attach."""
+    return (
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or plugin_of_inline_volume(volume) is not None
+    )
+
+
+def count_at_most(volumes: Sequence[Volume]) -> int:
+    """Return how many volumes may be attached at most; at least UNCERTAIN if that may fail."""
+    count = 0
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            count += 1 if volume.persistent_volume_claim.claim_name else UNCERTAIN
+        elif may_attach(volume):
+            count += UNCERTAIN
+    return count
+
+
+def add_volumes_of(
+    pod: Pod, objects: Objects, found: Attachables, *, has_csi_node: bool, is_new: bool
+) -> None:
+    """Add the volumes of a pod that drivers attach.
+
+    Args:
+        pod: The pod.
+        objects: The cluster.
+        found: Where to add them.
+        has_csi_node: Whether the node has a CSINode; in-tree volumes count only there.
+        is_new: Whether the pod is to be placed; of pods in place, missing claims do not count.
+
+    Raises:
+        AttachableError: A volume cannot be made out.
+    """
+    for volume in pod.spec.volumes:
+        used = claim_of(pod, volume)
+        if used is None:
+            if has_csi_node:
+                _add_inline(volume, pod.metadata.namespace, found)
+            continue
+        claim = _claim(pod, used, objects, is_new=is_new)
+        if claim is None:
+            continue
+        driver, handle = _identity_of(claim, objects, has_csi_node=has_csi_node)
+        if driver and handle:
+            found[f"{driver}/{handle}"] = driver
+
+
+def attached_to(attachments: Sequence[VolumeAttachment], objects: Objects) -> Attachables:
+    """Return the CSI volumes of volume attachments."""
+    found: Attachables = {}
+    for attachment in attachments:
+        spec = attachment.spec
+        name = spec.source.persistent_volume_name
+        if not spec.attacher or name is None:
+            continue
+        volume = objects.get(PersistentVolume, name)
+        if volume is not None and volume.spec.csi is not None:
+            found[f"{spec.attacher}/{volume.spec.csi.volume_handle}"] = spec.attacher
+    return found
+
+
+def _claim(
+    pod: Pod, used: PodClaim, objects: Objects, *, is_new: bool
+) -> PersistentVolumeClaim | None:
+    if not used.name:
+        raise AttachableError("PersistentVolumeClaim had no name")
+    namespace = pod.metadata.namespace
+    claim = objects.get(PersistentVolumeClaim, used.name, namespace)
+    if claim is None:
+        if is_new:
+            text = f"looking up PVC {namespace}/{used.name}: {claim_not_found(used.name)}"
+            raise AttachableError(text, is_missing=True)
+        return None
+    if used.is_ephemeral and (error := ownership_error(pod, claim)):
+        raise AttachableError(error)
+    return claim
+
+
+def _add_inline(volume: Volume, namespace: str, found: Attachables) -> None:
+    plugin = plugin_of_inline_volume(volume)
+    if plugin is None or not plugin.is_migrated:
+        return
+    try:
+        translated = translate_inline_volume(volume, namespace)
+    except TranslationError as error:
+        text = f"converting volume({volume.name}) from inline to csi: {error}"
+        raise AttachableError(text) from None
+    found[f"{translated.driver}/{translated.handle}"] = translated.driver
+
+
+def _identity_of(
+    claim: PersistentVolumeClaim, objects: Objects, *, has_csi_node: bool
+) -> tuple[str, str]:
+    """Return driver and handle of a claim's volume; empty if no driver attaches it."""
+    name = claim.spec.volume_name
+    volume = objects.get(PersistentVolume, name) if name else None
+    if volume is None:
+        return _identity_by_class(claim, objects, has_csi_node=has_csi_node)
+    csi = volume.spec.csi
+    if csi is not None:
+        return csi.driver, csi.volume_handle
+    plugin = plugin_of_volume(volume)
+    if plugin is None or not plugin.is_migrated or not has_csi_node:
+        return "", ""
+    try:
+        translated = translate_volume(volume)
+    except TranslationError:
+        return "", ""
+    return translated.driver, translated.handle
+
+
+def _identity_by_class(
+    claim: PersistentVolumeClaim, objects: Objects, *, has_csi_node: bool
+) -> tuple[str, str]:
+    name = class_of_claim(claim)
+    storage_class = objects.get(StorageClass, name) if name else None
+    if storage_class is None:
+        return "", ""
+    handle = f"{_TO_BE_MADE}-{claim.metadata.namespace}/{claim.metadata.name}"
+    plugin = plugin_named(storage_class.provisioner)
+    if plugin is None:
+        return storage_class.provisioner, handle
+    return (plugin.driver, handle) if plugin.is_migrated and has_csi_node else ("", "")

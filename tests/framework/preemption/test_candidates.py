@@ -1,0 +1,135 @@
+"""Tests of the dry run: how many candidates are wanted, and when it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.candidates import (
+    Sampling,
+    collect,
+    find_candidates,
+    judge,
+    potential_rows,
+)
+from kubesched.framework.preemption.victims import select_victims_on_node
+from kubesched.framework.status import (
+    SUCCESS,
+    Code,
+    NodeToStatus,
+    Status,
+    failure,
+)
+from kubesched.testing.builders import make_node, make_pod, make_snapshot
+
+from .cluster import (
+    NEVER,
+    NO_CPU,
+    NO_PORT,
+    candidate,
+    question_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("percentage", "absolute", "potential", "wanted"),
+    [
+        pytest.param(10, 100, 5, 5, id="never-more-than-there-are"),
+        pytest.param(10, 100, 500, 100, id="the-absolute-number"),
+        pytest.param(10, 100, 5000, 500, id="the-percentage"),
+        pytest.param(10, 1, 19, 1, id="percentage-rounds-down"),
+        pytest.param(40, 1, 5, 2, id="two-of-five"),
+        pytest.param(100, 0, 7, 7, id="all"),
+        pytest.param(10, 0, 9, 0, id="none"),
+    ],
+)
+def test_sampling(percentage: int, absolute: int, potential: int, wanted: int) -> None:
+    """How many candidates are enough follows from the larger of two numbers."""
+    assert wanted == Sampling(percentage, absolute).wanted(potential)
+
+
+CLEAN = [candidate(f"clean-{number}", 1) for number in range(3)]
+DIRTY = [candidate(f"dirty-{number}", 1, pdb_violations=1) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "candidates", "statuses"),
+    [
+        pytest.param([], 2, [], [], id="nothing"),
+        pytest.param(CLEAN, 2, ["clean-0", "clean-1"], [], id="stops-when-enough"),
+        pytest.param(
+            [NO_CPU, CLEAN[0], NO_PORT, CLEAN[1], NEVER],
+            2,
+            ["clean-0", "clean-1"],
+            [NO_CPU, NO_PORT],
+            id="nodes-tried-before-the-end-have-statuses",
+        ),
+        pytest.param(
+            [DIRTY[0], CLEAN[0], CLEAN[1]],
+            2,
+            ["clean-0", "dirty-0"],
+            [],
+            id="both-kinds-count-clean-ones-come-first",
+        ),
+        pytest.param(
+            [*DIRTY, CLEAN[0], CLEAN[1]],
+            2,
+            ["clean-0", "dirty-0", "dirty-1"],
+            [],
+            id="goes-on-until-one-is-clean",
+        ),
+        pytest.param(DIRTY, 2, ["dirty-0", "dirty-1"], [], id="keeps-no-more-than-wanted"),
+        pytest.param([CLEAN[0], NO_CPU], 0, [], [NO_CPU], id="none-wanted-none-kept"),
+    ],
+)
+def test_collect(
+    found: list[Candidate | Status], wanted: int, candidates: list[str], statuses: list[Status]
+) -> None:
+    """The dry run ends when there are enough candidates, one of which violates no budget."""
+    run = collect(((f"node-{number}", item) for number, item in enumerate(found)), wanted)
+    assert candidates == [each.node_name for each in run.candidates]
+    assert statuses == list(run.node_statuses.values())
+
+
+def test_potential_rows() -> None:
+    """Only rows with the plain rejection are tried."""
+    statuses = [NEVER, NO_CPU, SUCCESS, NO_PORT, Status(Code.PENDING), failure("broken")]
+    assert [1, 3] == potential_rows(NodeToStatus.of(statuses))
+    assert [] == potential_rows(NodeToStatus.passing(0))
+    assert [0, 1] == potential_rows(NodeToStatus.everywhere(2, NO_CPU))
+
+
+def test_offset_decides_which_nodes_are_tried() -> None:
+    """Trying starts at the offset and wraps around."""
+    names = [f"n{number}" for number in range(5)]
+    snapshot = make_snapshot(
+        [make_node(name, allocatable={"cpu": 1}) for name in names],
+        [make_pod(f"p-{name}", node_name=name, requests={"cpu": 1}) for name in names],
+    )
+    question = question_of(make_pod("new", priority=1, requests={"cpu": 1}), snapshot)
+    statuses = NodeToStatus.everywhere(5, NO_CPU)
+    seen = set()
+    for _ in range(40):
+        run = find_candidates(question, statuses, Sampling(40, 1))
+        seen.add(tuple(each.node_name for each in run.candidates))
+    assert {(names[at], names[(at + 1) % 5]) for at in range(5)} == seen
+
+
+def test_batches_change_nothing() -> None:
+    """How many rows are judged at once does not change what is found, nor where it stops."""
+    rows = 100
+    snapshot = make_snapshot(
+        [make_node(f"n{row}", allocatable={"cpu": 2}) for row in range(rows)],
+        [
+            make_pod(
+                f"p{row}-{at}", node_name=f"n{row}", priority=(row + at) % 3, requests={"cpu": 1}
+            )
+            for row in range(rows)
+            for at in range(2)
+        ],
+    )
+    question = question_of(make_pod("new", priority=2, requests={"cpu": 2}), snapshot)
+    expected = dict(judge(question, range(rows), rows))
+    assert expected == dict(judge(question, range(rows), 1))
+    assert expected == {f"n{row}": select_victims_on_node(question, row) for row in range(rows)}
+    assert collect(iter(expected.items()), 7) == collect(judge(question, range(rows), 7), 7)

@@ -1,0 +1,119 @@
+"""Tests of which pods may preempt others."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.framework.preemption.eligibility import (
+    has_lower_priority_pods,
+    is_terminating_by_preemption,
+    why_not_eligible,
+)
+from kubesched.framework.status import (
+    NodeToStatus,
+    Status,
+)
+from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
+
+from .cluster import (
+    NEVER,
+    NO_CPU,
+    Json,
+    time,
+)
+
+TERMINATING_VICTIM: Json = {
+    "metadata": {"deletionTimestamp": time(1)},
+    "status": {
+        "conditions": [
+            {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        ]
+    },
+}
+NOMINATED_REASON = "not eligible due to a terminating pod on the nominated node."
+NEVER_REASON = "not eligible due to preemptionPolicy=Never."
+
+
+@pytest.mark.parametrize(
+    ("metadata", "condition", "expected"),
+    [
+        pytest.param({"deletionTimestamp": time(1)}, {}, True, id="preempted"),
+        pytest.param({}, {}, False, id="not-deleted-yet"),
+        pytest.param({"deletionTimestamp": time(1)}, {"status": "False"}, False, id="false"),
+        pytest.param(
+            {"deletionTimestamp": time(1)}, {"reason": "EvictionByEvictionAPI"}, False, id="evicted"
+        ),
+        pytest.param({"deletionTimestamp": time(1)}, {"type": "Ready"}, False, id="another-type"),
+    ],
+)
+def test_is_terminating_by_preemption(metadata: Json, condition: Json, expected: bool) -> None:
+    """Only a pod that a scheduler preempted, and that is being deleted, counts."""
+    conditions = [
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            **condition,
+        }
+    ]
+    pod = make_pod("p", metadata=metadata, status={"conditions": conditions})
+    assert expected == is_terminating_by_preemption(pod)
+
+
+@pytest.mark.parametrize(
+    ("preemptor", "status", "victim", "expected"),
+    [
+        pytest.param({}, NO_CPU, TERMINATING_VICTIM, "", id="not-nominated"),
+        pytest.param(
+            {"nominated_node_name": "n1"}, NO_CPU, TERMINATING_VICTIM, NOMINATED_REASON, id="waits"
+        ),
+        pytest.param(
+            {"nominated_node_name": "n1"}, NEVER, TERMINATING_VICTIM, "", id="waits-in-vain"
+        ),
+        pytest.param({"nominated_node_name": "n2"}, NO_CPU, TERMINATING_VICTIM, "", id="elsewhere"),
+        pytest.param({"nominated_node_name": "x"}, NO_CPU, TERMINATING_VICTIM, "", id="node-gone"),
+        pytest.param({"nominated_node_name": "n1"}, NO_CPU, {}, "", id="nobody-terminates"),
+        pytest.param(
+            {"nominated_node_name": "n1"},
+            NO_CPU,
+            {"metadata": {"deletionTimestamp": time(1)}},
+            "",
+            id="terminates-for-another-reason",
+        ),
+        pytest.param(
+            {"nominated_node_name": "n1", "priority": 5},
+            NO_CPU,
+            TERMINATING_VICTIM,
+            "",
+            id="terminating-pod-is-not-of-lower-priority",
+        ),
+        pytest.param(
+            {"spec": {"preemptionPolicy": "Never", "priority": 10}},
+            NO_CPU,
+            {},
+            NEVER_REASON,
+            id="policy-never",
+        ),
+        pytest.param(
+            {"spec": {"preemptionPolicy": "PreemptLowerPriority"}}, NO_CPU, {}, "", id="policy"
+        ),
+    ],
+)
+def test_eligibility(preemptor: Json, status: Status, victim: Json, expected: str) -> None:
+    """A pod may not preempt if its policy says so or while its victims are leaving."""
+    fields: Json = {"priority": 10, **preemptor}
+    pod = make_pod_info("p", **fields)
+    bound: Json = {"node_name": "n1", "priority": 5, **victim}
+    snapshot = make_snapshot(
+        [make_node("n1"), make_node("n2")],
+        [make_pod_info("v", **bound).pod],
+    )
+    statuses = NodeToStatus.of([status, NO_CPU])
+    assert expected == why_not_eligible(pod, snapshot.nodes, statuses)
+
+
+def test_has_lower_priority_pods() -> None:
+    """Templates tell whether any pod can be a victim at all."""
+    nodes = make_snapshot([make_node("n1")], [make_pod("v", node_name="n1", priority=5)]).nodes
+    assert has_lower_priority_pods(make_pod_info("p", priority=6), nodes)
+    assert not has_lower_priority_pods(make_pod_info("p", priority=5), nodes)

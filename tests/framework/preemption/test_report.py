@@ -1,0 +1,134 @@
+"""Tests of the report and of what it asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.framework.preemption.candidates import (
+    DryRun,
+)
+from kubesched.framework.preemption.order import Criterion
+from kubesched.framework.preemption.report import (
+    PreemptionReport,
+    no_candidates_text,
+    post_filter_result,
+)
+from kubesched.framework.preemption.victims import NO_VICTIMS
+from kubesched.framework.status import (
+    SUCCESS,
+    Status,
+    failure,
+    unschedulable,
+)
+
+from .cluster import (
+    NO_CPU,
+    candidate,
+)
+
+LOW, HIGH = 0, 1000
+NEVER_REASON = "not eligible due to preemptionPolicy=Never."
+
+
+def test_report_of_candidates() -> None:
+    """The result nominates the chosen node and names its victims."""
+    one, two = candidate("n1", HIGH), candidate("n2", LOW)
+    report = PreemptionReport.of(DryRun((one, two), {"n3": NO_CPU}))
+    assert (True, ("n2",), "n2", Criterion.HIGHEST_PRIORITY) == (
+        report.eligible,
+        report.best,
+        report.chosen,
+        report.decided_by,
+    )
+    result = post_filter_result(report, 3)
+    assert (SUCCESS, "n2", two.victims, report) == (
+        result.status,
+        result.nominated_node_name,
+        result.victims,
+        result.details,
+    )
+
+
+def test_report_after_extenders() -> None:
+    """What extenders leave of the candidates is chosen from anew."""
+    one, two = candidate("n1", HIGH), candidate("n2", LOW)
+    report = PreemptionReport.of(DryRun((one, two))).choosing_from([one])
+    assert ((one,), "n1", Criterion.ONLY_CANDIDATE) == (
+        report.candidates,
+        report.chosen,
+        report.decided_by,
+    )
+    nothing = report.choosing_from([])
+    assert ((), (), "", None) == (
+        nothing.candidates,
+        nothing.best,
+        nothing.chosen,
+        nothing.decided_by,
+    )
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status", "nominated_node_name"),
+    [
+        pytest.param(
+            {"n1": NO_VICTIMS, "n2": NO_CPU},
+            unschedulable(
+                "0/4 nodes are available: 1 Insufficient cpu, "
+                "1 No preemption victims found for incoming pod, "
+                "2 Preemption is not helpful for scheduling."
+            ),
+            "",
+            id="no-candidate-clears-the-nomination",
+        ),
+        pytest.param(
+            {},
+            unschedulable("0/4 nodes are available: 4 Preemption is not helpful for scheduling."),
+            "",
+            id="nothing-to-try",
+        ),
+        pytest.param(
+            {"n1": failure("a"), "n2": NO_CPU}, failure("a"), None, id="an-error-is-an-error"
+        ),
+        pytest.param({"n1": failure("a"), "n2": failure("a")}, failure("a"), None, id="said-once"),
+        pytest.param(
+            {"n1": failure("b"), "n2": failure("a"), "n3": failure("b")},
+            failure("[b, a]"),
+            None,
+            id="several-errors",
+        ),
+    ],
+)
+def test_result_without_candidates(
+    statuses: dict[str, Status], status: Status, nominated_node_name: str | None
+) -> None:
+    """Without candidates the result says why."""
+    report = PreemptionReport.of(DryRun((), statuses))
+    result = post_filter_result(report, 4)
+    assert (status, nominated_node_name, ()) == (
+        result.status,
+        result.nominated_node_name,
+        result.victims,
+    )
+
+
+def test_errors_are_forgotten_when_there_is_a_candidate() -> None:
+    """A node that could not be judged does not stop the preemption on another."""
+    one = candidate("n1", LOW)
+    result = post_filter_result(PreemptionReport.of(DryRun((one,), {"n2": failure("a")})), 2)
+    assert (SUCCESS, "n1") == (result.status, result.nominated_node_name)
+
+
+def test_result_of_a_pod_that_may_not_preempt() -> None:
+    """The nomination of a pod that may not preempt stays as it is."""
+    result = post_filter_result(PreemptionReport.not_eligible(NEVER_REASON), 2)
+    assert (unschedulable(NEVER_REASON), None) == (result.status, result.nominated_node_name)
+
+
+def test_text_of_many_equal_statuses() -> None:
+    """Thousands of equal statuses are one entry."""
+    statuses = dict.fromkeys([f"n{number}" for number in range(3000)], NO_VICTIMS)
+    expected = (
+        "0/3001 nodes are available: 1 Preemption is not helpful for scheduling, "
+        "3000 No preemption victims found for incoming pod."
+    )
+    assert expected == no_candidates_text(statuses, 3001)

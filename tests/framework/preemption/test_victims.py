@@ -1,0 +1,106 @@
+"""Tests of whom to evict on a node, asked row by row and as columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.preemption.candidates import (
+    judge,
+)
+from kubesched.framework.preemption.victim_rows import (
+    has_rivals,
+    rows_are_independent,
+    select_victims_on_rows,
+)
+from kubesched.framework.preemption.victims import NO_VICTIMS, select_victims_on_node
+from kubesched.framework.status import (
+    Status,
+    failure,
+)
+from kubesched.testing.builders import make_node, make_pod, make_snapshot
+
+from .cluster import (
+    NO_CPU,
+    CpuFit,
+    Fragile,
+    ZoneCounts,
+    question_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("fails", "bound", "expected"),
+    [
+        pytest.param(
+            "remove",
+            {"n1": [("v", 1)]},
+            {"n1": failure("cannot remove")},
+            id="removing-fails",
+        ),
+        pytest.param("add", {"n1": [("v", 1)]}, {"n1": failure("cannot add")}, id="adding-fails"),
+        pytest.param("", {"n1": []}, {"n1": NO_VICTIMS}, id="nobody-there"),
+        pytest.param("", {"n1": [("v", 20)]}, {"n1": NO_VICTIMS}, id="nobody-of-lower-priority"),
+        pytest.param(
+            "",
+            {"n1": [("v", 1), ("w", 20)]},
+            {"n1": NO_CPU.by("CpuFit")},
+            id="not-enough-even-without-them",
+        ),
+    ],
+)
+def test_why_a_node_is_no_candidate(
+    fails: str, bound: dict[str, list[tuple[str, int]]], expected: dict[str, Status]
+) -> None:
+    """A node that is no candidate has the reason as its status."""
+    snapshot = make_snapshot(
+        [make_node(name, allocatable={"cpu": 2}, labels={"fails": fails}) for name in bound],
+        [
+            make_pod(pod, node_name=node, priority=priority, requests={"cpu": 2 - priority // 20})
+            for node, pods in bound.items()
+            for pod, priority in pods
+        ],
+    )
+    question = question_of(
+        make_pod("new", priority=10, requests={"cpu": 2}), snapshot, (CpuFit, Fragile)
+    )
+    found = dict(judge(question, range(len(bound)), 1))
+    assert expected == found
+
+
+def test_a_node_where_nobody_must_go_is_a_failure() -> None:
+    """A filter that lets the pod in with all pods there contradicts the rejection before."""
+    snapshot = make_snapshot([make_node("n1")], [make_pod("v", node_name="n1")])
+    question = question_of(make_pod("new", priority=1), snapshot)
+    expected = failure('expected at least one victim pod on node "n1"')
+    assert expected == select_victims_on_node(question, 0)
+    assert [expected] == select_victims_on_rows(question, [0])
+
+
+def test_states_of_skipped_plugins_do_not_make_rows_dependent() -> None:
+    """Only a state that takes part in filtering and can be changed keeps rows apart."""
+    cycle = CycleState()
+    cycle.filter_states["A"] = 3
+    assert rows_are_independent(cycle)
+    cycle.filter_states["B"] = ZoneCounts({})
+    assert not rows_are_independent(cycle)
+    cycle.skip_filter.add("B")
+    assert rows_are_independent(cycle)
+
+
+@pytest.mark.parametrize(
+    ("priority", "name", "expected"),
+    [
+        pytest.param(5, "other", True, id="equal-priority"),
+        pytest.param(6, "other", True, id="higher-priority"),
+        pytest.param(4, "other", False, id="lower-priority"),
+        pytest.param(9, "new", False, id="the-pod-itself"),
+    ],
+)
+def test_has_rivals(priority: int, name: str, expected: bool) -> None:
+    """Nominated pods of equal or higher priority are rivals."""
+    rival = make_pod(name, priority=priority, nominated_node_name="n1")
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")], [rival])
+    question = question_of(make_pod("new", priority=5), snapshot)
+    assert expected == has_rivals(question, 0)
+    assert not has_rivals(question, 1)

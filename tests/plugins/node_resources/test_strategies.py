@@ -1,0 +1,182 @@
+"""The scoring formulas: one row, all rows, and a slow twin agree."""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import floor, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.config.args import UtilizationShapePoint
+from kubesched.plugins.node_resources.balanced_allocation import BalancedAllocation
+from kubesched.plugins.node_resources.int64 import PERCENT_EXACT_MAX
+from kubesched.plugins.node_resources.least_allocated import LeastAllocated
+from kubesched.plugins.node_resources.most_allocated import MostAllocated
+from kubesched.plugins.node_resources.requested_to_capacity_ratio import RequestedToCapacityRatio
+from kubesched.plugins.node_resources.scoring import ResourceScorer
+
+Row = Sequence[tuple[int, int, int]]  # requested, allocated, allocatable
+Twin = Callable[[Row, Sequence[int]], int]
+
+SHAPES = {
+    "rising": ((0, 0), (100, 10)),
+    "falling": ((0, 10), (100, 0)),
+    "hill": ((10, 0), (33, 10), (34, 3), (70, 1)),
+    "flat": ((50, 4),),
+}
+
+
+def _share(part: int, whole: int) -> int:
+    return floor(Fraction(part * 100, whole))
+
+
+def _least(row: Row, weights: Sequence[int]) -> int:
+    scores = [0 if asked > there else _share(there - asked, there) for asked, _, there in row]
+    total = sum(s * w for s, w in zip(scores, weights, strict=True))
+    return floor(Fraction(total, sum(weights)))
+
+
+def _most(row: Row, weights: Sequence[int]) -> int:
+    scores = [_share(min(asked, there), there) for asked, _, there in row]
+    total = sum(s * w for s, w in zip(scores, weights, strict=True))
+    return floor(Fraction(total, sum(weights)))
+
+
+def _ratio(shape: Sequence[tuple[int, int]]) -> Twin:
+    def curve(x: int) -> int:
+        if x <= shape[0][0]:
+            return shape[0][1] * 10
+        for (x0, y0), (x1, y1) in zip(shape, shape[1:], strict=False):
+            if x <= x1:
+                return y0 * 10 + int(Fraction((y1 - y0) * 10 * (x - x0), x1 - x0))
+        return shape[-1][1] * 10
+
+    def score(row: Row, weights: Sequence[int]) -> int:
+        total = weight_sum = 0
+        for (asked, _, there), weight in zip(row, weights, strict=True):
+            points = curve(100 if asked > there else _share(asked, there))
+            if points > 0:
+                total += points * weight
+                weight_sum += weight
+        return floor(Fraction(total, weight_sum) + Fraction(1, 2)) if weight_sum else 0
+
+    return score
+
+
+def _balanced(row: Row, weights: Sequence[int]) -> int:
+    def balance(pairs: Sequence[tuple[int, int]]) -> int:
+        shares = [float(used) / float(there) for used, there in pairs]
+        shares = [1.0 if share > 1 else share for share in shares]
+        spread = 0.0
+        if len(shares) == 2:
+            spread = abs((shares[0] - shares[1]) / 2)
+        if len(shares) > 2:
+            mean = 0.0
+            for share in shares:
+                mean = mean + share
+            mean = mean / float(len(shares))
+            square = 0.0
+            for share in shares:
+                square = square + (share - mean) * (share - mean)
+            spread = sqrt(square / float(len(shares)))
+        return int((1 - spread) * 100.0)
+
+    after = balance([(asked, there) for asked, _, there in row])
+    before = balance([(used, there) for _, used, there in row])
+    return 50 + (50 + after - before) // 2
+
+
+SCORERS = [
+    pytest.param(LeastAllocated(), _least, id="LeastAllocated"),
+    pytest.param(MostAllocated(), _most, id="MostAllocated"),
+    pytest.param(BalancedAllocation(), _balanced, id="BalancedAllocation"),
+    *(
+        pytest.param(
+            RequestedToCapacityRatio([UtilizationShapePoint(*point) for point in shape]),
+            _ratio(shape),
+            id=f"RequestedToCapacityRatio-{name}",
+        )
+        for name, shape in SHAPES.items()
+    ),
+]
+
+
+@st.composite
+def _rows(draw: st.DrawFn) -> tuple[list[Row], list[int]]:
+    """Rows of the same resources, small amounts as often as huge ones."""
+    resources = draw(st.integers(1, 4))
+    most = draw(st.sampled_from([10, 1000, 1 << 37, 1 << 53, PERCENT_EXACT_MAX]))
+    amount = st.one_of(st.integers(0, 12), st.integers(0, most))
+
+    def entry() -> tuple[int, int, int]:
+        there = draw(st.integers(1, most))
+        used = draw(amount)
+        return used + draw(amount), used, there
+
+    rows = [[entry() for _ in range(resources)] for _ in range(draw(st.integers(1, 4)))]
+    weights = draw(st.lists(st.integers(1, 100), min_size=resources, max_size=resources))
+    return rows, weights
+
+
+@pytest.mark.parametrize(("scorer", "twin"), SCORERS)
+@given(_rows())
+def test_formulas(scorer: ResourceScorer, twin: Twin, given_: tuple[list[Row], list[int]]) -> None:
+    """One row at a time and all rows at once give the twin's scores."""
+    rows, weights = given_
+    expected = [twin(row, weights) for row in rows]
+    columns = [[np.array(part, np.int64) for part in zip(*column, strict=True)]
+               for column in zip(*rows, strict=True)]
+    requested, allocated, allocatable = (list(part) for part in zip(*columns, strict=True))
+    all_rows = scorer.score_rows(requested, allocated, allocatable, weights)
+    one_row = [
+        scorer.score_row(
+            [entry[0] for entry in row], [entry[1] for entry in row], [entry[2] for entry in row],
+            weights,
+        )
+        for row in rows
+    ]
+    assert expected == one_row
+    assert expected == all_rows.tolist()
+    assert all(0 <= score <= 100 for score in expected)
+
+
+@pytest.mark.parametrize(("scorer", "twin"), SCORERS)
+def test_no_resources(scorer: ResourceScorer, twin: Twin) -> None:
+    """A row that has none of the resources scores 0, except that its balance cannot change."""
+    expected = 75 if isinstance(scorer, BalancedAllocation) else 0
+    assert expected == scorer.score_row((), (), (), ())
+
+
+@pytest.mark.parametrize(
+    ("scorer", "row", "expected"),
+    [
+        # 2 * 10^17 free bytes times 100 leave 1553255926290448384 in 64 bits.
+        pytest.param(LeastAllocated(), (0, 0, 2 * 10**17), 7, id="least, positive"),
+        # 10^17 * 100 wraps to -8446744073709551616; -84.46… rounds toward zero.
+        pytest.param(LeastAllocated(), (0, 0, 10**17), -84, id="least, negative"),
+        pytest.param(MostAllocated(), (10**17, 0, 10**17), -84, id="most, negative"),
+    ],
+)
+def test_petabytes_overflow(
+    scorer: ResourceScorer, row: tuple[int, int, int], expected: int
+) -> None:
+    """Beyond 92 PB the hundredfold wraps and the quotient rounds toward zero, as upstream's."""
+    requested, allocated, allocatable = row
+    assert expected == scorer.score_row([requested], [allocated], [allocatable], [1])
+
+
+@pytest.mark.parametrize(
+    ("utilization", "expected"),
+    [
+        pytest.param(0, 100, id="left end"),
+        pytest.param(1, 97, id="just below"),
+        pytest.param(30, 0, id="right end"),
+        pytest.param(100, 0, id="beyond"),
+    ],
+)
+def test_falling_lines_round_up(utilization: int, expected: int) -> None:
+    """Between points, what is subtracted rounds toward zero: 100 - 3.33… is 97."""
+    shape = [UtilizationShapePoint(0, 10), UtilizationShapePoint(30, 0)]
+    assert expected == int(RequestedToCapacityRatio(shape).curve[utilization])

@@ -1,0 +1,162 @@
+"""NodeResourcesBalancedAllocation."""
+
+import numpy as np
+import pytest
+
+from kubesched.api.resource import DeviceClass, DeviceClassSpec
+from kubesched.api.meta import ObjectMeta
+from kubesched.config.args import ResourceSpec
+from kubesched.config.faults import ConfigError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import UNSIGNED
+from kubesched.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+    NodeResourcesBalancedAllocationArgs,
+)
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import Amounts, all_rows, make_node, make_pod, make_snapshot
+from kubesched.testing.handle import FakeHandle
+
+GPU = "example.com/gpu"
+
+
+def _plugin(*resources: str) -> NodeResourcesBalancedAllocation:
+    raw: dict[str, object] = {"resources": [{"name": name} for name in resources]}
+    args = NodeResourcesBalancedAllocation.decode_args(raw, FakeHandle(), "args")
+    return NodeResourcesBalancedAllocation(args, FakeHandle())
+
+
+def _score(
+    plugin: NodeResourcesBalancedAllocation, allocatable: Amounts, used: Amounts, asked: Amounts
+) -> int | None:
+    """Score one node; None if the pod is skipped."""
+    bound = make_pod("bound", node_name="node", requests=used)
+    snapshot = make_snapshot([make_node(allocatable=allocatable)], [bound])
+    pod = PodInfo(make_pod(requests=asked))
+    result = plugin.pre_score(CycleState(), pod, snapshot, all_rows(snapshot))
+    if result.status.is_skip:
+        return None
+    assert result.state is not None
+    return int(plugin.score(result.state, pod, snapshot.nodes)[0])
+
+
+def _amounts(milli_cpu: int, memory: int, gpu: int | None = None) -> Amounts:
+    amounts: dict[str, str | int] = {"cpu": f"{milli_cpu}m", "memory": memory}
+    return amounts if gpu is None else {**amounts, GPU: gpu}
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "used", "asked", "expected"),
+    [
+        pytest.param(_amounts(4000, 10000), {}, _amounts(3000, 5000), 68, id="less even"),
+        pytest.param(_amounts(6000, 10000), {}, _amounts(3000, 5000), 75, id="even"),
+        pytest.param(
+            _amounts(10000, 20000), _amounts(3000, 0), _amounts(3000, 5000), 73, id="cpu in use"
+        ),
+        pytest.param(
+            _amounts(10000, 20000), _amounts(3000, 5000), _amounts(3000, 5000), 74, id="both in use"
+        ),
+        pytest.param(
+            _amounts(10000, 50000), _amounts(3000, 5000), _amounts(3000, 5000), 70, id="wide memory"
+        ),
+        pytest.param(
+            _amounts(3000, 5000), _amounts(3000, 0), _amounts(0, 5000), 100, id="evens out"
+        ),
+        pytest.param(_amounts(3000, 5000), {}, _amounts(0, 5000), 50, id="unbalances"),
+        pytest.param(_amounts(0, 0), {}, _amounts(3000, 5000), 75, id="a node without resources"),
+        pytest.param(_amounts(4000, 10000), {}, {}, None, id="best effort"),
+    ],
+)
+def test_cpu_and_memory(
+    allocatable: Amounts, used: Amounts, asked: Amounts, expected: int | None
+) -> None:
+    """Half the gain in balance is added to 75; pods without requests are skipped."""
+    assert expected == _score(_plugin(), allocatable, used, asked)
+
+
+@pytest.mark.parametrize(
+    ("used", "asked", "expected"),
+    [
+        pytest.param(_amounts(3000, 5000, 3), {GPU: 1}, 75, id="some in use"),
+        pytest.param(_amounts(3000, 5000, 0), {GPU: 1}, 76, id="none in use"),
+        pytest.param(_amounts(3000, 5000, 3), _amounts(0, 0), None, id="nothing asked for"),
+    ],
+)
+def test_three_resources(used: Amounts, asked: Amounts, expected: int | None) -> None:
+    """With more than two resources the spread is the standard deviation."""
+    plugin = _plugin("cpu", "memory", GPU)
+    assert expected == _score(plugin, _amounts(3500, 40000, 8), used, asked)
+
+
+def test_unrequested_devices_do_not_count() -> None:
+    """An extended resource that the pod does not ask for is left out, cpu is not."""
+    asked, used, there = _amounts(1000, 1000), _amounts(0, 0, 8), _amounts(4000, 4000, 8)
+    assert _score(_plugin(), there, used, asked) == _score(
+        _plugin("cpu", "memory", GPU), there, used, asked
+    )
+
+
+def test_one_row_answers_as_in_the_table() -> None:
+    """A selection gives each row's score; so do many rows, some of them lacking a resource."""
+    plugin = _plugin("cpu", "memory", GPU)
+    nodes = [
+        make_node(f"n{i}", allocatable=_amounts(i % 3 * 1000, 4000 + i, i % 2 * 8))
+        for i in range(24)
+    ]
+    pods = [
+        make_pod(f"p{i}", node_name=f"n{i}", requests=_amounts(100 * i, 200 * i, i % 3))
+        for i in range(24)
+    ]
+    snapshot = make_snapshot(nodes, pods)
+    pod = PodInfo(make_pod(requests=_amounts(500, 700, 1)))
+    state = plugin.pre_score(CycleState(), pod, snapshot, all_rows(snapshot)).state
+    assert state is not None
+    ones = [snapshot.nodes.take(np.array([row])) for row in range(24)]
+    expected = [int(plugin.score(state, pod, one)[0]) for one in ones]
+    assert expected == plugin.score(state, pod, snapshot.nodes).tolist()
+    assert len(set(expected)) > 3
+
+
+def test_default_args() -> None:
+    """Cpu and memory, also if an empty list is given; a weight of 0 is completed."""
+    decode = NodeResourcesBalancedAllocation.decode_args
+    cpu_and_memory = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+    assert cpu_and_memory == decode(None, FakeHandle(), "args").resources
+    assert cpu_and_memory == decode({"resources": []}, FakeHandle(), "args").resources
+    given = decode({"resources": [{"name": GPU, "weight": 0}]}, FakeHandle(), "args")
+    assert NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec(GPU, 1),)) == given
+
+
+def test_wrong_args_are_reported_together() -> None:
+    """Names are unique and weights are 1."""
+    resources = [{"name": "cpu", "weight": 2}, {"name": "cpu"}]
+    with pytest.raises(ConfigError) as caught:
+        NodeResourcesBalancedAllocation.decode_args({"resources": resources}, FakeHandle(), "args")
+    expected = [
+        "args.resources[0].weight: Invalid value: 2: must be 1",
+        'args.resources[1].name: Duplicate value: "cpu"',
+    ]
+    assert expected == [str(fault) for fault in caught.value.faults]
+
+
+def test_signature() -> None:
+    """Pods that hold equal amounts are equal; one that devices may serve is not remembered."""
+    plugin = _plugin("cpu", GPU)
+    one, two = (PodInfo(make_pod(name, requests={"cpu": 1})) for name in ("a", "b"))
+    more = PodInfo(make_pod(requests={"cpu": 2}))
+    assert plugin.sign(one) == plugin.sign(two)
+    assert plugin.sign(one) != plugin.sign(more)
+    assert UNSIGNED is plugin.sign(PodInfo(make_pod(requests={GPU: 1})))
+
+
+def test_class_without_slices_adds_nothing() -> None:
+    """A class that backs the resource and has no device leaves the resource out."""
+    device_class = DeviceClass(
+        metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
+    )
+    snapshot = make_snapshot([make_node()], objects=[device_class])
+    pod = PodInfo(make_pod(requests={"cpu": 1, GPU: 1}))
+    plugin = _plugin("cpu", GPU)
+    state = plugin.pre_score(CycleState(), pod, snapshot, all_rows(snapshot)).state
+    assert state is not None
+    assert [75] == plugin.score(state, pod, snapshot.nodes).tolist()

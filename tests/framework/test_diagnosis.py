@@ -166,6 +166,14 @@ def test_rejected_nodes() -> None:
     assert [("node-0", TAINT), ("node-2", CPU)] == list(of(TAINT, SUCCESS, CPU).rejected_nodes())
 
 
+def test_status_per_row() -> None:
+    """Rows that were not tried, and all rows after pre_filter, have the absent status."""
+    tried = of(TAINT, SUCCESS, CPU, absent=UNSATISFIED).status_per_row(3)
+    assert [TAINT, UNSATISFIED, CPU] == [tried[row] for row in range(3)]
+    none_tried = Diagnosis.of_pre_filter(UNSATISFIED).status_per_row(2)
+    assert [UNSATISFIED, UNSATISFIED] == [none_tried[row] for row in range(2)]
+
+
 STATUSES = st.sampled_from(
     [SUCCESS, CPU, CPU_AND_MEMORY, TAINT, failure("broken"), unschedulable(), NOT_HELPFUL]
 )

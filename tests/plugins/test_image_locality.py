@@ -1,5 +1,7 @@
 """ImageLocality."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,8 +50,8 @@ def _twin(pod: Pod, nodes: Sequence[Node]) -> list[int]:
     scores = []
     for node in nodes:
         total = 0
-        for image in wanted:
-            name = image if ":" in image.rsplit("/", 1)[-1] else image + ":latest"
+        for asked in wanted:
+            name = asked if ":" in asked.rsplit("/", 1)[-1] else asked + ":latest"
             if node.metadata.name in holders.get(name, set()):
                 total += int(float(sizes[name]) * (len(holders[name]) / len(nodes)))
         total = min(max(total, 23 * MIB), 1000 * MIB * count)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,10 +10,16 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.node_affinity import NodeAffinity
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
+from kubesched.testing.builders import (
+    Json,
+    PodFields,
+    all_rows,
+    make_node,
+    make_pod,
+    make_pod_info,
+    make_snapshot,
+)
 from kubesched.testing.handle import FakeHandle
-
-Json: TypeAlias = "dict[str, object]"
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -28,7 +32,7 @@ NEAR_IS_UNKNOWN = (
 )
 
 
-def has(key: str, *values: str) -> Json:
+def has(key: str, *values: str) -> dict[str, object]:
     """A term that wants one of the values."""
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
 
@@ -38,12 +42,12 @@ def named(*values: str, operator: str = "In") -> Json:
     return {"key": "metadata.name", "operator": operator, "values": list(values)}
 
 
-def required(*terms: Json) -> Json:
+def required(*terms: Json) -> dict[str, object]:
     """An affinity with required terms."""
     return {REQUIRED: {"nodeSelectorTerms": list(terms)}}
 
 
-def preferred(*terms: tuple[int, Json]) -> Json:
+def preferred(*terms: tuple[int, Json]) -> dict[str, object]:
     """An affinity with preferred terms."""
     return {PREFERRED: [{"weight": weight, "preference": term} for weight, term in terms]}
 
@@ -51,7 +55,7 @@ def preferred(*terms: tuple[int, Json]) -> Json:
 def make_plugin(added: Json | None = None) -> NodeAffinity:
     """Build the plugin with an added affinity."""
     handle = FakeHandle()
-    raw: Json = {} if added is None else {"addedAffinity": added}
+    raw: dict[str, object] = {} if added is None else {"addedAffinity": added}
     return NodeAffinity(NodeAffinity.decode_args(raw, handle, "args"), handle)
 
 
@@ -151,8 +155,11 @@ def test_pre_filter_conflict() -> None:
             id="added-comes-first",
         ),
         pytest.param(
-            None, required(has("gpu", "a")), ENFORCED_REASON,
-            "wants gpu In (a), node has no label gpu", id="added-alone",
+            None,
+            required(has("gpu", "a")),
+            ENFORCED_REASON,
+            "wants gpu In (a), node has no label gpu",
+            id="added-alone",
         ),
         pytest.param(
             required(), None, POD_REASON, "there is no term that could match", id="no-terms"
@@ -161,8 +168,13 @@ def test_pre_filter_conflict() -> None:
             required({}), None, POD_REASON, "an empty term matches no node", id="empty-term"
         ),
         pytest.param(required(UNPARSABLE), None, POD_REASON, NEAR_IS_UNKNOWN, id="unparsable"),
-        pytest.param(None, required(), ENFORCED_REASON, "there is no term that could match",
-                     id="added-without-terms"),
+        pytest.param(
+            None,
+            required(),
+            ENFORCED_REASON,
+            "there is no term that could match",
+            id="added-without-terms",
+        ),
     ],
 )
 def test_filter_reasons(
@@ -214,9 +226,7 @@ NODES = (
         pytest.param(preferred((0, has("foo", "bar"))), None, [0, 0, 0, 0], id="weight-0"),
         pytest.param(preferred((0, UNPARSABLE)), None, [0, 0, 0, 0], id="weight-0-is-not-parsed"),
         pytest.param(preferred((7, {})), None, [0, 0, 0, 0], id="empty-preference"),
-        pytest.param(
-            None, preferred((3, has("az", "az1"))), [0, 100, 0, 100], id="added-alone"
-        ),
+        pytest.param(None, preferred((3, has("az", "az1"))), [0, 100, 0, 100], id="added-alone"),
         pytest.param(
             preferred((2, has("foo", "bar"))),
             preferred((1, has("key", "value"))),
@@ -271,7 +281,9 @@ def test_arguments() -> None:
     with pytest.raises(ConfigError) as caught:
         make_plugin(
             required(has("x", "a"), UNPARSABLE, {"matchFields": [named()]})
-            | preferred((0, UNPARSABLE), (1, {"matchExpressions": [{"key": "-", "operator": "In"}]}))
+            | preferred(
+                (0, UNPARSABLE), (1, {"matchExpressions": [{"key": "-", "operator": "In"}]})
+            )
         )
     path = "args.addedAffinity"
     first, second, third, fourth = map(str, caught.value.faults)
@@ -320,9 +332,7 @@ A, B = {"zone": "a"}, {"zone": "b"}
         pytest.param(
             required(UNPARSABLE, has("zone", "a")), None, B, A, True, id="error-before-only"
         ),
-        pytest.param(
-            required(UNPARSABLE, has("zone", "a")), None, A, B, True, id="error-now-only"
-        ),
+        pytest.param(required(UNPARSABLE, has("zone", "a")), None, A, B, True, id="error-now-only"),
     ],
 )
 def test_hint_after_node_change(
@@ -374,7 +384,7 @@ def test_rows_are_answered_one_by_one(
 def test_signature() -> None:
     """Absent and empty are told apart; names and labels of the pod are not read."""
     sign = make_plugin().sign
-    asked: tuple[Json, ...] = (
+    asked: tuple[PodFields, ...] = (
         {},
         {"node_selector": {}},
         {"node_selector": A},
@@ -385,5 +395,5 @@ def test_signature() -> None:
     )
     signatures = {sign(make_pod_info(**fields)) for fields in asked}
     assert len(asked) == len(signatures)
-    again = {sign(make_pod_info("other", labels=A, **fields)) for fields in asked}
+    again = {sign(make_pod_info("other", **fields)) for fields in asked}
     assert signatures == again

@@ -1,10 +1,12 @@
 """NodeResourcesBalancedAllocation."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 
-from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.config.args import ResourceSpec
 from kubesched.config.faults import ConfigError
 from kubesched.framework.cycle_state import CycleState

@@ -19,6 +19,7 @@ OPERATIONS = st.lists(
 
 
 def column_of(values: list[str]) -> CodedColumn[str]:
+    """A column with these rows."""
     column: CodedColumn[str] = CodedColumn()
     for value in values:
         column.append(value)
@@ -26,6 +27,7 @@ def column_of(values: list[str]) -> CodedColumn[str]:
 
 
 def rows_of(column: Coded[str]) -> list[str]:
+    """The values, row by row."""
     return [column[row] for row in range(len(column))]
 
 
@@ -53,9 +55,7 @@ def test_column_is_a_list_with_swap_remove(operations: list[tuple[str, ...]]) ->
 
 
 @given(st.lists(VALUES, max_size=30), st.lists(VALUES, max_size=5), VALUES)
-def test_questions_equal_asking_every_row(
-    values: list[str], wanted: list[str], one: str
-) -> None:
+def test_questions_equal_asking_every_row(values: list[str], wanted: list[str], one: str) -> None:
     """`map`, `equals` and `is_in` answer as a loop over the rows does."""
     column = column_of(values)
     assert [len(value) for value in values] == column.map(len, np.int64).tolist()
@@ -80,7 +80,12 @@ def test_selection_reads_as_its_rows(values: list[str], data: st.DataObject) -> 
 def test_map_asks_once_per_distinct_value() -> None:
     """A thousand rows with two values are two questions."""
     asked: list[str] = []
-    column_of(["a", "b"] * 500).map(lambda value: asked.append(value) or 0, np.int64)
+
+    def ask(value: str) -> int:
+        asked.append(value)
+        return 0
+
+    column_of(["a", "b"] * 500).map(ask, np.int64)
     assert ["a", "b"] == asked
 
 
@@ -100,3 +105,15 @@ def test_codes_are_read_only() -> None:
     column = column_of(["a"])
     with pytest.raises(ValueError, match="read-only"):
         column.codes[0] = 0
+
+
+@given(st.lists(VALUES, min_size=1, max_size=10), VALUES, st.data())
+def test_with_row_changes_one_row_of_a_copy(
+    values: list[str], value: str, data: st.DataObject
+) -> None:
+    """Other rows, codes and the column itself stay as they were."""
+    column, row = column_of(values), data.draw(st.integers(0, len(values) - 1))
+    changed = column.with_row(row, value)
+    assert [*values[:row], value, *values[row + 1 :]] == rows_of(changed)
+    assert values == rows_of(column)
+    assert column.values == changed.values[: len(column.values)]

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.snapshot.host_ports import NO_PORTS, HostPort, UsedPorts, host_ports_of
+from kubesched.snapshot.host_ports import ANY_ADDRESS, NO_PORTS, HostPort, host_ports_of
 from kubesched.testing.builders import make_pod
 
 PORTS = st.builds(
     HostPort,
-    st.sampled_from(["0.0.0.0", "127.0.0.1", "10.0.0.1"]),
+    st.sampled_from([ANY_ADDRESS, "127.0.0.1", "10.0.0.1"]),
     st.sampled_from(["TCP", "UDP"]),
     st.sampled_from([80, 443]),
 )
@@ -18,21 +18,19 @@ PORTS = st.builds(
 def conflict(one: HostPort, other: HostPort) -> bool:
     """Two ports, by the definition."""
     same = (one.protocol, one.port) == (other.protocol, other.port)
-    return same and ("0.0.0.0" in {one.address, other.address} or one.address == other.address)
+    return same and (ANY_ADDRESS in {one.address, other.address} or one.address == other.address)
 
 
 @given(st.lists(PORTS, max_size=6), PORTS)
 def test_conflicts_equal_pairwise_comparison(used: list[HostPort], wanted: HostPort) -> None:
     """A port is taken exactly if it conflicts with one in use."""
-    assert any(conflict(port, wanted) for port in used) == UsedPorts(used).conflicts(wanted)
+    assert any(conflict(port, wanted) for port in used) == NO_PORTS.plus(used).conflicts(wanted)
 
 
 @given(st.lists(PORTS, max_size=6), st.lists(PORTS, max_size=4), PORTS)
-def test_minus_undoes_plus(
-    used: list[HostPort], added: list[HostPort], wanted: HostPort
-) -> None:
+def test_minus_undoes_plus(used: list[HostPort], added: list[HostPort], wanted: HostPort) -> None:
     """Adding and removing ports leaves what was there, and the value one started from is kept."""
-    before = UsedPorts(used)
+    before = NO_PORTS.plus(used)
     after = before.plus(added).minus(added)
     assert sorted(map(repr, used)) == sorted(map(repr, before))
     assert sorted(map(repr, used)) == sorted(map(repr, after))
@@ -42,13 +40,22 @@ def test_minus_undoes_plus(
 @given(st.lists(PORTS, max_size=6), st.lists(PORTS, max_size=4))
 def test_freed_of_leaves_no_holder(used: list[HostPort], freed: list[HostPort]) -> None:
     """Freeing a port frees it of all its holders, and no other port."""
-    left = UsedPorts(used).freed_of(freed)
+    left = NO_PORTS.plus(used).freed_of(freed)
     assert sorted(repr(port) for port in used if port not in freed) == sorted(map(repr, left))
+
+
+@given(st.permutations([("TCP", 80), ("UDP", 80), ("TCP", 81)]))
+def test_order_does_not_tell_values_apart(numbers: list[tuple[str, int]]) -> None:
+    """Nodes whose pods hold the same ports have equal values, whoever came first."""
+    ports = [HostPort(address, *number) for number in numbers for address in ("a", "b")]
+    assert NO_PORTS.plus(ports) == NO_PORTS.plus(reversed(ports))
+    assert hash(NO_PORTS.plus(ports)) == hash(NO_PORTS.plus(reversed(ports)))
+    assert NO_PORTS.plus(ports) != NO_PORTS.plus(ports[1:])
 
 
 def test_emptied_is_no_ports() -> None:
     """A node that gave back its last port has the value of one that never gave any away."""
-    port = HostPort("0.0.0.0", "TCP", 80)
+    port = HostPort(ANY_ADDRESS, "TCP", 80)
     assert NO_PORTS is NO_PORTS.plus([port]).minus([port])
     assert NO_PORTS is NO_PORTS.plus([port]).freed_of([port])
     assert NO_PORTS is NO_PORTS.freed_of([port])
@@ -60,20 +67,22 @@ def test_emptied_is_no_ports() -> None:
         pytest.param({"containers": [{"ports": [{"containerPort": 80}]}]}, (), id="no-host-port"),
         pytest.param(
             {"containers": [{"ports": [{"hostPort": 80}]}]},
-            (HostPort("0.0.0.0", "TCP", 80),),
+            (HostPort(ANY_ADDRESS, "TCP", 80),),
             id="defaults",
         ),
         pytest.param(
-            {"containers": [{"ports": [{"hostPort": 53, "hostIP": "10.0.0.1", "protocol": "UDP"}]}]},
+            {
+                "containers": [
+                    {"ports": [{"hostPort": 53, "hostIP": "10.0.0.1", "protocol": "UDP"}]}
+                ]
+            },
             (HostPort("10.0.0.1", "UDP", 53),),
             id="all-named",
         ),
-        pytest.param(
-            {"initContainers": [{"ports": [{"hostPort": 80}]}]}, (), id="init-container"
-        ),
+        pytest.param({"initContainers": [{"ports": [{"hostPort": 80}]}]}, (), id="init-container"),
         pytest.param(
             {"initContainers": [{"restartPolicy": "Always", "ports": [{"hostPort": 80}]}]},
-            (HostPort("0.0.0.0", "TCP", 80),),
+            (HostPort(ANY_ADDRESS, "TCP", 80),),
             id="sidecar",
         ),
     ],

@@ -16,6 +16,7 @@ NODES = st.lists(
 
 
 def node_with(name: str, images: list[tuple[list[str], int]]) -> Node:
+    """A node with images of these names and sizes."""
     return make_node(
         name,
         status={"images": [{"names": names, "sizeBytes": size} for names, size in images]},
@@ -23,6 +24,7 @@ def node_with(name: str, images: list[tuple[list[str], int]]) -> Node:
 
 
 def sizes_and_nodes(states: ImageStates) -> dict[str, tuple[int, list[str]]]:
+    """What the states say of every name."""
     found = {name: states.get(name) for name in "abc"}
     return {name: (s.size_bytes, sorted(s.nodes)) for name, s in found.items() if s is not None}
 
@@ -40,7 +42,7 @@ def test_removing_nodes_leaves_the_others(
     for node in nodes:
         for image in node.status.images:
             for name in image.names:
-                size, listed = expected.setdefault(name, (image.size_bytes, []))
+                _, listed = expected.setdefault(name, (image.size_bytes, []))
                 if node.metadata.name not in listed:
                     listed.append(node.metadata.name)
     assert expected == sizes_and_nodes(states)

@@ -166,7 +166,7 @@ FAULTY = {"matchExpressions": [{"key": "x", "operator": "In"}]}
     ],
 )
 def test_required_node_affinity(fields: Json, expected: bool) -> None:
-    """nodeSelector and required affinity must hold both."""
+    """The node selector and the required affinity must hold both."""
     affinity = None
     if "terms" in fields:
         terms_ = {"nodeSelectorTerms": fields["terms"]}

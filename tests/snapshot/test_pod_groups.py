@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubesched.snapshot.pod_groups import PodGroup, PodGroups
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.builders import make_pod_info
+from kubesched.testing.builders import PodFields, make_pod_info
 
 ANTI = {
     "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -19,7 +19,7 @@ ANTI = {
         {"weight": 5, "podAffinityTerm": {"topologyKey": "host", "labelSelector": {}}}
     ],
 }
-KINDS: tuple[dict[str, object], ...] = (
+KINDS: tuple[PodFields, ...] = (
     {"labels": {"app": "web"}},
     {"labels": {"app": "web"}, "requests": {"cpu": 1}},
     {"labels": {"app": "db"}},
@@ -31,6 +31,7 @@ PODS = st.lists(st.tuples(st.integers(0, len(KINDS) - 1), st.integers(0, 3)), ma
 
 
 def groups_with(pods: list[tuple[PodInfo, int]], rows: int = 4) -> PodGroups:
+    """Groups of pods on rows."""
     groups = PodGroups()
     for _ in range(rows):
         groups.append_row()
@@ -40,10 +41,12 @@ def groups_with(pods: list[tuple[PodInfo, int]], rows: int = 4) -> PodGroups:
 
 
 def weigh_web(group: PodGroup) -> int:
+    """Count pods that stay and are labelled so."""
     return int(group.labels.get("app") == "web" and not group.is_terminating)
 
 
 def weigh_anti(group: PodGroup) -> int:
+    """Count pods with terms, by a weight of their own."""
     return -7 if group.affinity is not None else 0
 
 
@@ -67,9 +70,9 @@ def test_views_equal_fresh_sums(
     for at, (kind, row) in enumerate(after):
         pods.append((make_pod_info(f"b{at}", **KINDS[kind]), row))
         groups.add(*pods[-1])
-    for pod in data.draw(st.lists(st.sampled_from(pods), unique_by=id)) if pods else []:
-        groups.remove(*pod)
-        pods.remove(pod)
+    for place in data.draw(st.lists(st.sampled_from(pods), unique_by=id)) if pods else []:
+        groups.remove(*place)
+        pods.remove(place)
     gone = data.draw(st.integers(0, 3))
     for pod, row in [pair for pair in pods if pair[1] == gone]:
         groups.remove(pod, row)
@@ -119,6 +122,10 @@ def test_asking_again_asks_no_group() -> None:
     assert 1 == len(asked)
 
 
+def _weigh_as(weight: int) -> Callable[[PodGroup], int]:
+    return lambda group: weight
+
+
 def test_old_questions_are_forgotten_not_broken() -> None:
     """More questions than are kept: each is still answered right."""
     rows = 1 << 19
@@ -129,7 +136,7 @@ def test_old_questions_are_forgotten_not_broken() -> None:
     pod = make_pod_info()
     groups.add(pod, 1)
     for key in range(40):
-        assert key == groups.count(key, lambda group, key=key: key)[1]
+        assert key == groups.count(key, _weigh_as(key))[1]
     assert len(groups._views) < 40
     assert 0 == groups.count(0, lambda group: 0)[1]
 

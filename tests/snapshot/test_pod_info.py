@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.snapshot.host_ports import HostPort
-from kubesched.testing.builders import make_pod_info
+from kubesched.snapshot.host_ports import ANY_ADDRESS, HostPort
+from kubesched.testing.builders import PodFields, make_pod_info
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
 
@@ -11,7 +11,7 @@ TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        pytest.param({"name": "a"}, {"name": "b"}, id="name"),
+        pytest.param({}, {}, id="name"),
         pytest.param({"uid": "1"}, {"uid": "2"}, id="uid"),
         pytest.param({"node_name": "a"}, {"node_name": "b"}, id="node"),
         pytest.param({}, {"start_time": "2026-01-01T00:00:00Z"}, id="start-time"),
@@ -24,9 +24,9 @@ TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
         pytest.param({}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, id="deleted"),
     ],
 )
-def test_siblings_share_a_template(one: dict[str, object], other: dict[str, object]) -> None:
+def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
     """Pods that differ in nothing scheduling reads have the very same template."""
-    assert make_pod_info(**one).template is make_pod_info(**other).template
+    assert make_pod_info("a", **one).template is make_pod_info("b", **other).template
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,15 @@ def test_siblings_share_a_template(one: dict[str, object], other: dict[str, obje
             id="claims",
         ),
         pytest.param(
-            {"name": "a", "volumes": [{"name": "v", "ephemeral": {}}]},
-            {"name": "b", "volumes": [{"name": "v", "ephemeral": {}}]},
+            {"volumes": [{"name": "v", "ephemeral": {}}]},
+            {"volumes": [{"name": "v", "ephemeral": {}}]},
             id="ephemeral-claims-are-named-by-the-pod",
         ),
     ],
 )
-def test_what_scheduling_reads_tells_templates_apart(
-    one: dict[str, object], other: dict[str, object]
-) -> None:
+def test_what_scheduling_reads_tells_templates_apart(one: PodFields, other: PodFields) -> None:
     """Pods that differ in something scheduling reads have templates of their own."""
-    assert make_pod_info(**one).template is not make_pod_info(**other).template
+    assert make_pod_info("a", **one).template is not make_pod_info("b", **other).template
 
 
 def test_template_answers() -> None:
@@ -88,7 +86,7 @@ def test_template_answers() -> None:
     assert {"cpu": 500, "memory": 1 << 30, "example.com/gpu": 2} == template.requests
     assert template.requests == template.held
     assert (500, 1 << 30) == template.held_non_zero
-    assert (HostPort("0.0.0.0", "TCP", 80),) == template.host_ports
+    assert (HostPort(ANY_ADDRESS, "TCP", 80),) == template.host_ports
     assert ("x",) == template.claim_names
     assert template.controller is not None
     assert "c" == template.controller.name

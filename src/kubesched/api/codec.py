@@ -23,6 +23,7 @@ from kubesched.api.yaml_syntax import YamlError, dump, load_documents
 _LIST_DEPTH_MAX: Final = 8
 _NULL_DEPTH_MAX: Final = 200
 _NAMESPACE: Final = "default"
+_ARRAY_START: Final = ord("[")
 _PATH: Final = re.compile(r"(?P<expected>.*) - at `(?:key in )?(?P<path>\$.*)`", re.DOTALL)
 _FAST_HEADER: Final = re.compile(
     rb'\s*\{\s*"(?:apiVersion"\s*:\s*"(?P<version>[^"\\]*)"\s*,\s*"kind"\s*:\s*"(?P<kind>[^"\\]*)"'
@@ -92,9 +93,14 @@ class _RawList(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-class _NamedHeader(msgspec.Struct, rename="camel"):
+class _Name(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _NamedHeader(msgspec.Struct):
     kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: _Name = msgspec.field(default_factory=_Name)
 
 
 _header_decoder: Final = msgspec.json.Decoder(_Header)
@@ -161,10 +167,12 @@ def _objects_in(
         yield from _objects_in(item, place, skipped, of_items, depth + 1)
 
 
-def _is_array(raw: object) -> bool:
-    if isinstance(raw, list):
-        return True
-    return not isinstance(raw, dict) and bytes(memoryview(raw)[:64]).lstrip()[:1] == b"["  # type: ignore[arg-type]  # bytes or Raw
+def _is_array(raw: Any) -> bool:
+    if isinstance(raw, dict | list):
+        return isinstance(raw, list)
+    if isinstance(raw, msgspec.Raw):
+        return memoryview(raw)[0] == _ARRAY_START
+    return bytes(raw[:64]).lstrip()[:1] == b"["
 
 
 def _array_items(raw: Any, source: Source) -> list[Any]:
@@ -353,7 +361,7 @@ def _name_of(raw: Any) -> str:
     return _object_name(header.kind, header.metadata)
 
 
-def _object_name(kind: str, metadata: ObjectMeta) -> str:
+def _object_name(kind: str, metadata: ObjectMeta | _Name) -> str:
     place = f"{metadata.namespace}/" if metadata.namespace else ""
     return f"{kind} {place}{metadata.name}".strip()
 

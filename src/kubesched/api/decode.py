@@ -96,8 +96,9 @@ def _files(path: Path) -> list[Path]:
 def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
-    except OSError as error:
-        raise DecodeError(Source(str(file)), f"it cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DecodeError(Source(str(file)), f"it cannot be read: {reason}") from None
 
 
 def load_bytes(
@@ -194,7 +195,7 @@ def _concatenated(text: str, file: str, number: int, lines: int) -> Iterator[Any
         try:
             _, end = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
-            where = f"{error.msg} at line {lines + error.lineno}, column {error.colno}"
+            where = f"{error.msg.removesuffix(' at')} at line {lines + error.lineno}, column {error.colno}"
             raise DecodeError(source, f"it is no JSON: {where}") from None
         except (RecursionError, ValueError) as error:
             raise DecodeError(source, f"it cannot be read: {error}") from None

@@ -9,9 +9,10 @@ Differs:  the cost of an evaluation is not limited; list-typed attributes are no
 from collections.abc import Mapping
 from functools import lru_cache
 
-from kubesched.api.cel.checker import OUTPUT_TYPES, CelCompileErrors, CheckedTypes, check
+from kubesched.api.cel.checker import OUTPUT_TYPES, CheckedTypes, TypeCheckError, check
+from kubesched.api.cel.comprehensions import Evaluation
 from kubesched.api.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
-from kubesched.api.cel.evaluator import Evaluation, plan
+from kubesched.api.cel.evaluator import plan
 from kubesched.api.cel.parser import parse
 from kubesched.api.cel.quantities import nano_value
 from kubesched.api.cel.semver import SemverError, parse_semver
@@ -82,7 +83,7 @@ def compile_selector(expression: str) -> CompiledSelector:
     try:
         node = parse(expression)
         result = check(expression, node, {"device": _DEVICE}, _TYPES)
-    except (CelCompileError, CelCompileErrors) as error:
+    except (CelCompileError, TypeCheckError) as error:
         raise DeviceSelectorError(f"compilation failed: {error}") from error
     if result not in OUTPUT_TYPES:
         raise DeviceSelectorError(f"must evaluate to bool or the unknown type, not {result}")

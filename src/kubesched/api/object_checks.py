@@ -7,7 +7,7 @@ Invariants: a path is written as in the JSON, `$.spec.containers[0].resources.re
 """
 
 import types
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -32,64 +32,60 @@ class _Place(NamedTuple):
 
     attribute: str
     name: str
-    shape: str
+    check: Callable[[Any], Fault | None]
 
 
 def first_fault(item: KubeStruct) -> Fault | None:
     """Return the first quantity or time that cannot be parsed, None if all can."""
-    return next(_faults(item, "$"), None)
+    fault = _check_struct(item)
+    return None if fault is None else Fault(f"${fault.path}", fault.message)
 
 
-def _faults(item: KubeStruct, path: str) -> Iterator[Fault]:
-    for attribute, name, shape in _places(type(item)):
+def _check_struct(item: KubeStruct) -> Fault | None:
+    """Return the first fault, with its path from `item`: most have none, so paths cost nothing."""
+    for attribute, name, check in _places(type(item)):
         value = getattr(item, attribute)
         # Most fields are absent, and an absent one has nothing to check.
-        if not value and value != 0:
-            continue
-        yield from _CHECKS[shape](value, f"{path}.{name}")
+        if value and (fault := check(value)) is not None:
+            return Fault(f".{name}{fault.path}", fault.message)
+    return None
 
 
-def _check_struct(value: Any, path: str) -> Iterator[Fault]:
-    return _faults(value, path)
+def _check_structs(items: tuple[KubeStruct, ...]) -> Fault | None:
+    for index, item in enumerate(items):
+        if (fault := _check_struct(item)) is not None:
+            return Fault(f"[{index}]{fault.path}", fault.message)
+    return None
 
 
-def _check_structs(value: Any, path: str) -> Iterator[Fault]:
-    for index, item in enumerate(value):
-        yield from _faults(item, f"{path}[{index}]")
+def _check_struct_map(items: dict[str, KubeStruct]) -> Fault | None:
+    for key, item in items.items():
+        if (fault := _check_struct(item)) is not None:
+            return Fault(f".{key}{fault.path}", fault.message)
+    return None
 
 
-def _check_struct_map(value: Any, path: str) -> Iterator[Fault]:
-    for key, item in value.items():
-        yield from _faults(item, f"{path}.{key}")
-
-
-def _check_quantity(value: Any, path: str) -> Iterator[Fault]:
+def _check_quantity(quantity: Quantity) -> Fault | None:
     try:
-        parse_quantity(value)
+        parse_quantity(quantity)
     except ValueError as error:
-        yield Fault(path, str(error))
+        return Fault("", str(error))
+    return None
 
 
-def _check_quantity_map(value: Any, path: str) -> Iterator[Fault]:
-    for key, quantity in value.items():
-        yield from _check_quantity(quantity, f"{path}.{key}")
+def _check_quantity_map(quantities: dict[str, Quantity]) -> Fault | None:
+    for key, quantity in quantities.items():
+        if (fault := _check_quantity(quantity)) is not None:
+            return Fault(f".{key}", fault.message)
+    return None
 
 
-def _check_time(value: Any, path: str) -> Iterator[Fault]:
+def _check_time(text: str) -> Fault | None:
     try:
-        parse_time(value)
+        parse_time(text)
     except ValueError as error:
-        yield Fault(path, str(error))
-
-
-_CHECKS: Final = {
-    "struct": _check_struct,
-    "structs": _check_structs,
-    "struct map": _check_struct_map,
-    "quantity": _check_quantity,
-    "quantity map": _check_quantity_map,
-    "time": _check_time,
-}
+        return Fault("", str(error))
+    return None
 
 
 @cache
@@ -97,31 +93,31 @@ def _places(type_: type[KubeStruct]) -> tuple[_Place, ...]:
     hints = get_type_hints(type_)
     places = []
     for field in msgspec.structs.fields(type_):
-        shape = _shape(field.name, hints[field.name])
-        if shape:
-            places.append(_Place(field.name, field.encode_name, shape))
+        check = _check_of(field.name, hints[field.name])
+        if check is not None:
+            places.append(_Place(field.name, field.encode_name, check))
     return tuple(places)
 
 
-def _shape(name: str, hint: Any) -> str:
-    """Return what of a field has to be checked, "" if nothing has."""
+def _check_of(name: str, hint: Any) -> Callable[[Any], Fault | None] | None:
+    """Return the check of a field, None if there is nothing to check."""
     parts = _union_parts(hint)
     if parts == _QUANTITY_PARTS:
-        return "quantity"
+        return _check_quantity
     if parts == {str}:
-        return "time" if name.endswith(_TIME_SUFFIXES) else ""
-    return _shape_of_collection(next(iter(parts))) if len(parts) == 1 else ""
+        return _check_time if name.endswith(_TIME_SUFFIXES) else None
+    return _check_of_collection(next(iter(parts))) if len(parts) == 1 else None
 
 
-def _shape_of_collection(part: Any) -> str:
+def _check_of_collection(part: Any) -> Callable[[Any], Fault | None] | None:
     origin, arguments = get_origin(part), get_args(part)
     if origin is dict and _union_parts(arguments[1]) == _QUANTITY_PARTS:
-        return "quantity map"
+        return _check_quantity_map
     if origin is dict:
-        return "struct map" if _is_checked(arguments[1]) else ""
+        return _check_struct_map if _is_checked(arguments[1]) else None
     if origin is tuple:
-        return "structs" if _is_checked(arguments[0]) else ""
-    return "struct" if _is_checked(part) else ""
+        return _check_structs if _is_checked(arguments[0]) else None
+    return _check_struct if _is_checked(part) else None
 
 
 def _union_parts(hint: Any) -> frozenset[Any]:

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
 """The resource.k8s.io/v1 kinds: what devices there are, and who asked for which.
 
 Upstream: staging/src/k8s.io/api/resource/v1/types.go (v1.36)

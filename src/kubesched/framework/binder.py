@@ -1,6 +1,6 @@
 """Binder is how a bind plugin reaches the API; a handle with an API behind it offers one.
 
-Upstream: the client that pkg/scheduler/framework/plugins/defaultbinder takes from its handle (v1.36)
+Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, Handle.ClientSet (v1.36)
 Differs:  the plugin sees only the one call it makes.
 """
 

@@ -28,7 +28,7 @@ from kubesched.framework.preemption.candidates import Sampling, find_candidates
 from kubesched.framework.preemption.eligibility import why_not_eligible
 from kubesched.framework.preemption.report import PreemptionReport, post_filter_result
 from kubesched.framework.preemption.victims import Question
-from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -107,10 +107,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
     @classmethod
     def decode_args(
-        cls,
-        raw: dict[str, object] | None,
-        handle: Handle,  # noqa: ARG003 - the signature of all plugins; no gate decides here
-        path: str,
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> DefaultPreemptionArgs:
         """Decode and validate the arguments.
 
@@ -146,9 +143,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     ) -> PostFilterResult:
         """Find the node to make room on, and the pods to evict there."""
         report = self.decide(cycle, pod, snapshot, statuses)
-        num_all_nodes = len(snapshot.nodes)
-        if report.eligible and not num_all_nodes:
-            return _with_prefix(PostFilterResult(failure("no nodes available"), details=report))
+        return self.result_of(report, len(snapshot.nodes))
+
+    @staticmethod
+    def result_of(report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
+        """Return what a decision, perhaps narrowed by extenders, asks for."""
         return _with_prefix(post_filter_result(report, num_all_nodes))
 
     def decide(

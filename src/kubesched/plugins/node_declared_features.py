@@ -126,7 +126,7 @@ def declared_features(declared: Sequence[str]) -> Features:
     return frozenset(found)
 
 
-def _after_node_change(pod: Pod, old: object | None, new: object | None) -> bool:
+def _after_node_change(_pod: Pod, old: object | None, new: object | None) -> bool:
     if not isinstance(old, Node) or not isinstance(new, Node):
         return True
     return old.status.declared_features != new.status.declared_features

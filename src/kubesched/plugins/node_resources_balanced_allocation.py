@@ -21,13 +21,13 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import is_dra_extended_resource_name
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
-    PRE_SCORE_SKIP,
     UNSIGNED,
     PreScorePlugin,
     PreScoreResult,
     Scope,
     ScorePlugin,
 )
+from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.balanced_allocation import BalancedAllocation
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
 from kubesched.plugins.node_resources.scoring import Demand, demands_of, score_nodes
@@ -92,7 +92,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     ) -> PreScoreResult[Demands]:
         """Leave out pods that ask for nothing: they would all gather on one node."""
         if not any(self._requests(pod)):
-            return PRE_SCORE_SKIP  # type: ignore[return-value]  # it carries no state
+            return PreScoreResult(status=SKIP)
         demands = demands_of(self._resources, pod.template.held, non_zero=False)
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)

@@ -75,7 +75,7 @@ class NodeUnschedulable(FilterPlugin[None]):
         return same and self._tolerates_cordon(new.spec.tolerations)
 
 
-def _after_node_change(pod: Pod, old: object | None, new: object | None) -> bool:
+def _after_node_change(_pod: Pod, old: object | None, new: object | None) -> bool:
     if not isinstance(new, Node):
         return True
     was_schedulable = isinstance(old, Node) and not old.spec.unschedulable

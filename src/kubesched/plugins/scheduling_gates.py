@@ -43,5 +43,5 @@ class SchedulingGates(PreEnqueuePlugin):
         return None
 
 
-def _is_about(pod: Pod, old: object | None, new: object | None) -> bool:
+def _is_about(pod: Pod, _old: object | None, new: object | None) -> bool:
     return not isinstance(new, Pod) or new.metadata.uid == pod.metadata.uid

@@ -176,21 +176,35 @@ class SchedulingCycle:
         scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
         if feasible is None and not scores:
             return remembered.masked_totals(pod)
-        rows = np.flatnonzero(mask)
         if feasible is None:
             totals = remembered.masked_totals(pod).copy()
+            rows = remembered.feasible_rows
         else:
             totals = np.full(len(mask), NOT_FEASIBLE, np.int64)
+            rows = np.flatnonzero(mask)
             totals[rows] = remembered.totals(pod, rows)
-        nodes: NodeTable = snapshot.nodes
         for score in scores:
-            some = nodes
-            if score.survivors_only and len(rows) < len(nodes):
-                some = nodes.take(rows)
-            raw = self._ask_score(cycle, pod, some, score)
-            known = raw if len(raw) == len(rows) else raw[rows]
-            totals[rows] += self._normalize(cycle, pod, score, known, rows) * self._weight(score)
+            gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
+            if len(rows) == len(totals):
+                totals += gain
+            else:
+                totals[rows] += gain
         return totals
+
+    def _score_rows(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        nodes: NodeTable,
+        score: ScorePlugin[object],
+        rows: NDArray[np.intp],
+    ) -> NDArray[np.int64]:
+        """Return what one plugin adds to the total of each of `rows`."""
+        every = len(rows) == len(nodes)
+        some = nodes.take(rows) if score.survivors_only and not every else nodes
+        raw = self._ask_score(cycle, pod, some, score)
+        known = raw if len(raw) == len(rows) else raw[rows]
+        return self._normalize(cycle, pod, score, known, rows) * self._weight(score)
 
     # Finding feasible rows.
 

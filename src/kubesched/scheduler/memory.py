@@ -214,6 +214,7 @@ class Remembered:
             for plugin in self._row_scorers
         ]
         self._masked: NDArray[np.int64] | None = None
+        self._feasible_rows: NDArray[np.intp] | None = None
 
     def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
         """Renew one row: what binding a pod leaves to do, so without arrays."""
@@ -229,7 +230,7 @@ class Remembered:
                 break
         was_feasible = self.feasible.item(row)
         if was_feasible != (failed_at == PASSED):
-            self._masked = None
+            self._masked = self._feasible_rows = None
             self.feasible[row] = not was_feasible
             self.feasible_count += -1 if was_feasible else 1
         self.answers.failed_at[row] = failed_at
@@ -265,7 +266,7 @@ class Remembered:
                 self._check(scores)
                 self._plain[rows] += weight * (scores - raw[rows])
             raw[rows] = scores
-        self._masked = None
+        self._masked = self._feasible_rows = None
 
     def _ask_filters(
         self,
@@ -293,10 +294,17 @@ class Remembered:
 
     # The totals.
 
+    @property
+    def feasible_rows(self) -> NDArray[np.intp]:
+        """The rows that remembered filters pass, in ascending order."""
+        if self._feasible_rows is None:
+            self._feasible_rows = np.flatnonzero(self.feasible)
+        return self._feasible_rows
+
     def masked_totals(self, pod: PodInfo) -> NDArray[np.int64]:
         """Return the weighted total per row, of remembered plugins; NOT_FEASIBLE where rejected."""
         if self._masked is None:
-            rows = np.flatnonzero(self.feasible)
+            rows = self.feasible_rows
             masked = np.full(len(self.feasible), NOT_FEASIBLE, np.int64)
             masked[rows] = self.totals(pod, rows)
             self._masked = masked

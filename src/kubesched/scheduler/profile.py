@@ -333,16 +333,17 @@ def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plug
 
 def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:
     """Raise if a score is outside 0..100 after normalising."""
+    if NODE_SCORE_MIN <= scores.min() and scores.max() <= NODE_SCORE_MAX:
+        return
     bad = scores[(scores < NODE_SCORE_MIN) | (scores > NODE_SCORE_MAX)]
-    if len(bad):
-        raise PluginFailure(
-            Status(
-                Code.ERROR,
-                error=f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns '
-                f"an invalid score {bad[0]}, it should in the range of "
-                f"[{NODE_SCORE_MIN}, {NODE_SCORE_MAX}] after normalizing",
-            )
+    raise PluginFailure(
+        Status(
+            Code.ERROR,
+            error=f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns '
+            f"an invalid score {bad[0]}, it should in the range of "
+            f"[{NODE_SCORE_MIN}, {NODE_SCORE_MAX}] after normalizing",
         )
+    )
 
 
 def relevant_nominated_pods(pod: PodInfo, snapshot: Snapshot, node_name: str) -> list[PodInfo]:

@@ -64,6 +64,15 @@ class Coded(Generic[T]):
         """Return the column of these rows; codes keep their meaning."""
         return Coded(self.codes[rows], self.values, self.positions)
 
+    def with_row(self, row: int, value: T) -> Coded[T]:
+        """Return the column with another value on one row; codes keep their meaning."""
+        values, positions = self.values, self.positions
+        if value not in positions:
+            values, positions = [*values, value], {**positions, value: len(values)}
+        codes = self.codes.copy()
+        codes[row] = positions[value]
+        return Coded(codes, values, positions)
+
 
 class CodedColumn(Coded[T]):
     """A dictionary-encoded column that its owner changes row by row."""

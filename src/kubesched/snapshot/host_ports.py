@@ -1,14 +1,14 @@
 """Host ports: what a pod wants, what a node has given away, and when the two conflict.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, HostPortInfo (v1.36)
-Differs:  upstream counts no holders: when one of two holders of a port leaves, it takes the port for
-          free. Here that holds in what-if questions (`freed_of`), so that they have upstream's
-          answer; the table itself counts.
+Differs:  upstream counts no holders: when one of two holders of a port leaves, the port is
+          free. Here what-if questions answer so (`freed_of`), but the table itself counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -39,15 +39,24 @@ def _ports(containers: Iterable[Container]) -> Iterable[HostPort]:
                 yield HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
 
 
+_Number = tuple[str, int]
+_NONE: Final[Mapping[_Number, tuple[str, ...]]] = MappingProxyType({})
+
+
 class UsedPorts:
-    """The host ports in use on one node: a frozen value that counts the holders of each port."""
+    """The host ports in use on one node: a frozen, hashable value that counts each port's holders."""
 
     __slots__ = ("_addresses",)
 
-    def __init__(self, ports: Iterable[HostPort] = ()) -> None:
-        self._addresses: dict[tuple[str, int], tuple[str, ...]] = {}
-        for port in ports:
-            self._add(port)
+    def __init__(self, addresses: Mapping[_Number, tuple[str, ...]] = _NONE) -> None:
+        """Take the holders' addresses by protocol and number; `NO_PORTS.plus` is the way in."""
+        self._addresses = addresses
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UsedPorts) and self._addresses == other._addresses
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._addresses.items()))
 
     def __bool__(self) -> bool:
         return bool(self._addresses)
@@ -66,44 +75,35 @@ class UsedPorts:
 
     def plus(self, ports: Iterable[HostPort]) -> UsedPorts:
         """Return these with one more holder of each of `ports`."""
-        copy = self._copy()
+        addresses = dict(self._addresses)
         for port in ports:
-            copy._add(port)
-        return copy
+            number = (port.protocol, port.port)
+            addresses[number] = tuple(sorted((*addresses.get(number, ()), port.address)))
+        return _used(addresses)
 
     def minus(self, ports: Iterable[HostPort]) -> UsedPorts:
         """Return these with one holder less of each of `ports`, all of which are held."""
-        copy = self._copy()
+        addresses = dict(self._addresses)
         for port in ports:
-            addresses = list(copy._addresses[port.protocol, port.port])
-            addresses.remove(port.address)
-            copy._set(port, addresses)
-        return copy or NO_PORTS
+            left = list(addresses[port.protocol, port.port])
+            left.remove(port.address)
+            addresses[port.protocol, port.port] = tuple(left)
+        return _used(addresses)
 
     def freed_of(self, ports: Iterable[HostPort]) -> UsedPorts:
         """Return these with no holder of any of `ports`, however many there were."""
-        copy = self._copy()
+        addresses = dict(self._addresses)
         for port in ports:
-            addresses = copy._addresses.get((port.protocol, port.port), ())
-            copy._set(port, [address for address in addresses if address != port.address])
-        return copy or NO_PORTS
+            number = (port.protocol, port.port)
+            held = addresses.get(number, ())
+            addresses[number] = tuple(address for address in held if address != port.address)
+        return _used(addresses)
 
-    def _copy(self) -> UsedPorts:
-        copy = UsedPorts()
-        copy._addresses = self._addresses.copy()
-        return copy
 
-    def _add(self, port: HostPort) -> None:
-        key = (port.protocol, port.port)
-        self._addresses[key] = (*self._addresses.get(key, ()), port.address)
-
-    def _set(self, port: HostPort, addresses: list[str]) -> None:
-        key = (port.protocol, port.port)
-        if addresses:
-            self._addresses[key] = tuple(addresses)
-        else:
-            self._addresses.pop(key, None)
+def _used(addresses: Mapping[_Number, tuple[str, ...]]) -> UsedPorts:
+    held = {number: holders for number, holders in addresses.items() if holders}
+    return UsedPorts(held) if held else NO_PORTS
 
 
 NO_PORTS: Final = UsedPorts()
-"""What a node without host ports in use has: always this very object."""
+"""What a node without host ports in use has."""

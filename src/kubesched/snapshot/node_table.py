@@ -58,7 +58,7 @@ class NodeTable:
     names: Sequence[str]
     nodes: Sequence[Node]
     pods: Sequence[dict[str, PodInfo]]
-    used_ports: list[UsedPorts]
+    used_ports: Coded[UsedPorts]
     unschedulable: NDArray[np.bool_]
     taints: Coded[tuple[Taint, ...]]
     declared_features: Coded[tuple[str, ...]]
@@ -179,7 +179,8 @@ class SelectedRows(NodeTable):
         if template.host_ports:
             used, ports = self.used_ports[row], template.host_ports
             # A what-if frees a port for good, as upstream does, even if another pod holds it too.
-            self.used_ports[row] = used.plus(ports) if sign > 0 else used.freed_of(ports)
+            left = used.plus(ports) if sign > 0 else used.freed_of(ports)
+            self.used_ports = self.used_ports.with_row(row, left)
 
 
 class NodeColumns(NodeTable):
@@ -196,7 +197,7 @@ class NodeColumns(NodeTable):
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.pods: list[dict[str, PodInfo]] = []
-        self.used_ports: list[UsedPorts] = []
+        self.used_ports: CodedColumn[UsedPorts] = CodedColumn()
         self.row_of: dict[str, int] = {}
         self.resources = {name: at for at, name in enumerate(_NATIVE)}
         self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn()
@@ -286,7 +287,6 @@ class NodeColumns(NodeTable):
         _swap_remove(self.names, row)
         _swap_remove(self.nodes, row)
         _swap_remove(self.pods, row)
-        _swap_remove(self.used_ports, row)
         if row != last:
             self.row_of[self.names[row]] = row
         for coded in self._coded_columns():
@@ -329,7 +329,7 @@ class NodeColumns(NodeTable):
         _increase(self._non_zero_requested, MEMORY, row, sign * memory)
         if template.host_ports:
             used, ports = self.used_ports[row], template.host_ports
-            self.used_ports[row] = used.plus(ports) if sign > 0 else used.minus(ports)
+            self.used_ports.set(row, used.plus(ports) if sign > 0 else used.minus(ports))
         for claim in template.claim_names:
             key = f"{info.namespace}/{claim}"
             users = self._claim_users.get(key, 0) + sign
@@ -353,6 +353,7 @@ class NodeColumns(NodeTable):
 
     def _coded_columns(self) -> list[CodedColumn[Hashable]]:
         columns: list[object] = [
+            self.used_ports,
             self.taints,
             self.declared_features,
             self.zones,

@@ -6,7 +6,7 @@ What has no keyword of its own is given as Kubernetes' JSON: `make_pod(spec={"ho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -27,6 +27,48 @@ DEFAULT_ALLOCATABLE: Final[Amounts] = {
     "ephemeral-storage": "100Gi",
     "pods": 110,
 }
+
+
+class PodFields(TypedDict, total=False):
+    """The keywords of `make_pod` besides the name, for cases that are kept in tables."""
+
+    namespace: str
+    uid: str | None
+    labels: Mapping[str, str] | None
+    node_name: str
+    nominated_node_name: str
+    priority: int | None
+    requests: Amounts | None
+    limits: Amounts | None
+    host_ports: Iterable[int | Json]
+    node_selector: Mapping[str, str] | None
+    node_affinity: Json | None
+    pod_affinity: Json | None
+    pod_anti_affinity: Json | None
+    tolerations: Iterable[Json]
+    topology_spread_constraints: Iterable[Json]
+    volumes: Iterable[Json]
+    scheduling_gates: Iterable[str]
+    containers: Sequence[Json] | None
+    init_containers: Sequence[Json]
+    start_time: str | None
+    metadata: Json | None
+    spec: Json | None
+    status: Json | None
+
+
+class NodeFields(TypedDict, total=False):
+    """The keywords of `make_node` besides the name, for cases that are kept in tables."""
+
+    labels: Mapping[str, str] | None
+    taints: Iterable[Json]
+    unschedulable: bool
+    allocatable: Amounts | None
+    images: Mapping[str, int] | None
+    declared_features: Sequence[str]
+    metadata: Json | None
+    spec: Json | None
+    status: Json | None
 
 
 def make_pod(
@@ -59,19 +101,30 @@ def make_pod(
     """Build a pod with one container, unless `containers` says otherwise.
 
     Args:
-        name, namespace, uid, labels: Metadata; the uid is `namespace/name` if not given.
+        name: `metadata.name`.
+        namespace: `metadata.namespace`.
+        uid: `metadata.uid`; `namespace/name` if not given.
+        labels: `metadata.labels`.
         node_name: Where the pod is bound.
         nominated_node_name: Where it is nominated.
         priority: `spec.priority`.
-        requests, limits: Of the one container.
+        requests: Of the one container.
+        limits: Of the one container.
         host_ports: Of the one container: a TCP port number, or a `ContainerPort` as JSON.
         node_selector: `spec.nodeSelector`; None is absent, {} is empty.
-        node_affinity, pod_affinity, pod_anti_affinity: The parts of `spec.affinity`, as JSON.
-        tolerations, topology_spread_constraints, volumes: As JSON.
-        scheduling_gates: Names.
-        containers, init_containers: As JSON, instead of the one container.
+        node_affinity: `spec.affinity.nodeAffinity` as JSON.
+        pod_affinity: `spec.affinity.podAffinity` as JSON.
+        pod_anti_affinity: `spec.affinity.podAntiAffinity` as JSON.
+        tolerations: As JSON.
+        topology_spread_constraints: As JSON.
+        volumes: As JSON.
+        scheduling_gates: Their names.
+        containers: As JSON, instead of the one container.
+        init_containers: As JSON.
         start_time: `status.startTime`.
-        metadata, spec, status: More fields, as JSON; they win.
+        metadata: More fields as JSON; they win.
+        spec: More fields as JSON; they win.
+        status: More fields as JSON; they win.
     """
     affinity = {
         "nodeAffinity": node_affinity,
@@ -111,9 +164,9 @@ def make_pod(
     )
 
 
-def make_pod_info(name: str = "pod", **fields: object) -> PodInfo:
+def make_pod_info(name: str = "pod", **fields: Unpack[PodFields]) -> PodInfo:
     """Build what plugins are asked about; the keywords are those of `make_pod`."""
-    return PodInfo(make_pod(name, **fields))  # type: ignore[arg-type]  # checked by make_pod
+    return PodInfo(make_pod(name, **fields))
 
 
 def make_node(
@@ -132,13 +185,16 @@ def make_node(
     """Build a node.
 
     Args:
-        name, labels: Metadata.
+        name: `metadata.name`.
+        labels: `metadata.labels`.
         taints: As JSON.
         unschedulable: `spec.unschedulable`.
         allocatable: Amounts that add to or replace `DEFAULT_ALLOCATABLE`.
         images: Image name -> size in bytes.
         declared_features: `status.declaredFeatures`.
-        metadata, spec, status: More fields, as JSON; they win.
+        metadata: More fields as JSON; they win.
+        spec: More fields as JSON; they win.
+        status: More fields as JSON; they win.
     """
     amounts = {**DEFAULT_ALLOCATABLE, **(allocatable or {})}
     return msgspec.convert(

@@ -52,19 +52,27 @@ def test_report_of_candidates() -> None:
 def test_report_after_extenders() -> None:
     """What extenders leave of the candidates is chosen from anew."""
     one, two = candidate("n1", HIGH), candidate("n2", LOW)
-    report = PreemptionReport.of(DryRun((one, two))).choosing_from([one])
+    report = PreemptionReport.of(DryRun((one, two))).narrowed_to([one])
     assert ((one,), "n1", Criterion.ONLY_CANDIDATE) == (
         report.candidates,
         report.chosen,
         report.decided_by,
     )
-    nothing = report.choosing_from([])
+    nothing = report.narrowed_to([])
     assert ((), (), "", None) == (
         nothing.candidates,
         nothing.best,
         nothing.chosen,
         nothing.decided_by,
     )
+
+
+def test_extenders_may_allow_no_candidate() -> None:
+    """If extenders leave no candidate, the nomination stays as it is."""
+    report = PreemptionReport.of(DryRun((candidate("n1", LOW),), {"n2": failure("a")}))
+    result = post_filter_result(report.narrowed_to([]), 2)
+    expected = unschedulable("no candidate node for preemption")
+    assert (expected, None, ()) == (result.status, result.nominated_node_name, result.victims)
 
 
 @pytest.mark.parametrize(

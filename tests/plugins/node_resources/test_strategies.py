@@ -1,7 +1,10 @@
 """The scoring formulas: one row, all rows, and a slow twin agree."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from math import floor, sqrt
 
 import numpy as np
@@ -48,7 +51,7 @@ def _ratio(shape: Sequence[tuple[int, int]]) -> Twin:
     def curve(x: int) -> int:
         if x <= shape[0][0]:
             return shape[0][1] * 10
-        for (x0, y0), (x1, y1) in zip(shape, shape[1:], strict=False):
+        for (x0, y0), (x1, y1) in pairwise(shape):
             if x <= x1:
                 return y0 * 10 + int(Fraction((y1 - y0) * 10 * (x - x0), x1 - x0))
         return shape[-1][1] * 10
@@ -115,7 +118,7 @@ def _rows(draw: st.DrawFn) -> tuple[list[Row], list[int]]:
         used = draw(amount)
         return used + draw(amount), used, there
 
-    rows = [[entry() for _ in range(resources)] for _ in range(draw(st.integers(1, 4)))]
+    rows: list[Row] = [[entry() for _ in range(resources)] for _ in range(draw(st.integers(1, 4)))]
     weights = draw(st.lists(st.integers(1, 100), min_size=resources, max_size=resources))
     return rows, weights
 
@@ -126,13 +129,17 @@ def test_formulas(scorer: ResourceScorer, twin: Twin, given_: tuple[list[Row], l
     """One row at a time and all rows at once give the twin's scores."""
     rows, weights = given_
     expected = [twin(row, weights) for row in rows]
-    columns = [[np.array(part, np.int64) for part in zip(*column, strict=True)]
-               for column in zip(*rows, strict=True)]
+    columns = [
+        [np.array(part, np.int64) for part in zip(*column, strict=True)]
+        for column in zip(*rows, strict=True)
+    ]
     requested, allocated, allocatable = (list(part) for part in zip(*columns, strict=True))
     all_rows = scorer.score_rows(requested, allocated, allocatable, weights)
     one_row = [
         scorer.score_row(
-            [entry[0] for entry in row], [entry[1] for entry in row], [entry[2] for entry in row],
+            [entry[0] for entry in row],
+            [entry[1] for entry in row],
+            [entry[2] for entry in row],
             weights,
         )
         for row in rows

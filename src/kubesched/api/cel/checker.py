@@ -4,6 +4,7 @@ Upstream: google/cel-go checker/{checker,types,errors,format}.go
 Differs:  nothing that a device selector can show.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kubesched.api.cel.declarations import (
@@ -64,15 +65,15 @@ class CheckedTypes:
 
 
 def check(source: str, node: Node, variables: Scope, types: CheckedTypes) -> Type:
-    """The type of the expression. Raises CelCompileErrors with everything that is wrong."""
+    """The type of the expression. Raises TypeCheckError with everything that is wrong."""
     checker = _Checker(source, types)
     result = checker.check(node, variables)
     if checker.errors:
-        raise CelCompileErrors(checker.errors)
+        raise TypeCheckError(checker.errors)
     return checker.substitute(result, free_is_dyn=True)
 
 
-class CelCompileErrors(ValueError):
+class TypeCheckError(ValueError):
     """All errors of an expression, in the order of their places."""
 
     def __init__(self, errors: list[CelCompileError]) -> None:
@@ -112,6 +113,18 @@ class _Checker:
         self._bindings: Bindings = {}
         self._free = 0
         self.errors: list[CelCompileError] = []
+        self._checks: dict[type, Callable[..., Type]] = {
+            Literal: self._check_literal,
+            Ident: self._check_ident,
+            Select: self._check_select,
+            Index: self._check_index,
+            Call: self._check_call,
+            ListLiteral: self._check_list,
+            MapLiteral: self._check_map,
+            Bind: self._check_bind,
+            OptionalMap: self._check_optional_map,
+            Comprehension: self._check_comprehension,
+        }
 
     def _report(self, node: Node, message: str) -> Type:
         self.errors.append(CelCompileError(self._source, node.offset, message))
@@ -189,28 +202,14 @@ class _Checker:
 
     def check(self, node: Node, scope: Scope) -> Type:
         """The type of a node; what is wrong with it is reported."""
-        match node:
-            case Literal():
-                return _LITERALS[type(node.value)]
-            case Ident():
-                return self._check_ident(node, scope)
-            case Select():
-                return self._check_select(node, scope)
-            case Index():
-                return self._check_index(node, scope)
-            case Call():
-                return self._check_call(node, scope)
-            case ListLiteral():
-                return self._check_list(node, scope)
-            case MapLiteral():
-                return self._check_map(node, scope)
-            case Bind():
-                value = self.check(node.value, scope)
-                return self.check(node.body, {**scope, node.name: value})
-            case OptionalMap():
-                return self._check_optional_map(node, scope)
-            case Comprehension():
-                return self._check_comprehension(node, scope)
+        return self._checks[type(node)](node, scope)
+
+    def _check_literal(self, node: Literal, scope: Scope) -> Type:
+        return _LITERALS[type(node.value)]
+
+    def _check_bind(self, node: Bind, scope: Scope) -> Type:
+        value = self.check(node.value, scope)
+        return self.check(node.body, {**scope, node.name: value})
 
     def _undeclared(self, node: Node, name: str) -> Type:
         return self._report(node, f"undeclared reference to '{name}' (in container '')")
@@ -331,9 +330,7 @@ class _Checker:
 
         return tuple(map(rename, overload.args)), rename(overload.result)
 
-    def _no_match(
-        self, node: Node, name: str, args: tuple[Type, ...], *, is_member: bool
-    ) -> Type:
+    def _no_match(self, node: Node, name: str, args: tuple[Type, ...], *, is_member: bool) -> Type:
         known = [format_type(self.substitute(arg, free_is_dyn=True)) for arg in args]
         target = f"{known.pop(0)}." if is_member else ""
         signature = f"{target}({', '.join(known)})"

@@ -12,7 +12,7 @@ from kubesched.api.cel.values import type_name
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type; `params` are the element's of a list, key's and value's of a map, …"""
+    """A type; a list has its element's as parameter, a map its key's and its value's."""
 
     name: str
     params: "tuple[Type, ...]" = ()

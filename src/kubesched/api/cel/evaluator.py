@@ -5,11 +5,12 @@ Invariants: a compiled expression changes nothing it is given.
 Differs:  the cost of an evaluation is not limited.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
+from kubesched.api.cel.comprehensions import FOLDS, Evaluation, Loop, Variables
 from kubesched.api.cel.declarations import Function, Overload, declare
-from kubesched.api.cel.library import LIBRARIES, sort_by
+from kubesched.api.cel.library import LIBRARIES
 from kubesched.api.cel.syntax import (
     Bind,
     Call,
@@ -30,7 +31,6 @@ from kubesched.api.cel.values import (
     DefaultMap,
     Optional,
     equal,
-    from_map_key,
     map_key,
     no_such_overload,
     text,
@@ -43,14 +43,12 @@ TYPE_IDENTS: Final[dict[str, CelType]] = {
     for name in ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type")
 } | {"type": CelType("type"), "optional_type": CelType("optional_type")}
 
-Variables = dict[str, object]
-Evaluation = Callable[[Variables], object]
 _MISSING: Final = object()
 
 
 def plan(node: Node) -> Evaluation:
     """The function that evaluates `node`; it raises CelError."""
-    return _PLANS[type(node)](node)  # type: ignore[arg-type]  # each type with its own planner
+    return _PLANS[type(node)](node)
 
 
 def qualified_name(node: Node) -> str | None:
@@ -80,7 +78,7 @@ def resolve(call: Call) -> tuple[tuple[Overload, ...], tuple[Node, ...], str] | 
 
 def _plan_literal(node: Literal) -> Evaluation:
     value = node.value
-    return lambda variables: value
+    return lambda _: value
 
 
 def _plan_ident(node: Ident) -> Evaluation:
@@ -369,140 +367,12 @@ def _plan_optional_map(node: OptionalMap) -> Evaluation:
     return evaluate
 
 
-def _always(variables: Variables) -> object:
-    return True
-
-
 def _plan_comprehension(node: Comprehension) -> Evaluation:
-    source, names = plan(node.range), node.variables
-    predicate = _always if node.predicate is None else plan(node.predicate)
-    transform = _always if node.transform is None else plan(node.transform)
-    fold = _FOLDS[node.kind]
+    source, names, fold = plan(node.range), node.variables, FOLDS[node.kind]
+    predicate = None if node.predicate is None else plan(node.predicate)
+    transform = None if node.transform is None else plan(node.transform)
+    return lambda variables: fold(Loop(source(variables), names, variables, predicate, transform))
 
-    def evaluate(variables: Variables) -> object:
-        container = source(variables)
-        return fold(_scopes(container, names, variables), predicate, transform, container)
-
-    return evaluate
-
-
-def _scopes(container: object, names: tuple[str, ...], variables: Variables) -> Iterable[Variables]:
-    """The variables of each round."""
-    for first, second in _elements(container, len(names)):
-        scope = {**variables, names[0]: first}
-        if len(names) == 2:
-            scope[names[1]] = second
-        yield scope
-
-
-def _elements(container: object, variables: int) -> Iterable[tuple[object, object]]:
-    if isinstance(container, dict):
-        return [(from_map_key(key), value) for key, value in container.items()]
-    if isinstance(container, tuple):
-        return enumerate(container) if variables == 2 else ((value, None) for value in container)
-    raise CelError(f"got '{type_name(container)}', expected iterable type")
-
-
-Fold = Callable[[Iterable[Variables], Evaluation, Evaluation, object], object]
-
-
-def _fold_quantifier(decisive: bool) -> Fold:
-    """`all` is decided by a false, `exists` by a true, whatever becomes of the others."""
-
-    def fold(
-        scopes: Iterable[Variables], predicate: Evaluation, transform: Evaluation, source: object
-    ) -> bool:
-        error: CelError | None = None
-        for scope in scopes:
-            try:
-                value = predicate(scope)
-            except CelError as failed:
-                error = error or failed
-                continue
-            if value is decisive:
-                return decisive
-            if not isinstance(value, bool):
-                error = error or no_such_overload()
-        if error is not None:
-            raise error
-        return not decisive
-
-    return fold
-
-
-def _holds(predicate: Evaluation, scope: Variables) -> bool:
-    value = predicate(scope)
-    if not isinstance(value, bool):
-        raise no_such_overload()
-    return value
-
-
-def _fold_exists_one(
-    scopes: Iterable[Variables], predicate: Evaluation, transform: Evaluation, source: object
-) -> bool:
-    return sum(_holds(predicate, scope) for scope in scopes) == 1
-
-
-def _fold_list(
-    scopes: Iterable[Variables], predicate: Evaluation, transform: Evaluation, source: object
-) -> tuple[object, ...]:
-    return tuple(transform(scope) for scope in scopes if _holds(predicate, scope))
-
-
-def _fold_filter(
-    scopes: Iterable[Variables], predicate: Evaluation, transform: Evaluation, source: object
-) -> tuple[object, ...]:
-    elements = [element for element, _ in _elements(source, 1)]
-    kept = (_holds(predicate, scope) for scope in scopes)
-    return tuple(element for element, keep in zip(elements, kept, strict=True) if keep)
-
-
-def _fold_sort_by(
-    scopes: Iterable[Variables], predicate: Evaluation, transform: Evaluation, source: object
-) -> tuple[object, ...]:
-    elements = tuple(element for element, _ in _elements(source, 1))
-    return sort_by(elements, tuple(predicate(scope) for scope in scopes))
-
-
-def _fold_map(
-    scopes: Iterable[Variables], predicate: Evaluation, transform: Evaluation, source: object
-) -> dict[object, object]:
-    keys = [key for key, _ in _elements(source, 2)]
-    result: dict[object, object] = {}
-    for key, scope in zip(keys, scopes, strict=True):
-        if _holds(predicate, scope):
-            result[map_key(key)] = transform(scope)
-    return result
-
-
-def _fold_map_entry(
-    scopes: Iterable[Variables], predicate: Evaluation, transform: Evaluation, source: object
-) -> dict[object, object]:
-    result: dict[object, object] = {}
-    for scope in scopes:
-        if not _holds(predicate, scope):
-            continue
-        entries = transform(scope)
-        if not isinstance(entries, dict):
-            raise no_such_overload("cel.@mapInsert", result, entries)
-        for key, value in entries.items():
-            if key in result:
-                raise CelError(f"insert failed: key {text(from_map_key(key))} already exists")
-            result[key] = value
-    return result
-
-
-_FOLDS: dict[str, Fold] = {
-    "all": _fold_quantifier(decisive=False),
-    "exists": _fold_quantifier(decisive=True),
-    "exists_one": _fold_exists_one,
-    "filter": _fold_filter,
-    "map": _fold_list,
-    "sortBy": _fold_sort_by,
-    "transformList": _fold_list,
-    "transformMap": _fold_map,
-    "transformMapEntry": _fold_map_entry,
-}
 
 _PLANS: dict[type, Callable[..., Evaluation]] = {
     Literal: _plan_literal,

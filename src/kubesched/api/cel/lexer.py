@@ -85,9 +85,7 @@ def _string_literal(source: str, start: int, opening: str, *, is_bytes: bool) ->
     end = _find_end(source, begin, quote, raw=raw)
     if end < 0:
         text = source[start : start + 10]
-        raise CelCompileError(
-            source, start, f"Syntax error: token recognition error at: '{text}'"
-        )
+        raise CelCompileError(source, start, f"Syntax error: token recognition error at: '{text}'")
     body = source[begin:end].replace("\r\n", "\n").replace("\r", "\n")
     if not raw:
         body = _unescape(source, start, body, is_bytes=is_bytes)

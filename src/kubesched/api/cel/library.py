@@ -7,6 +7,7 @@ Differs:  no functions on URLs, formats, authorization, and parts of timestamps;
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Callable
 
@@ -131,7 +132,9 @@ def _regex(pattern: str) -> re.Pattern[str]:
         raise CelError(f"Illegal regex: {error}") from error
 
 
-_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+_SPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+)
 _SPACE += "\u2028\u2029\u202f\u205f\u3000"
 
 _STRINGS: Library = {
@@ -187,8 +190,7 @@ def _size(value: str | bytes | Values | dict[object, object]) -> int:
 
 
 def _is_sorted(values: Values) -> bool:
-    pairs = zip(values, values[1:], strict=False)
-    return all(compare(left, right) <= 0 for left, right in pairs)
+    return all(compare(left, right) <= 0 for left, right in itertools.pairwise(values))
 
 
 def _sum(zero: object) -> Callable[[Values], object]:
@@ -257,8 +259,9 @@ def sort_by(values: Values, keys: Values) -> Values:
         raise CelError("list elements must be comparable")
     if len({type_name(key) for key in keys}) > 1:
         raise CelError("list elements must have the same type")
-    order = functools.cmp_to_key(lambda left, right: compare(keys[left], keys[right]))
-    return tuple(values[at] for at in sorted(range(len(values)), key=order))
+    order = functools.cmp_to_key(compare)
+    pairs = sorted(zip(keys, values, strict=True), key=lambda pair: order(pair[0]))
+    return tuple(value for _, value in pairs)
 
 
 def _sets_contains(values: Values, others: Values) -> bool:
@@ -323,8 +326,12 @@ def _unwrap(values: Values) -> Values:
     return tuple(value.value for value in values if isinstance(value, Optional) and value.has_value)
 
 
-def _ends(at: int) -> Callable[[Values], Optional]:
-    return lambda values: Optional(values[at], has_value=True) if values else NONE
+def _first(values: Values) -> Optional:
+    return Optional(values[0], has_value=True) if values else NONE
+
+
+def _last(values: Values) -> Optional:
+    return Optional(values[-1], has_value=True) if values else NONE
 
 
 _OPTIONALS: Library = {
@@ -335,8 +342,8 @@ _OPTIONALS: Library = {
     "@unwrapOpt(list(optional(A))): list(A)": _unwrap,
     "@value(optional(A)): A": _optional_value,
     "@hasValue(optional(A)): bool": lambda optional: optional.has_value,
-    "@first(list(A)): optional(A)": _ends(0),
-    "@last(list(A)): optional(A)": _ends(-1),
+    "@first(list(A)): optional(A)": _first,
+    "@last(list(A)): optional(A)": _last,
 }
 
 

@@ -31,7 +31,9 @@ def _kind(value: object) -> type | None:
 
 def _lacks_trait(name: str, value: object, kinds: tuple[type, ...]) -> None:
     if _kind(value) not in kinds:
-        raise CelError("no such overload" if isinstance(value, str) else f"no such overload: {name}")
+        raise CelError(
+            "no such overload" if isinstance(value, str) else f"no such overload: {name}"
+        )
 
 
 def add(left: object, right: object) -> object:

@@ -24,7 +24,29 @@ from kubesched.api.cel.syntax import (
 from kubesched.api.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
 _RESERVED = frozenset(
-    ["as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while"]
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
 )
 _CONSTANTS: dict[str, object] = {"true": True, "false": False, "null": None}
 _BINARY = {
@@ -157,7 +179,9 @@ class _Parser:
             raise self._unexpected()
         name = token.text.strip("`")
         if token.kind == "ident" and name in {"true", "false", "null", "in"}:
-            raise self._error(token.offset, f"Syntax error: no viable alternative at input '.{name}'")
+            raise self._error(
+                token.offset, f"Syntax error: no viable alternative at input '.{name}'"
+            )
         if token.kind == "ident" and not optional and self._is("("):
             opening = self._take()
             return self._call(opening.offset, name, node, self._arguments())
@@ -299,7 +323,9 @@ class _Parser:
         predicate = rest[0] if len(rest) == 2 else None
         return Comprehension(offset, kind, target, names, predicate, rest[-1])
 
-    def optional_map(self, offset: int, target: Node, args: tuple[Node, ...], *, flat: bool) -> Node:
+    def optional_map(
+        self, offset: int, target: Node, args: tuple[Node, ...], *, flat: bool
+    ) -> Node:
         """`optMap` and `optFlatMap`."""
         function = "optFlatMap" if flat else "optMap"
         message = f"{function}() variable name must be a simple identifier"

@@ -1,8 +1,8 @@
-"""Regular expressions in the syntax of RE2, matched with Python's engine.
+r"""Regular expressions in the syntax of RE2, matched with Python's engine.
 
 Upstream: Go's package regexp
 Differs:  patterns may take exponential time; the text of syntax errors is Python's;
-          Unicode classes (`\\p{…}`) are refused.
+          Unicode classes (`\p{…}`) are refused.
 """
 
 import re
@@ -49,7 +49,7 @@ def _translate(pattern: str) -> str:
             offset = posix.end()
             continue
         if not in_class and _REFUSED.match(pattern, offset):
-            raise re.error(f"invalid or unsupported Perl syntax: `{pattern[offset:offset + 3]}`")
+            raise re.error(f"invalid or unsupported Perl syntax: `{pattern[offset : offset + 3]}`")
         if char == "[" and not in_class:
             in_class = True
             offset = _open_class(pattern, offset, parts)

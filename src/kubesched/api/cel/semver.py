@@ -11,9 +11,7 @@ from typing import ClassVar
 from kubesched.api.cel.values import UINT_MAX
 
 _DIGITS = frozenset("0123456789")
-_ALPHANUMERIC = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789"
-)
+_ALPHANUMERIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789")
 
 
 class SemverError(ValueError):
@@ -35,7 +33,7 @@ class Semver:
 
     def compare(self, other: "Semver") -> int:
         """-1, 0 or 1."""
-        mine, others = self._core(), other._core()
+        mine, others = self.core, other.core
         if mine != others:
             return 1 if mine > others else -1
         return _compare_prereleases(self.prerelease, other.prerelease)
@@ -44,9 +42,11 @@ class Semver:
         return isinstance(other, Semver) and self.compare(other) == 0
 
     def __hash__(self) -> int:
-        return hash((self._core(), self.prerelease))
+        return hash((self.core, self.prerelease))
 
-    def _core(self) -> tuple[int, int, int]:
+    @property
+    def core(self) -> tuple[int, int, int]:
+        """The three numbers."""
         return (self.major, self.minor, self.patch)
 
 

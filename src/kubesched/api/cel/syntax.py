@@ -17,9 +17,7 @@ class CelCompileError(ValueError):
         line = before.count("\n") + 1
         column = len(before) - (before.rfind("\n") + 1)
         text = self.source.split("\n")[line - 1]
-        return (
-            f"ERROR: <input>:{line}:{column + 1}: {self.message}\n | {text}\n | {'.' * column}^"
-        )
+        return f"ERROR: <input>:{line}:{column + 1}: {self.message}\n | {text}\n | {'.' * column}^"
 
 
 @dataclass(frozen=True, slots=True)

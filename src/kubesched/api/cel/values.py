@@ -10,6 +10,7 @@ Differs:  nothing.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 UINT_MAX = 2**64 - 1
@@ -38,6 +39,9 @@ class CelQuantity:
     """A resource quantity, in units of 10^-9."""
 
     nano: int
+
+    type_name: ClassVar[str] = "kubernetes.Quantity"
+    is_opaque: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,6 @@ _TYPE_NAMES: dict[type, str] = {
     tuple: "list",
     dict: "map",
     DefaultMap: "map",
-    CelQuantity: "kubernetes.Quantity",
     Duration: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp",
     Optional: "optional_type",
@@ -131,27 +134,19 @@ def type_name(value: object) -> str:
 
 def equal(left: object, right: object) -> bool:
     """`left == right`. Raises CelError for quantities and versions compared to other types."""
-    if left is None or right is None:
+    if left is None or right is None or isinstance(left, bool):
         return left is right
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right if isinstance(left, bool) else _typed_equal(left, right)
     if isinstance(left, int | float):
-        return isinstance(right, int | float) and left == right
-    if isinstance(left, tuple):
-        return isinstance(right, tuple) and _lists_equal(left, right)
-    if isinstance(left, dict):
-        return isinstance(right, dict) and _maps_equal(left, right)
-    if isinstance(left, Optional):
-        return isinstance(right, Optional) and _optionals_equal(left, right)
-    return _typed_equal(left, right)
-
-
-def _typed_equal(left: object, right: object) -> bool:
-    if type(left) is not type(right):
-        if getattr(left, "is_opaque", isinstance(left, CelQuantity)):
-            raise no_such_overload()
-        return False
-    return left == right
+        return isinstance(right, int | float) and not isinstance(right, bool) and left == right
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return _lists_equal(left, right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return _maps_equal(left, right)
+    if isinstance(left, Optional) and isinstance(right, Optional):
+        return _optionals_equal(left, right)
+    if type(left) is not type(right) and getattr(left, "is_opaque", False):
+        raise no_such_overload()
+    return type(left) is type(right) and left == right
 
 
 def quietly_equal(left: object, right: object) -> bool:
@@ -225,7 +220,9 @@ def is_zero(value: object) -> bool:
         return value.nanoseconds == 0
     if isinstance(value, Optional):
         return not value.has_value or is_zero(value.value)
-    return value is None or (isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value)
+    return value is None or (
+        isinstance(value, bool | int | float | str | bytes | tuple | dict) and not value
+    )
 
 
 def checked_int(number: int) -> int:
@@ -264,7 +261,11 @@ def format_double(value: float) -> str:
     mantissa, _, exponent = repr(value).partition("e")
     digits = mantissa.removesuffix(".0")
     if exponent:
-        return f"{digits}e{exponent[0]}{exponent[1:].zfill(2)}" if exponent[0] in "+-" else f"{digits}e+{exponent.zfill(2)}"
+        return (
+            f"{digits}e{exponent[0]}{exponent[1:].zfill(2)}"
+            if exponent[0] in "+-"
+            else f"{digits}e+{exponent.zfill(2)}"
+        )
     whole = digits.lstrip("-")
     if "." not in digits and len(whole) > 21:
         return f"{value:e}"

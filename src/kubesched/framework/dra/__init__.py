@@ -1,7 +1,12 @@
 """Dynamic resource allocation, as far as several plugins must agree on it."""
 
 from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker, claim_tracker_of
-from kubesched.framework.dra.claim_writer import ApiConflictError, ClaimWriter
+from kubesched.framework.dra.claim_writer import (
+    ApiConflictError,
+    ApiRefusedError,
+    ClaimWriter,
+    OffersClaimWriter,
+)
 from kubesched.framework.dra.device_classes import (
     DeviceClasses,
     device_classes_of,
@@ -17,11 +22,13 @@ from kubesched.framework.dra.node_matching import (
 __all__ = [
     "AllocatedState",
     "ApiConflictError",
+    "ApiRefusedError",
     "ClaimTracker",
     "ClaimWriter",
     "DeviceClasses",
     "DeviceTotals",
     "NodeSelectorError",
+    "OffersClaimWriter",
     "check_node_selector",
     "claim_tracker_of",
     "device_classes_of",

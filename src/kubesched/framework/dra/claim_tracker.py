@@ -89,6 +89,7 @@ class ClaimTracker:
         self._consumable = consumable_capacity
         self._pending: dict[str, ResourceClaim] = {}
         self._assumed: dict[_Key, ResourceClaim] = {}
+        self._unseen: set[_Key] = set()
         self._seen: dict[_Key, ResourceClaim] = {}
         self._seen_in: tuple[int, int, int] | None = None
         self._changes = 0
@@ -105,31 +106,46 @@ class ClaimTracker:
 
     def list(self, objects: Objects) -> Iterable[ResourceClaim]:
         """All claims, each as `get` would return it."""
+        if not self._assumed:
+            yield from objects.list(ResourceClaim)
+            return
+        keys: set[_Key] = set()
         for claim in objects.list(ResourceClaim):
-            if self._assumed:
-                key = (claim.metadata.namespace, claim.metadata.name)
-                yield self._newest(key, claim) or claim
-            else:
-                yield claim
+            key = (claim.metadata.namespace, claim.metadata.name)
+            keys.add(key)
+            yield self._newest(key, claim) or claim
+        for key in [key for key in self._assumed if key not in keys]:
+            created = self._newest(key, None)
+            if created is not None:
+                yield created
 
-    def assume(self, claim: ResourceClaim) -> None:
-        """Believe a claim that the API server has just returned."""
-        self._assumed[claim.metadata.namespace, claim.metadata.name] = claim
+    def assume(self, claim: ResourceClaim, *, is_created: bool = False) -> None:
+        """Believe a claim that the API server has just returned, or even just created."""
+        key = (claim.metadata.namespace, claim.metadata.name)
+        self._assumed[key] = claim
+        if is_created:
+            self._unseen.add(key)
         self._changes += 1
 
     def restore(self, namespace: str, name: str) -> None:
         """Believe the API server's news only."""
-        if self._assumed.pop((namespace, name), None) is not None:
+        self._forget((namespace, name))
+
+    def _forget(self, key: _Key) -> None:
+        self._unseen.discard(key)
+        if self._assumed.pop(key, None) is not None:
             self._changes += 1
 
     def _newest(self, key: _Key, claim: ResourceClaim | None) -> ResourceClaim | None:
         assumed = self._assumed.get(key)
         if assumed is None:
             return claim
+        if claim is None and key in self._unseen:
+            return assumed
+        self._unseen.discard(key)
         if claim is not None and _version(claim) < _version(assumed):
             return assumed
-        del self._assumed[key]
-        self._changes += 1
+        self._forget(key)
         return claim
 
     # Allocations that are not written yet.

@@ -3,7 +3,7 @@
 Invariants: the methods that are not async only note down what is to be done; they never fail.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
 from kubesched.api.resource import ResourceClaim
@@ -13,8 +13,25 @@ class ApiConflictError(Exception):
     """The object changed since it was read; read again and retry."""
 
 
+class ApiRefusedError(Exception):
+    """The API server refused for any other reason; the text is its own."""
+
+
 class ClaimWriter(Protocol):
-    """Writes ResourceClaims, and the one field of a pod's status that is about them."""
+    """Writes ResourceClaims, and the one field of a pod's status that is about them.
+
+    Objects here hold only the fields that scheduling reads, so an implementation writes the named
+    fields and leaves the others alone; `metadata.resourceVersion` guards against lost updates.
+    The async methods raise ApiConflictError or ApiRefusedError.
+    """
+
+    def now(self) -> str:
+        """The time of day, RFC 3339."""
+        ...
+
+    def announce_wait(self, pod: Pod, node_name: str) -> None:
+        """Emit the pod's event `BindingConditionsPending`."""
+        ...
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Update the status to this claim's, which has no allocation; as soon as possible."""
@@ -37,21 +54,25 @@ class ClaimWriter(Protocol):
         ...
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
-        """Update metadata and specification; return it as stored.
-
-        Raises ApiConflictError if the claim changed since it was read.
-        """
+        """Update `metadata.finalizers`; return the claim as stored."""
         ...
 
     async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
-        """Update the status; return the claim as stored.
-
-        Raises ApiConflictError if the claim changed since it was read.
-        """
+        """Update the status; return the claim as stored."""
         ...
 
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         """Set `status.extendedResourceClaimStatus` of the pod."""
+        ...
+
+
+@runtime_checkable
+class OffersClaimWriter(Protocol):
+    """A handle that can write claims."""
+
+    @property
+    def claim_writer(self) -> ClaimWriter:
+        """The writer."""
         ...

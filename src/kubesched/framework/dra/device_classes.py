@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 from kubesched.api.meta import parse_time
-from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
+from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.snapshot.objects import Objects
 
 # Go's zero time in nanoseconds, which does not fit 64 bits.

@@ -81,12 +81,7 @@ class DeviceTotals:
 def _devices_on(item: ResourceSlice, node: Node) -> Iterator[Device]:
     spec = item.spec
     if spec.per_device_node_selection:
-        for device in spec.devices:
-            if device.all_nodes or device.node_name == node.metadata.name != "":
-                yield device
-            elif device.node_selector is not None and not device.node_name:
-                if matches_node_selector(device.node_selector, node):
-                    yield device
+        yield from (device for device in spec.devices if _is_on(device, node))
         return
     if not spec.all_nodes and (spec.node_name or "") != node.metadata.name:
         if spec.node_name:
@@ -94,3 +89,11 @@ def _devices_on(item: ResourceSlice, node: Node) -> Iterator[Device]:
         if spec.node_selector is not None and not matches_node_selector(spec.node_selector, node):
             return
     yield from spec.devices
+
+
+def _is_on(device: Device, node: Node) -> bool:
+    if device.all_nodes:
+        return True
+    if device.node_name:
+        return device.node_name == node.metadata.name
+    return device.node_selector is not None and matches_node_selector(device.node_selector, node)

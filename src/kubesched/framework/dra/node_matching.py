@@ -1,6 +1,6 @@
 """Node selectors of slices, devices and allocations, asked of one node.
 
-Upstream: staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go (v1.36)
+Upstream: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go (v1.36)
 Reads:    node.metadata.name, node.metadata.labels
 Differs:  nothing.
 """

@@ -17,6 +17,7 @@ from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.candidates import DryRun
 from kubesched.framework.preemption.order import Criterion, select_candidate
 from kubesched.framework.status import (
+    SUCCESS,
     Code,
     NodeToStatus,
     Status,
@@ -25,6 +26,7 @@ from kubesched.framework.status import (
     unschedulable,
 )
 
+_NONE_ALLOWED: Final = "no candidate node for preemption"
 _NOT_HELPFUL: Final = unresolvable("Preemption is not helpful for scheduling")
 
 
@@ -39,6 +41,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
         chosen: The node chosen, the first of `best`; empty if there is no candidate.
         decided_by: The criterion that left the chosen one over.
         node_statuses: Node name -> why it is no candidate, for the other nodes tried.
+        narrowed: Whether extenders were asked which candidates they allow.
     """
 
     eligible: bool
@@ -48,6 +51,7 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     chosen: str = ""
     decided_by: Criterion | None = None
     node_statuses: Mapping[str, Status] = msgspec.field(default_factory=dict)
+    narrowed: bool = False
 
     @classmethod
     def not_eligible(cls, reason: str) -> Self:
@@ -58,13 +62,13 @@ class PreemptionReport(msgspec.Struct, frozen=True):
     def of(cls, dry_run: DryRun) -> Self:
         """Choose among what the dry run found."""
         report = cls(eligible=True, node_statuses=dry_run.node_statuses)
-        return report.choosing_from(dry_run.candidates)
+        return report._choosing_from(dry_run.candidates)
 
-    def choosing_from(self, candidates: Sequence[Candidate]) -> Self:
-        """Return the report with the choice made among `candidates`.
+    def narrowed_to(self, candidates: Sequence[Candidate]) -> Self:
+        """Choose anew among what extenders leave; they may also have changed the victims."""
+        return msgspec.structs.replace(self._choosing_from(candidates), narrowed=True)
 
-        For what extenders leave of the candidates; they may also change the victims.
-        """
+    def _choosing_from(self, candidates: Sequence[Candidate]) -> Self:
         if not candidates:
             return msgspec.structs.replace(self, candidates=(), best=(), chosen="", decided_by=None)
         selection = select_candidate(candidates)
@@ -93,7 +97,11 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
         return PostFilterResult(unschedulable(report.reason), details=report)
     candidate = report.chosen_candidate
     if candidate is not None:
-        return PostFilterResult(Status(), candidate.node_name, candidate.victims, report)
+        return PostFilterResult(SUCCESS, candidate.node_name, candidate.victims, report)
+    if report.narrowed:
+        return PostFilterResult(unschedulable(_NONE_ALLOWED), details=report)
+    if not num_all_nodes:
+        return PostFilterResult(failure("no nodes available"), details=report)
     errors = [s.message for s in report.node_statuses.values() if s.code is Code.ERROR]
     if errors:
         return PostFilterResult(failure(_aggregate(errors)), details=report)

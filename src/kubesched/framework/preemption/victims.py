@@ -83,14 +83,16 @@ def verdict(node_name: str, evicted: Sequence[PodInfo], violating: Sequence[PodI
 
     Args:
         node_name: The node.
-        evicted: The pods that could not come back.
+        evicted: The pods that could not come back, in the order in which they were tried.
         violating: The pods that a disruption budget protects.
     """
     if not evicted:
         return failure(f'expected at least one victim pod on node "{node_name}"')
     protected = {pod.uid for pod in violating}
     violations = sum(pod.uid in protected for pod in evicted)
-    return Candidate(node_name, tuple(by_importance(evicted)), violations)
+    # Protected pods were tried first, whatever their importance.
+    victims = by_importance(evicted) if violating else evicted
+    return Candidate(node_name, tuple(victims), violations)
 
 
 class _WhatIf:

@@ -22,9 +22,7 @@ Amounts = Mapping[str, int]
 """Capacity name -> amount in 10^-9 units."""
 
 
-def consumed_capacity(
-    request: CapacityRequirements | None, device: Device
-) -> dict[str, Quantity]:
+def consumed_capacity(request: CapacityRequirements | None, device: Device) -> dict[str, Quantity]:
     """What an allocation of the device takes of each of its capacities."""
     requested = {} if request is None else request.requests
     return {

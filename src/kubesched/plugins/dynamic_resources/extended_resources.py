@@ -8,6 +8,8 @@ Differs:  the claim's uid before it is created is made from the pod's.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from kubesched.api.cel.quantities import NANO, nano_value
 from kubesched.api.core import Container, ContainerExtendedResourceRequest, Pod
 from kubesched.api.meta import ObjectMeta, OwnerReference
@@ -21,7 +23,6 @@ from kubesched.api.resource import (
     ResourceClaimSpec,
 )
 from kubesched.framework.dra import DeviceClasses, is_dra_extended_resource_name
-from msgspec.structs import replace
 
 IN_MEMORY_NAME = "<extended-resources>"
 """The special claim's name until it is created; no object can have it."""

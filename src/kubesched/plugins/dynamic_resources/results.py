@@ -145,9 +145,7 @@ def _node_selector(chosen: Sequence[Chosen], node_name: str) -> NodeSelector | N
             return _only(node_name)
         terms = () if where.node_selector is None else where.node_selector.node_selector_terms
         if len(terms) > 1:
-            raise AllocationError(
-                f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
-            )
+            raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
         for term in terms:
             _add_new(term.match_fields, fields)
             _add_new(term.match_expressions, labels)

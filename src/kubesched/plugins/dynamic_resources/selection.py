@@ -42,9 +42,7 @@ class DeviceMatcher:
         for at, selector in enumerate(selectors):
             where = f"{owner}: selector #{at}: "
             if selector.cel is None:
-                raise AllocationError(
-                    f"{where}CEL expression empty (unsupported selector type?)"
-                )
+                raise AllocationError(f"{where}CEL expression empty (unsupported selector type?)")
             answer = self._answer(selector.cel.expression, driver, device, where)
             if isinstance(answer, CelError):
                 raise AllocationError(f"{where}CEL runtime error: {answer}") from answer
@@ -52,9 +50,7 @@ class DeviceMatcher:
                 return False
         return True
 
-    def _answer(
-        self, expression: str, driver: str, device: Device, where: str
-    ) -> bool | CelError:
+    def _answer(self, expression: str, driver: str, device: Device, where: str) -> bool | CelError:
         answers = self._answers.get(expression)
         if answers is None:
             try:

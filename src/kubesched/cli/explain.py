@@ -1,0 +1,73 @@
+"""`kubesched explain`: why a pod goes where it goes, or why nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kubesched.cli.options import (
+    OutputFormat,
+    SchedulerOptions,
+    files_argument,
+    output_option,
+    scheduler_options,
+)
+from kubesched.cli.output import write_document, writer
+
+
+@click.command()
+@click.argument("pod", metavar="POD")
+@files_argument
+@click.option(
+    "--all-filters",
+    is_flag=True,
+    help="Ask every filter about every node, instead of stopping at the first that rejects it.",
+)
+@click.option(
+    "--node",
+    "nodes",
+    metavar="NODE",
+    multiple=True,
+    help="Show the answers and scores of this node only. Repeatable.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many nodes the tables of scores and of preemption show.",
+)
+@output_option
+@scheduler_options
+def explain(
+    options: SchedulerOptions,
+    pod: str,
+    files: tuple[Path, ...],
+    all_filters: bool,
+    nodes: tuple[str, ...],
+    top: int,
+    output: OutputFormat,
+) -> None:
+    """Say why POD goes where it goes, or why nowhere.
+
+    POD is a name, or namespace/name. FILES hold the cluster: what kubectl prints as JSON or YAML,
+    in any number of files or directories, compressed or not, `-` for stdin. Every node is looked
+    at, whatever percentageOfNodesToScore says, and nothing is carried out: no pod is evicted. A pod
+    that is on a node already is placed again, in the cluster without it.
+
+    \b
+    Examples:
+      kubesched explain web-1 cluster.json
+      kubectl get nodes,pods -A -o json | kubesched explain shop/web-1 - --node node-7 --all-filters
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    from kubesched.cli.explain_question import ask
+    from kubesched.cli.explain_text import write_explanation
+
+    report = ask(options, pod, files, all_filters=all_filters, nodes=nodes)
+    if output is not OutputFormat.TABLE:
+        shown = report.narrowed(frozenset(nodes)) if nodes else report
+        write_document("PodExplanation", shown, output)
+    else:
+        write_explanation(writer(), report, frozenset(nodes), top)

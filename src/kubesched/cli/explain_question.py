@@ -1,0 +1,186 @@
+"""The question of `kubesched explain`: find the pod, put the cluster together, ask.
+
+Rejects:  names of pods, nodes and schedulers that are not there, suggesting near ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+import msgspec
+
+from kubesched.api.core import Node, Pod
+from kubesched.cli.errors import UserError
+from kubesched.cli.loading import load_objects, load_scheduler, new_cluster, with_scheduler_name
+from kubesched.cli.options import SchedulerOptions
+from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
+from kubesched.explain.explain import explain_decision, explain_gate
+from kubesched.explain.report import PodExplanation
+from kubesched.scheduler.sampling import feasible_nodes_to_find
+from kubesched.scheduler.trace import Trace
+from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.exhaustive import exhaustive
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo
+
+_LISTED_MAX = 5
+_FINISHED = ("Succeeded", "Failed")
+
+
+def ask(
+    options: SchedulerOptions,
+    pod_name: str,
+    files: Sequence[Path],
+    *,
+    all_filters: bool = False,
+    nodes: Sequence[str] = (),
+) -> PodExplanation:
+    """Explain what the scheduler decides for a pod.
+
+    Args:
+        options: Which scheduler.
+        pod_name: `[namespace/]name`.
+        files: The cluster.
+        all_filters: Ask every filter about every node.
+        nodes: Node names that must exist.
+
+    Raises:
+        UserError: A name is not there.
+        DecodeError, ConfigError: A file cannot be used.
+    """
+    scheduler = load_scheduler(options)
+    objects = load_objects(files)
+    found = find_pod(pod_name, [item for item in objects if isinstance(item, Pod)])
+    _check_nodes(nodes, [item.metadata.name for item in objects if isinstance(item, Node)])
+    pod = with_scheduler_name(_pending_again(found), options.profile)
+    _check_scheduler(pod, scheduler.configuration)
+    looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
+    cluster = new_cluster(looked_at, options, remembers=False)
+    cluster.load(pod if item is found else item for item in objects)
+    report = _asked(cluster, PodInfo(pod), all_filters)
+    notes = [*_notes(found), *_sampling_notes(report, scheduler.configuration)]
+    return msgspec.structs.replace(report, bound_to=found.spec.node_name, notes=tuple(notes))
+
+
+def _asked(cluster: Cluster, info: PodInfo, all_filters: bool) -> PodExplanation:
+    profile = cluster.profile_of(info)
+    assert profile is not None, "checked before"
+    snapshot = cluster.snapshot()
+    held = cluster.pre_enqueue(info)
+    if not held.is_success:
+        return explain_gate(profile, info, held, len(snapshot.nodes))
+    trace = Trace(all_filters=all_filters)
+    decision = cluster.schedule_one(info, trace)
+    return explain_decision(profile, snapshot, trace, decision)
+
+
+# The pod.
+
+
+def find_pod(text: str, pods: Sequence[Pod]) -> Pod:
+    """Return the pod that `[namespace/]name` names.
+
+    Raises:
+        UserError: There is none, or without a namespace there are several.
+    """
+    namespace, slash, name = text.rpartition("/")
+    found = [
+        pod
+        for pod in pods
+        if pod.metadata.name == name and (not slash or pod.metadata.namespace == namespace)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(sorted(_key(pod) for pod in found)[:_LISTED_MAX])
+        raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
+    raise UserError(f"pod {text}: there is no such pod{_near_pods(text, pods)}")
+
+
+def _near_pods(text: str, pods: Sequence[Pod]) -> str:
+    if not pods:
+        return "; there are no pods at all"
+    keys = [_key(pod) for pod in pods]
+    near = get_close_matches(text, keys, n=_LISTED_MAX)
+    if not near:
+        by_name = {pod.metadata.name: _key(pod) for pod in pods}
+        name = text.rpartition("/")[2]
+        near = [by_name[found] for found in get_close_matches(name, list(by_name), n=_LISTED_MAX)]
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    waiting = [_key(pod) for pod in pods if not pod.spec.node_name]
+    listed = ", ".join((waiting or keys)[:_LISTED_MAX])
+    return f"; there are {len(pods)} pods, among them {listed}"
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def _pending_again(pod: Pod) -> Pod:
+    """Return the pod as it was before it was bound or finished; a pending one as it is."""
+    finished = pod.status.phase in _FINISHED
+    if not pod.spec.node_name and not finished:
+        return pod
+    status = msgspec.structs.replace(
+        pod.status, phase="Pending", nominated_node_name="", start_time=None
+    )
+    spec = msgspec.structs.replace(pod.spec, node_name="")
+    return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+def _notes(pod: Pod) -> Iterable[str]:
+    on = pod.spec.node_name
+    if pod.status.phase in _FINISHED:
+        yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."
+    elif on:
+        yield f"The pod is on {on}; this is how it would be placed again, without it there."
+    if pod.metadata.deletion_timestamp is not None:
+        yield "The pod is being deleted; a live scheduler would leave it alone."
+
+
+# What is asked of.
+
+
+def _check_nodes(wanted: Iterable[str], existing: Sequence[str]) -> None:
+    known = frozenset(existing)
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise UserError(*(_no_such_node(name, existing) for name in missing))
+
+
+def _no_such_node(name: str, existing: Sequence[str]) -> str:
+    near = get_close_matches(name, existing, n=_LISTED_MAX)
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    else:
+        hint = f"there are {len(existing)} nodes" if existing else "there are no nodes at all"
+    return f"--node {name}: there is no such node; {hint}"
+
+
+def _check_scheduler(pod: Pod, configuration: Configuration) -> None:
+    name = pod.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+    names = [profile.scheduler_name for profile in configuration.profiles]
+    if name not in names:
+        raise UserError(
+            f"pod {_key(pod)}: spec.schedulerName is {name}, for which the configuration has no "
+            f"profile; --profile {names[0]} asks that one instead"
+        )
+
+
+def _sampling_notes(report: PodExplanation, configuration: Configuration) -> Iterable[str]:
+    """Say so where a live scheduler would not look at all nodes."""
+    own = next(
+        profile.percentage_of_nodes_to_score
+        for profile in configuration.profiles
+        if profile.scheduler_name == report.scheduler_name
+    )
+    percentage = configuration.percentage_of_nodes_to_score if own is None else own
+    limit = feasible_nodes_to_find(report.node_count, percentage)
+    if report.feasible_count > limit:
+        yield (
+            f"A live scheduler stops looking after {limit} nodes that fit "
+            "(percentageOfNodesToScore) and takes the best of those; here all were looked at."
+        )

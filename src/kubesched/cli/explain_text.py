@@ -1,0 +1,143 @@
+"""An explanation written for people: the outcome first, then what led to it."""
+
+from __future__ import annotations
+
+from kubesched.cli.output import Writer
+from kubesched.explain.groups import ReasonGroup, not_helped_groups, rejection_groups
+from kubesched.explain.report import NodeVerdict, Outcome, PodExplanation, Preemption
+from kubesched.explain.tables import (
+    candidate_table,
+    deciding_plugins,
+    same_for_all,
+    score_table,
+    verdict_table,
+)
+from kubesched.explain.words import (
+    choice_sentence,
+    count,
+    group_details,
+    group_heading,
+    headline,
+    pre_filter_sentences,
+    summary,
+)
+
+_INDENT = 2
+
+
+def write_explanation(
+    writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int
+) -> None:
+    """Write the explanation.
+
+    Args:
+        writer: Where to.
+        report: What to explain.
+        nodes: Show only these in tables; empty for all.
+        top: How many nodes the tables of scores and candidates show.
+    """
+    writer.headline(headline(report))
+    if text := summary(report):
+        writer.line(text)
+    for note in report.notes:
+        writer.line(f"Note: {note}", dim=True)
+    _write_condition(writer, report)
+    _write_pre_filter(writer, report)
+    _write_scores(writer, report, nodes, top)
+    _write_nodes(writer, report, nodes)
+    _write_preemption(writer, report.preemption, top)
+    _write_retry(writer, report)
+
+
+def _write_condition(writer: Writer, report: PodExplanation) -> None:
+    if report.outcome is Outcome.UNSCHEDULABLE and report.message:
+        writer.heading("What kubectl shows")
+        writer.line(report.message, indent=_INDENT)
+
+
+def _write_pre_filter(writer: Writer, report: PodExplanation) -> None:
+    sentences = [] if report.pre_filter is None else list(pre_filter_sentences(report.pre_filter))
+    if sentences:
+        writer.heading("Before looking at nodes")
+        for sentence in sentences:
+            writer.line(sentence, indent=_INDENT)
+
+
+# Nodes.
+
+
+def _write_nodes(writer: Writer, report: PodExplanation, nodes: frozenset[str]) -> None:
+    chosen = [verdict for verdict in report.nodes if not nodes or verdict.node in nodes]
+    if nodes or report.all_filters:
+        if chosen:
+            writer.heading("Every filter, node by node" if report.all_filters else "Node by node")
+            writer.table(verdict_table(chosen), indent=_INDENT)
+        return
+    rejected = [verdict for verdict in chosen if verdict.rejections and verdict.tried]
+    _write_rejected(writer, rejected)
+    untried = [verdict for verdict in chosen if not verdict.tried]
+    if untried and rejected:
+        text = f"{count(len(untried), 'node')} not looked at"
+        reason = untried[0].rejections[0].message if untried[0].rejections else ""
+        writer.line(f"{text}: {reason}" if reason else text, indent=_INDENT)
+
+
+def _write_rejected(writer: Writer, rejected: list[NodeVerdict]) -> None:
+    if rejected:
+        writer.heading(f"Why not the {'others' if False else 'nodes below'}")
+        for group in rejection_groups(rejected):
+            _write_group(writer, group)
+
+
+def _write_group(writer: Writer, group: ReasonGroup) -> None:
+    writer.line(group_heading(group), indent=_INDENT)
+    for text in group_details(group):
+        writer.line(text, indent=3 * _INDENT, dim=True)
+
+
+def _write_scores(
+    writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int
+) -> None:
+    wanted = [score for score in report.scores if not nodes or score.node in nodes]
+    if not wanted:
+        return
+    shown = wanted[:top]
+    title = f"Scores, best {len(shown)} of {len(wanted)}" if len(shown) < len(wanted) else "Scores"
+    writer.heading(title)
+    writer.table(score_table(shown, deciding_plugins(report.scores)), indent=_INDENT)
+    same = same_for_all(report.scores)
+    if same:
+        listed = ", ".join(f"{score.plugin} {score.weighted}" for score in same)
+        writer.line(f"the same for all: {listed}", indent=_INDENT, dim=True)
+    if report.skipped_scores:
+        listed = ", ".join(report.skipped_scores)
+        writer.line(f"nothing to score: {listed}", indent=_INDENT, dim=True)
+
+
+# What would help.
+
+
+def _write_preemption(writer: Writer, preemption: Preemption | None, top: int) -> None:
+    if preemption is None or not preemption.eligible:
+        return
+    if preemption.candidates:
+        writer.heading("Preemption")
+        if text := choice_sentence(preemption):
+            writer.line(text, indent=_INDENT)
+        writer.table(candidate_table(preemption, top), indent=_INDENT)
+    elif preemption.not_helped:
+        writer.heading("Preemption")
+    for group in not_helped_groups(preemption.not_helped):
+        _write_group(writer, group)
+    if preemption.not_tried and (preemption.candidates or preemption.not_helped):
+        text = f"{count(preemption.not_tried, 'node')}: evicting pods cannot cure the rejection"
+        writer.line(text, indent=_INDENT)
+
+
+def _write_retry(writer: Writer, report: PodExplanation) -> None:
+    if not report.retry_after:
+        return
+    writer.heading("Tried again after")
+    for entry in report.retry_after:
+        events = ", ".join(entry.events) or "no event"
+        writer.line(f"{entry.plugin}: {events}", indent=_INDENT)

@@ -1,0 +1,203 @@
+"""From options and files to what the rooms below work with: objects, registry, configuration.
+
+Rejects:  two objects of the same kind and name, and two pods with the same uid, naming both places.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.api.decode import Loaded, Source, load
+from kubesched.cli.errors import UserError, write_warnings
+from kubesched.cli.options import SchedulerOptions
+from kubesched.cli.plugin_loading import load_entry_points, load_plugin
+from kubesched.config.faults import ConfigError
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.types import Configuration, Plugin, PluginSet, Profile
+from kubesched.framework.registry import PluginFactory, Registry, RegistryError
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.cluster import Cluster
+from kubesched.snapshot.objects import KubernetesObject
+
+
+class Scheduler(NamedTuple):
+    """Everything that says how pods are scheduled."""
+
+    configuration: Configuration
+    registry: Registry
+    feature_gates: FeatureGates
+
+
+# Objects.
+
+
+def load_objects(files: Iterable[Path | str]) -> list[KubernetesObject]:
+    """Load the objects of a dump, in the order in which they stand there.
+
+    Raises:
+        DecodeError: A file or an object cannot be read.
+        UserError: Two objects are the same.
+    """
+    skipped: Counter[str] = Counter()
+    objects = distinct_objects(load(files, skipped))
+    if skipped and not objects:
+        kinds = ", ".join(sorted(skipped))
+        write_warnings([f"nothing to schedule with was found, only objects of kind {kinds}"])
+    return objects
+
+
+def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
+    """Return the objects; two of the same name are a mistake that no guess puts right.
+
+    Raises:
+        UserError: with one line for each of them.
+    """
+    objects: list[KubernetesObject] = []
+    places: dict[type, dict[str, Source]] = {}
+    owners: dict[str, str] = {}
+    messages: list[str] = []
+    for found, source in loaded:
+        item = cast("KubernetesObject", found)  # every kind that is loaded has metadata
+        key = _key(item)
+        first = places.setdefault(type(item), {}).setdefault(key, source)
+        if first is not source:
+            messages.append(f"{source}: {_kind(item)} {key} stands in {first} already; remove one")
+            continue
+        if isinstance(item, Pod) and (uid := item.metadata.uid):
+            owner = owners.setdefault(uid, key)
+            if owner != key:
+                messages.append(f"{source}: Pod {key} has the uid of pod {owner}, {uid}")
+                continue
+        objects.append(item)
+    if messages:
+        raise UserError(*messages)
+    return objects
+
+
+def _key(item: KubernetesObject) -> str:
+    metadata = item.metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def _kind(item: KubernetesObject) -> str:
+    return getattr(item, "kind", "") or type(item).__name__
+
+
+# The scheduler.
+
+
+def load_scheduler(options: SchedulerOptions) -> Scheduler:
+    """Build registry and configuration, with the plugins that were asked for.
+
+    Raises:
+        UserError: A file, a plugin or a profile is not what it should be.
+        ConfigError: The feature gates are wrong.
+    """
+    gates = FeatureGates.parse(options.feature_gates)
+    registry = in_tree_registry()
+    added = _register(registry, options.plugins)
+    configuration = _configuration(options.config, gates)
+    load_entry_points(registry, configuration)
+    configuration = with_plugins(configuration, added)
+    if options.profile is not None:
+        _check_profile(options.profile, configuration)
+    return Scheduler(configuration, registry, gates)
+
+
+def new_cluster(
+    scheduler: Scheduler, options: SchedulerOptions, *, remembers: bool = True
+) -> Cluster:
+    """Return an empty cluster with the scheduler's profiles.
+
+    Raises:
+        UserError: A plugin cannot be built; one line per fault, with the configuration's file.
+    """
+    try:
+        return Cluster(
+            scheduler.configuration,
+            scheduler.registry,
+            scheduler.feature_gates,
+            seed=options.seed,
+            remembers=remembers,
+        )
+    except ConfigError as error:
+        raise _in_file(error, options.config) from error
+
+
+def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
+    """Return the pod as one of the scheduler `name`; None leaves it its own."""
+    if name is None:
+        return pod
+    return msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, scheduler_name=name)
+    )
+
+
+def with_plugins(configuration: Configuration, names: Sequence[str]) -> Configuration:
+    """Enable plugins by multiPoint in all profiles, except those the configuration mentions."""
+    mentioned = _mentioned(configuration)
+    new = tuple(Plugin(name) for name in names if name not in mentioned)
+    if not new:
+        return configuration
+    profiles = tuple(_with_multi_point(profile, new) for profile in configuration.profiles)
+    return msgspec.structs.replace(configuration, profiles=profiles)
+
+
+def _with_multi_point(profile: Profile, new: tuple[Plugin, ...]) -> Profile:
+    own = profile.plugins.multi_point
+    multi_point = PluginSet(enabled=(*own.enabled, *new), disabled=own.disabled)
+    plugins = msgspec.structs.replace(profile.plugins, multi_point=multi_point)
+    return msgspec.structs.replace(profile, plugins=plugins)
+
+
+def _mentioned(configuration: Configuration) -> frozenset[str]:
+    return frozenset(
+        plugin.name
+        for profile in configuration.profiles
+        for plugin_set in msgspec.structs.astuple(profile.plugins)
+        for plugin in (*plugin_set.enabled, *plugin_set.disabled)
+    )
+
+
+def _register(registry: Registry, written: Iterable[str]) -> list[str]:
+    names: list[str] = []
+    for text in written:
+        plugin = load_plugin(text)
+        try:
+            registry.register(plugin.name, PluginFactory(plugin))
+        except RegistryError as error:
+            raise UserError(f"--plugin {text}: {error}; give it another name") from error
+        names.append(plugin.name)
+    return names
+
+
+def _configuration(file: Path | None, gates: FeatureGates) -> Configuration:
+    if file is None:
+        return default_configuration(gates)
+    try:
+        return load_configuration(file, gates)
+    except ConfigError as error:
+        raise _in_file(error, file) from error
+
+
+def _in_file(error: ConfigError, file: Path | None) -> UserError:
+    """Return the faults with the file's name in front, once."""
+    place = "" if file is None else f"{file}: "
+    texts = [str(fault).removeprefix(place) for fault in error.faults]
+    return UserError(*(f"{place}{text}" for text in texts))
+
+
+def _check_profile(name: str, configuration: Configuration) -> None:
+    names = [profile.scheduler_name for profile in configuration.profiles]
+    if name not in names:
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(names)}"
+        raise UserError(f"--profile {name}: the configuration has no such profile; {hint}")

@@ -1,0 +1,211 @@
+"""Results on stdout: JSON, YAML, or text with tables, in colour on a terminal only."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Protocol
+
+import click
+
+from kubesched.cli.errors import printable
+from kubesched.cli.options import OutputFormat
+from kubesched.explain.tables import Column, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+API_VERSION: Final = "kubesched.dev/v1"
+_GAP: Final = "  "
+
+
+def write_document(kind: str, document: object, output: OutputFormat) -> None:
+    """Write a result as JSON or YAML.
+
+    Args:
+        kind: The result's kind, such as `PodExplanation`.
+        document: A struct or a mapping; keys are written in its order.
+        output: JSON or YAML.
+    """
+    import msgspec
+
+    plain = msgspec.to_builtins(document)
+    assert isinstance(plain, Mapping), "a result is an object"
+    whole = {"apiVersion": API_VERSION, "kind": kind, **plain}
+    if output is OutputFormat.YAML:
+        click.echo(_yaml(whole), nl=False)
+    else:
+        click.echo(msgspec.json.format(msgspec.json.encode(whole), indent=2))
+
+
+def _yaml(plain: Mapping[str, object]) -> str:
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(plain, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096)
+    return text
+
+
+class Writer(Protocol):
+    """Writes text for people."""
+
+    def headline(self, text: str) -> None:
+        """Write the sentence that says it all."""
+        ...
+
+    def heading(self, text: str) -> None:
+        """Begin a section."""
+        ...
+
+    def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
+        """Write a line."""
+        ...
+
+    def table(self, table: Table, *, indent: int = 0) -> None:
+        """Write a table."""
+        ...
+
+
+class PlainWriter:
+    """Aligned text without colours; a line is never wrapped."""
+
+    def headline(self, text: str) -> None:
+        """Write the sentence that says it all."""
+        click.echo(printable(text))
+
+    def heading(self, text: str) -> None:
+        """Begin a section."""
+        click.echo(f"\n{printable(text)}")
+
+    def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:  # noqa: ARG002
+        """Write a line."""
+        click.echo((" " * indent + printable(text)).rstrip())
+
+    def table(self, table: Table, *, indent: int = 0) -> None:
+        """Write a table."""
+        for line in aligned(table):
+            click.echo((" " * indent + line).rstrip())
+
+
+class RichWriter:
+    """Colours, and lines that fit the terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def headline(self, text: str) -> None:
+        """Write the sentence that says it all."""
+        self._text(text, "bold")
+
+    def heading(self, text: str) -> None:
+        """Begin a section."""
+        self._console.print()
+        self._text(text, "bold cyan")
+
+    def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
+        """Write a line; what does not fit goes on below its beginning."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        style = "dim" if dim else ""
+        self._console.print(Padding(Text(printable(text), style=style), (0, 0, 0, indent)))
+
+    def table(self, table: Table, *, indent: int = 0) -> None:
+        """Write a table."""
+        from rich import box
+        from rich.padding import Padding
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+        for column in table.columns:
+            drawn.add_column(
+                Text(printable(column.heading)),
+                justify="right" if column.is_number else "left",
+                overflow="fold",
+            )
+        for row in table.rows:
+            drawn.add_row(*(Text(printable(cell)) for cell in row))
+        self._console.print(Padding(drawn, (0, 0, 0, indent)))
+
+    def _text(self, text: str, style: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(printable(text), style=style))
+
+
+def writer() -> Writer:
+    """Return the writer that suits what stdout is."""
+    if not is_colourful():
+        return PlainWriter()
+    from rich.console import Console
+
+    return RichWriter(Console(highlight=False))
+
+
+def is_colourful() -> bool:
+    """Whether stdout is a terminal that wants colours."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()
+
+
+def aligned(table: Table) -> Iterator[str]:
+    """Yield a table's lines, columns aligned, as wide as they are."""
+    from rich.cells import cell_len
+
+    headings = [printable(column.heading).upper() for column in table.columns]
+    rows = [headings, *([printable(cell) for cell in row] for row in table.rows)]
+    widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+    for row in rows:
+        yield _GAP.join(
+            _padded(cell, width - cell_len(cell), column)
+            for cell, width, column in zip(row, widths, table.columns, strict=True)
+        ).rstrip()
+
+
+def _padded(cell: str, missing: int, column: Column) -> str:
+    return " " * missing + cell if column.is_number else cell + " " * missing
+
+
+class Progress(Protocol):
+    """Counts what is done."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Count steps."""
+        ...
+
+
+class _NoProgress:
+    def advance(self, steps: int = 1) -> None:
+        """Nobody is looking."""
+
+
+class _Bar:
+    def __init__(self, update: Callable[[int], None]) -> None:
+        self._update = update
+
+    def advance(self, steps: int = 1) -> None:
+        self._update(steps)
+
+
+@contextmanager
+def progress(label: str, total: int, *, worthwhile: bool = True) -> Iterator[Progress]:
+    """Show a bar on stderr, if that is a terminal and the work is long enough to be worth one."""
+    if not worthwhile or not sys.stderr.isatty():
+        yield _NoProgress()
+        return
+    with click.progressbar(
+        length=total, label=label, file=sys.stderr, update_min_steps=max(1, total // 200)
+    ) as bar:
+        yield _Bar(bar.update)
+
+
+def simple_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *numbers: str) -> Table:
+    """Return a table from headings and rows; `numbers` are the headings aligned to the right."""
+    return Table(
+        tuple(Column(heading, heading in numbers) for heading in headings),
+        tuple(tuple(row) for row in rows),
+    )

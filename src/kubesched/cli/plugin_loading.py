@@ -1,0 +1,128 @@
+"""Plugins that users bring: `module:Class`, `file.py:Class`, or by name from installed packages.
+
+An installed package offers plugins as entry points of the group `kubesched.plugins`; the entry
+point's name is the plugin's. They take part only where the configuration enables them, so that
+installing a package changes no decision.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import msgspec
+
+from kubesched.cli.errors import UserError
+from kubesched.config.types import Configuration
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import PluginFactory, Registry
+
+ENTRY_POINT_GROUP: Final = "kubesched.plugins"
+
+
+def load_plugin(text: str) -> type[Plugin]:
+    """Import the plugin class that `--plugin` names.
+
+    Raises:
+        UserError: There is no such module, file or class, or it is no plugin.
+    """
+    option = f"--plugin {text}"
+    place, colon, name = text.rpartition(":")
+    if not colon or not place or not name:
+        raise UserError(f"{option}: write module:Class or path/to/file.py:Class")
+    return _plugin_class(_module(place, option), name, option)
+
+
+def load_entry_points(registry: Registry, configuration: Configuration) -> None:
+    """Register the installed plugins that the configuration enables and nobody registered yet.
+
+    Raises:
+        UserError: One of them cannot be imported, or is no plugin.
+    """
+    wanted = _enabled(configuration) - frozenset(registry)
+    if not wanted:
+        return
+    for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
+        if entry.name in wanted and entry.name not in registry:
+            registry.register(entry.name, PluginFactory(_entry_point_class(entry)))
+
+
+def _enabled(configuration: Configuration) -> frozenset[str]:
+    return frozenset(
+        plugin.name
+        for profile in configuration.profiles
+        for plugin_set in msgspec.structs.astuple(profile.plugins)
+        for plugin in plugin_set.enabled
+    )
+
+
+def _entry_point_class(entry: EntryPoint) -> type[Plugin]:
+    option = f"installed plugin {entry.name} ({entry.value})"
+    try:
+        found = entry.load()
+    except Exception as error:
+        raise UserError(f"{option}: {_told(error)}") from error
+    return _checked(found, option)
+
+
+def _module(place: str, option: str) -> ModuleType:
+    try:
+        if place.endswith(".py"):
+            return _module_of_file(Path(place), option)
+        # As `python -m` does: what stands in the working directory can be imported.
+        if "" not in sys.path:
+            sys.path.insert(0, "")
+        return importlib.import_module(place)
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{option}: cannot import {place}: {_told(error)}") from error
+
+
+def _module_of_file(file: Path, option: str) -> ModuleType:
+    if not file.is_file():
+        raise UserError(f"{option}: {file}: no such file")
+    name = f"kubesched_plugin_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{option}: {file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _plugin_class(module: ModuleType, name: str, option: str) -> type[Plugin]:
+    found = getattr(module, name, None)
+    if found is None:
+        offered = [
+            key
+            for key, value in vars(module).items()
+            if inspect.isclass(value)
+            and issubclass(value, Plugin)
+            and value.__module__ == module.__name__
+        ]
+        hint = f"; it has {', '.join(offered)}" if offered else ""
+        raise UserError(f"{option}: there is no {name} in {module.__name__}{hint}")
+    return _checked(found, option)
+
+
+def _checked(found: object, option: str) -> type[Plugin]:
+    if not (inspect.isclass(found) and issubclass(found, Plugin)):
+        raise UserError(f"{option}: it is no subclass of kubesched.framework.plugin.Plugin")
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise UserError(f"{option}: the class does not implement {missing}")
+    if not isinstance(getattr(found, "name", None), str) or not found.name:
+        raise UserError(f"{option}: the class has no name; add `name: ClassVar = ...`")
+    return found
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,59 @@
+"""Details say what decided on one node: the amounts, taints or labels behind a plugin's reason.
+
+Reads:    the plugins' states of the cycle, and their `describe`
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.status import Status
+from kubesched.scheduler.profile import Profile, relevant_nominated_pods
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class Details:
+    """Asks plugins what decided; a plugin that cannot say so says nothing."""
+
+    def __init__(self, profile: Profile, snapshot: Snapshot, trace: Trace, pod: PodInfo) -> None:
+        self._profile = profile
+        self._snapshot = snapshot
+        self._cycle = trace.cycle or CycleState()
+        self._pod = pod
+
+    def of(self, row: int, status: Status) -> str:
+        """Return what made `status` the answer for a row; empty if there is nothing to add."""
+        plugin = self._profile.plugins.get(status.plugin)
+        if not isinstance(plugin, FilterPlugin):
+            return ""
+        try:
+            return self._described(plugin, row)
+        except Exception:  # noqa: BLE001 - a user's plugin may raise anything; the reason stands
+            return ""
+
+    def _described(self, plugin: FilterPlugin[object], row: int) -> str:
+        name = self._snapshot.nodes.names[row]
+        nominated = relevant_nominated_pods(self._pod, self._snapshot, name)
+        state = self._cycle.filter_states.get(plugin.name)
+        node = self._snapshot.nodes.row_view(row)
+        if not nominated or not plugin.filter(state, self._pod, node)[0].is_success:
+            return plugin.describe(state, self._pod, node)
+        text = self._described_with(nominated, plugin, row)
+        listed = ", ".join(other.key for other in nominated)
+        with_them = f"with the pods nominated to the node ({listed})"
+        return f"{text} {with_them}" if text else with_them
+
+    def _described_with(
+        self, nominated: list[PodInfo], plugin: FilterPlugin[object], row: int
+    ) -> str:
+        """Describe the row as if the nominated pods were on it, which is how it was rejected."""
+        cycle = self._cycle.clone()
+        node = self._snapshot.nodes.take(np.array([row], np.intp))
+        for other in nominated:
+            if not self._profile.add_pod(cycle, self._pod, other, node).is_success:
+                return ""
+        return plugin.describe(cycle.filter_states.get(plugin.name), self._pod, node)

@@ -1,0 +1,255 @@
+"""From a cycle's trace and decision to the explanation of a pod.
+
+Upstream: pkg/scheduler/schedule_one.go (v1.36): the decisions explained
+Reads:    the trace, the decision, the snapshot that both were made on
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.explain.details import Details
+from kubesched.explain.event_names import event_names
+from kubesched.explain.preemption import explain_preemption
+from kubesched.explain.report import (
+    Answer,
+    NodeScore,
+    NodeVerdict,
+    Outcome,
+    PluginScore,
+    PodExplanation,
+    PostFilterStep,
+    PreFilterStep,
+    RetryEvents,
+)
+from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.status import Status
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+def explain_gate(profile: Profile, pod: PodInfo, held: Status, node_count: int) -> PodExplanation:
+    """Explain a pod that a PreEnqueue plugin keeps from being tried."""
+    return PodExplanation(
+        pod=pod.key,
+        scheduler_name=profile.scheduler_name,
+        priority=pod.priority,
+        outcome=Outcome.GATED,
+        message=held.message,
+        nominated_node=pod.pod.status.nominated_node_name,
+        node_count=node_count,
+        held_by=answer_of(held),
+        retry_after=_retry_events(profile, [held.plugin]),
+    )
+
+
+def explain_decision(
+    profile: Profile, snapshot: Snapshot, trace: Trace, decision: Decision
+) -> PodExplanation:
+    """Explain what was decided for a pod.
+
+    Args:
+        profile: The profile that decided.
+        snapshot: The cluster as it was then, unchanged.
+        trace: The story of the cycle.
+        decision: Its outcome.
+    """
+    pod = decision.pod
+    report = PodExplanation(
+        pod=pod.key,
+        scheduler_name=profile.scheduler_name,
+        priority=pod.priority,
+        outcome=_outcome(decision),
+        nominated_node=pod.pod.status.nominated_node_name,
+        nominated_hit=trace.nominated_hit,
+        node_count=len(snapshot.nodes),
+        feasible_count=len(trace.feasible_rows),
+        pre_filter=_pre_filter(trace),
+        all_filters=trace.all_filters,
+        nodes=_verdicts(profile, snapshot, trace, decision),
+        post_filters=_post_filters(trace),
+    )
+    match decision:
+        case Placed():
+            return _with_scores(report, snapshot, trace, decision)
+        case Rejected():
+            return _with_rejection(report, profile, snapshot, trace, decision)
+        case Failed():
+            return msgspec.structs.replace(report, message=decision.message)
+
+
+def answer_of(status: Status, detail: str = "") -> Answer:
+    """Return a plugin's status as part of a report."""
+    return Answer(status.plugin, status.code.label, tuple(sorted(status.all_reasons)), detail)
+
+
+def _outcome(decision: Decision) -> Outcome:
+    if isinstance(decision, Placed):
+        return Outcome.SCHEDULABLE
+    if isinstance(decision, Failed) and not decision.status.is_rejected:
+        return Outcome.ERROR
+    return Outcome.UNSCHEDULABLE
+
+
+# Before the nodes.
+
+
+def _pre_filter(trace: Trace) -> PreFilterStep | None:
+    status = trace.pre_filter_status
+    if status is None:
+        return None
+    restricted = trace.restricted_to
+    return PreFilterStep(
+        code=status.code.label,
+        plugin=status.plugin,
+        reasons=tuple(sorted(status.all_reasons)),
+        skipped=tuple(name for name, its in trace.pre_filter.items() if its.is_skip),
+        restricted_to=None if restricted is None else tuple(sorted(restricted)),
+        restricted_by=trace.restricting_plugins,
+    )
+
+
+# Node by node.
+
+
+def _verdicts(
+    profile: Profile, snapshot: Snapshot, trace: Trace, decision: Decision
+) -> tuple[NodeVerdict, ...]:
+    details = Details(profile, snapshot, trace, decision.pod)
+    tried = _mask(len(snapshot.nodes), trace.tried_rows)
+    feasible = _mask(len(snapshot.nodes), trace.feasible_rows)
+    asked = _asked_filters(trace, len(snapshot.nodes))
+    untried = _untried_answer(decision)
+    verdicts = []
+    for name, row in sorted(snapshot.nodes.row_of.items()):
+        if not tried[row]:
+            verdicts.append(NodeVerdict(name, feasible=False, tried=False, rejections=untried))
+            continue
+        statuses = _rejections(trace, asked, row)
+        rejections = tuple(answer_of(status, details.of(row, status)) for status in statuses)
+        verdicts.append(NodeVerdict(name, feasible=bool(feasible[row]), rejections=rejections))
+    return tuple(verdicts)
+
+
+def _mask(rows: int, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
+    mask = np.zeros(rows, np.bool_)
+    mask[chosen] = True
+    return mask
+
+
+def _asked_filters(trace: Trace, rows: int) -> list[list[Status]]:
+    """Return, per row, every filter's rejection, in the profile's order."""
+    asked: list[list[Status]] = [[] for _ in range(rows if trace.filters else 0)]
+    for filtered in trace.filters:
+        rejected = np.flatnonzero(filtered.answers.index)
+        for at in rejected.tolist():
+            status = filtered.answers[at].by(filtered.plugin)
+            asked[int(filtered.rows[at])].append(status)
+    return asked
+
+
+def _rejections(trace: Trace, asked: list[list[Status]], row: int) -> list[Status]:
+    """Return the first rejection, or with all filters asked all of them; none if the row passed."""
+    first = [trace.statuses[row]] if len(trace.statuses) else []
+    first = [status for status in first if not status.is_success]
+    if not asked:
+        return first
+    # One that only holds with nominated pods on the node is not among those asked.
+    return [*(status for status in first if status not in asked[row]), *asked[row]]
+
+
+def _untried_answer(decision: Decision) -> tuple[Answer, ...]:
+    if not isinstance(decision, Rejected):
+        return ()
+    status = decision.diagnosis.absent_status
+    return (answer_of(status),) if status.all_reasons else ()
+
+
+# A place.
+
+
+def _with_scores(
+    report: PodExplanation, snapshot: Snapshot, trace: Trace, decision: Placed
+) -> PodExplanation:
+    names = [snapshot.nodes.names[row] for row in trace.feasible_rows.tolist()]
+    scores = _node_scores(trace, names)
+    best = tuple(score.node for score in scores if score.rank == 1)
+    return msgspec.structs.replace(
+        report,
+        node=decision.node_name,
+        scores=scores,
+        ties=best if len(best) > 1 else (),
+        skipped_scores=tuple(name for name, its in trace.pre_score.items() if its.is_skip),
+    )
+
+
+def _node_scores(trace: Trace, names: Sequence[str]) -> tuple[NodeScore, ...]:
+    if trace.totals is None:
+        return ()
+    totals = trace.totals.tolist()
+    columns = [
+        (score.plugin, score.weight, score.raw.tolist(), score.normalized.tolist())
+        for score in trace.scores
+    ]
+    order = sorted(range(len(names)), key=lambda at: (-totals[at], names[at]))
+    found: list[NodeScore] = []
+    for place, at in enumerate(order, 1):
+        is_tied = bool(found) and found[-1].total == totals[at]
+        rank = found[-1].rank if is_tied else place
+        scores = tuple(
+            PluginScore(plugin, raw[at], normalized[at], weight, normalized[at] * weight)
+            for plugin, weight, raw, normalized in columns
+        )
+        found.append(NodeScore(names[at], rank, totals[at], scores))
+    return tuple(found)
+
+
+# No place.
+
+
+def _with_rejection(
+    report: PodExplanation,
+    profile: Profile,
+    snapshot: Snapshot,
+    trace: Trace,
+    decision: Rejected,
+) -> PodExplanation:
+    diagnosis = decision.diagnosis
+    statuses = diagnosis.status_per_row(len(snapshot.nodes))
+    preemption = next(
+        (
+            explain_preemption(result.details, statuses, answer_of)
+            for result in trace.post_filters.values()
+            if isinstance(result.details, PreemptionReport)
+        ),
+        None,
+    )
+    return msgspec.structs.replace(
+        report,
+        message=decision.message,
+        preemption=preemption,
+        retry_after=_retry_events(profile, sorted(diagnosis.unschedulable_plugins)),
+    )
+
+
+def _post_filters(trace: Trace) -> tuple[PostFilterStep, ...]:
+    return tuple(
+        PostFilterStep(name, result.status.code.label, result.status.all_reasons)
+        for name, result in trace.post_filters.items()
+    )
+
+
+def _retry_events(profile: Profile, names: Iterable[str]) -> tuple[RetryEvents, ...]:
+    return tuple(
+        RetryEvents(name, event_names(profile.plugins[name].events_to_register()))
+        for name in names
+        if name in profile.plugins
+    )

@@ -1,0 +1,127 @@
+"""Tables: a report as rows and columns of text, independent of how they are drawn.
+
+Invariants: every row has one cell per column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kubesched.explain.report import (
+    NodeScore,
+    NodeVerdict,
+    PluginScore,
+    Preemption,
+    PreemptionCandidate,
+)
+
+_VICTIMS_MAX = 3
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column's heading, and whether its cells are numbers, which are aligned to the right."""
+
+    heading: str
+    is_number: bool = False
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Columns and rows of cells."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def verdict_table(verdicts: Sequence[NodeVerdict]) -> Table:
+    """Return one row per node and rejection; a node that fits has one row."""
+    headings = ("node", "fits", "plugin", "code", "reason", "detail")
+    rows: list[tuple[str, ...]] = []
+    for verdict in verdicts:
+        answers = verdict.rejections
+        if not answers:
+            fits = "yes" if verdict.feasible else "not tried"
+            rows.append((verdict.node, fits, "", "", "", ""))
+        rows.extend(
+            (verdict.node, "no", answer.plugin, answer.code, answer.message, answer.detail)
+            for answer in answers
+        )
+    return Table(tuple(Column(heading) for heading in headings), tuple(rows))
+
+
+# Scores.
+
+
+def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> Table:
+    """Return one row per node: rank, total, and what each of `plugins` adds.
+
+    A cell is the weighted score; where the plugin's own score was brought into 0..100 first, that
+    stands behind it, as `180 (12→90)`.
+    """
+    first = {score.plugin: score for score in scores[0].scores} if scores else {}
+    columns = [Column("rank", is_number=True), Column("node"), Column("total", is_number=True)]
+    columns += (Column(_score_heading(first[name]), is_number=True) for name in plugins)
+    rows = tuple(_score_row(node, plugins) for node in scores)
+    return Table(tuple(columns), rows)
+
+
+def deciding_plugins(scores: Sequence[NodeScore]) -> tuple[str, ...]:
+    """Return the plugins whose scores differ between nodes, in the profile's order."""
+    seen: dict[str, set[int]] = {}
+    for node in scores:
+        for score in node.scores:
+            seen.setdefault(score.plugin, set()).add(score.weighted)
+    return tuple(name for name, values in seen.items() if len(values) > 1)
+
+
+def same_for_all(scores: Sequence[NodeScore]) -> tuple[PluginScore, ...]:
+    """Return the scores that are the same for all nodes, and so decide nothing."""
+    if not scores:
+        return ()
+    deciding = deciding_plugins(scores)
+    return tuple(score for score in scores[0].scores if score.plugin not in deciding)
+
+
+def _score_heading(score: PluginScore) -> str:
+    return score.plugin if score.weight == 1 else f"{score.plugin} ×{score.weight}"
+
+
+def _score_row(node: NodeScore, plugins: Sequence[str]) -> tuple[str, ...]:
+    found = {score.plugin: score for score in node.scores}
+    cells = (_score_cell(found[name]) for name in plugins)
+    return (str(node.rank), node.node, str(node.total), *cells)
+
+
+def _score_cell(score: PluginScore) -> str:
+    if score.raw == score.normalized:
+        return str(score.weighted)
+    return f"{score.weighted} ({score.raw}→{score.normalized})"
+
+
+# Preemption.
+
+
+def candidate_table(preemption: Preemption, top: int) -> Table:
+    """Return one row per candidate, the chosen one first."""
+    headings = ("node", "chosen", "victims", "priority", "PDB violations", "who")
+    numbers = ("victims", "priority", "PDB violations")
+    columns = tuple(Column(heading, heading in numbers) for heading in headings)
+    ordered = sorted(preemption.candidates, key=lambda c: c.node != preemption.chosen)
+    return Table(columns, tuple(_candidate_row(preemption, c) for c in ordered[:top]))
+
+
+def _candidate_row(preemption: Preemption, found: PreemptionCandidate) -> tuple[str, ...]:
+    chosen = "yes" if found.node == preemption.chosen else ""
+    if not chosen and found.node in preemption.ties:
+        chosen = "ties"
+    who = ", ".join(victim.pod for victim in found.victims[:_VICTIMS_MAX])
+    more = len(found.victims) - _VICTIMS_MAX
+    return (
+        found.node,
+        chosen,
+        str(len(found.victims)),
+        str(found.victims[0].priority),
+        str(found.pdb_violations),
+        f"{who} and {more} more" if more > 0 else who,
+    )

@@ -1,0 +1,141 @@
+"""Sentences: what a report says, in words for people.
+
+Differs:  upstream has one sentence, the message of the pod's condition, which is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubesched.explain.groups import ReasonGroup
+from kubesched.explain.report import (
+    NodeScore,
+    Outcome,
+    PodExplanation,
+    Preemption,
+    PreFilterStep,
+)
+
+_NAMES_MAX = 3
+_DETAILS_MAX = 3
+
+
+def headline(report: PodExplanation) -> str:
+    """Return the sentence that says what becomes of the pod."""
+    subject = f"Pod {report.pod}"
+    match report.outcome:
+        case Outcome.GATED:
+            held = report.held_by
+            assert held is not None, "a gated pod is held by a plugin"
+            return f"{subject} is held back by {held.plugin}: {held.message}."
+        case Outcome.ERROR:
+            return f"{subject} cannot be judged: {report.message}."
+        case Outcome.SCHEDULABLE:
+            return f"{subject} goes to {report.node}."
+        case _ if not report.node_count:
+            return f"{subject} cannot be placed: there are no nodes."
+        case _:
+            return f"{subject} fits {_none_of(report.node_count)}."
+
+
+def summary(report: PodExplanation) -> str:
+    """Return the sentence after the headline: how close it was, or what would help."""
+    if report.outcome is Outcome.SCHEDULABLE:
+        return _why_there(report)
+    if report.outcome is Outcome.UNSCHEDULABLE and report.preemption is not None:
+        return preemption_sentence(report.preemption)
+    return ""
+
+
+def _why_there(report: PodExplanation) -> str:
+    if report.nominated_hit:
+        return "It has been promised that node before and fits it, so no other was looked at."
+    all_nodes = count(report.node_count, "node")
+    if report.feasible_count == 1:
+        alone = "It is the only node" if report.node_count == 1 else f"Of {all_nodes} it alone"
+        return f"{alone} {'there is, and ' if report.node_count == 1 else ''}can take the pod."
+    fits = f"It fits {report.feasible_count} of {all_nodes}"
+    if report.ties:
+        others = names([name for name in report.ties if name != report.node])
+        return f"{fits}; {report.node} ties with {others}, and one of them is drawn."
+    best, second = report.scores[0], _second(report.scores)
+    return f"{fits}; {best.node} scores highest, {best.total} to {second.total} of {second.node}."
+
+
+def _second(scores: Sequence[NodeScore]) -> NodeScore:
+    return scores[1]
+
+
+def preemption_sentence(preemption: Preemption) -> str:
+    """Return whether evicting pods would help, and where."""
+    if not preemption.eligible:
+        return f"It may not preempt other pods: {preemption.reason}."
+    if preemption.chosen:
+        chosen = next(c for c in preemption.candidates if c.node == preemption.chosen)
+        victims = count(len(chosen.victims), "pod")
+        return f"Evicting {victims} on {chosen.node} would make room for it."
+    if not preemption.not_helped:
+        return "Evicting other pods would help nowhere."
+    return f"Evicting other pods was tried on {count(len(preemption.not_helped), 'node')}, in vain."
+
+
+def choice_sentence(preemption: Preemption) -> str:
+    """Return why the chosen candidate was chosen; empty if there was no choice."""
+    others = len(preemption.candidates) - 1
+    if not preemption.chosen or not others:
+        return ""
+    text = f"{preemption.chosen} is chosen before {count(others, 'other candidate')}"
+    return f"{text}: {preemption.decided_by}."
+
+
+def pre_filter_sentences(step: PreFilterStep) -> Iterator[str]:
+    """Yield what was said before any node was looked at."""
+    if step.plugin:
+        yield f"{step.plugin} rejects the pod as a whole: {', '.join(step.reasons)}."
+    elif step.code != "Success":
+        yield f"The pod is rejected as a whole: {', '.join(step.reasons)}."
+    if step.restricted_to is not None:
+        whom = " and ".join(step.restricted_by) or "A plugin"
+        allowed = names(step.restricted_to) if step.restricted_to else "no node"
+        yield f"{whom} {'leave' if len(step.restricted_by) > 1 else 'leaves'} only {allowed}."
+
+
+def group_heading(group: ReasonGroup) -> str:
+    """Return how many nodes were rejected, by whom and why."""
+    message = group.message or "no reason given"
+    text = f"{group.plugin}: {message}" if group.plugin else message
+    return f"{count(group.count, 'node')}: {text}"
+
+
+def group_details(group: ReasonGroup) -> Iterator[str]:
+    """Yield a few nodes of a group with what decided there."""
+    for same in group.details[:_DETAILS_MAX]:
+        listed = names(same.nodes)
+        yield f"{listed}: {same.detail}" if same.detail else listed
+    left = sum(len(same.nodes) for same in group.details[_DETAILS_MAX:])
+    if left:
+        yield f"and {left} more"
+
+
+def names(listed: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    shown = listed if len(listed) <= _NAMES_MAX + 1 else listed[:_NAMES_MAX]
+    more = len(listed) - len(shown)
+    if more:
+        return f"{', '.join(shown)} and {more} more"
+    return _enumerated(shown)
+
+
+def _enumerated(listed: Sequence[str]) -> str:
+    if len(listed) < 2:
+        return "".join(listed)
+    return f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return the number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _none_of(nodes: int) -> str:
+    return "the only node not" if nodes == 1 else f"none of {nodes} nodes"

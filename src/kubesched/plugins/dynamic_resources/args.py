@@ -1,0 +1,75 @@
+"""The arguments of DynamicResources.
+
+Upstream: pkg/scheduler/apis/config/types_pluginargs.go,
+          pkg/scheduler/apis/config/validation/validation_pluginargs.go (v1.36)
+Differs:  nothing.
+"""
+
+import msgspec
+
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.durations import DurationSeconds, format_duration
+from kubesched.config.faults import ConfigError, Fault, child, forbidden, invalid
+from kubesched.config.feature_gates import FeatureGates
+
+
+class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Arguments.
+
+    Attributes:
+        filter_timeout_seconds: How long the search on one node may take; 0: for ever, None: 10.
+        binding_timeout_seconds: How long devices may take to become ready; None: 600.
+    """
+
+    filter_timeout_seconds: DurationSeconds | None = msgspec.field(
+        default=None, name="filterTimeout"
+    )
+    binding_timeout_seconds: DurationSeconds | None = msgspec.field(
+        default=None, name="bindingTimeout"
+    )
+
+
+def decode_dynamic_resources_args(
+    raw: dict[str, object] | None, gates: FeatureGates, path: str
+) -> DynamicResourcesArgs:
+    """Decode and validate; each timeout is allowed only if it has an effect.
+
+    Raises ConfigError with every fault.
+    """
+    args = decode_args(DynamicResourcesArgs, raw, path)
+    filter_path, binding_path = child(path, "filterTimeout"), child(path, "bindingTimeout")
+    faults = [
+        *_filter_timeout_faults(args.filter_timeout_seconds, gates, filter_path),
+        *_binding_timeout_faults(args.binding_timeout_seconds, gates, binding_path),
+    ]
+    if faults:
+        raise ConfigError(faults)
+    return args
+
+
+def _filter_timeout_faults(seconds: float | None, gates: FeatureGates, path: str) -> list[Fault]:
+    if seconds is None:
+        return []
+    if not gates.enabled("DRASchedulerFilterTimeout"):
+        return [forbidden(path, "DRASchedulingFilterTimeout feature gate is disabled")]
+    if seconds < 0:
+        return [invalid(path, format_duration(seconds), "must be zero or positive")]
+    return []
+
+
+def _binding_timeout_faults(seconds: float | None, gates: FeatureGates, path: str) -> list[Fault]:
+    if seconds is None:
+        return []
+    if not has_binding_conditions(gates):
+        gate = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate"
+        return [forbidden(path, f"{gate} is disabled")]
+    if seconds < 1:
+        return [invalid(path, format_duration(seconds), "must be at least 1 second")]
+    return []
+
+
+def has_binding_conditions(gates: FeatureGates) -> bool:
+    """Whether devices may have to be waited for before binding."""
+    return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
+        "DRAResourceClaimDeviceStatus"
+    )

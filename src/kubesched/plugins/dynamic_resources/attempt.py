@@ -1,0 +1,169 @@
+"""What an attempt to satisfy all claims has taken so far.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
+          allocator_incubating.go, allocateDevice (v1.36)
+Invariants: giving back what was taken last, again and again, leads back to the beginning, except
+            for what is left behind as upstream leaves it.
+Differs:  nothing. As upstream, a device that is refused late leaves behind what was booked for it
+          until then, and shares that are given back leave their counters behind.
+"""
+
+from collections.abc import Callable, Sequence
+
+from kubesched.api.cel.quantities import nano_value
+from kubesched.api.quantity import Quantity
+from kubesched.api.resource import ResourceClaim
+from kubesched.framework.dra import AllocatedState
+from kubesched.plugins.dynamic_resources.capacity import consumed_capacity
+from kubesched.plugins.dynamic_resources.constraints import Constraint, constraint_of
+from kubesched.plugins.dynamic_resources.counters import ConsumedCounters
+from kubesched.plugins.dynamic_resources.node_devices import (
+    Candidate,
+    Capacities,
+    Features,
+    NodeDevices,
+    Wanted,
+)
+from kubesched.plugins.dynamic_resources.pools import DeviceID
+from kubesched.plugins.dynamic_resources.requests import AllocationError, Request, key_of
+from kubesched.plugins.dynamic_resources.results import Chosen
+
+GiveBack = Callable[[], None]
+
+
+class Attempt:
+    """Devices taken, and what constraints, counters and capacities know of them.
+
+    Attributes:
+        chosen: Per claim its devices, in the order they were taken.
+    """
+
+    def __init__(
+        self,
+        claims: Sequence[ResourceClaim],
+        devices: NodeDevices,
+        allocated: AllocatedState,
+        counters: ConsumedCounters,
+        features: Features,
+    ) -> None:
+        """Begin with nothing taken. Raises AllocationError for a constraint of an unknown kind."""
+        self._claims = claims
+        self._devices = devices
+        self._allocated = allocated
+        self._counters = counters
+        self._features = features
+        self._constraints = [_constraints(claim) for claim in claims]
+        self._users: dict[DeviceID, set[int]] = {}
+        self._capacity: Capacities = {}
+        self.chosen: list[list[Chosen]] = [[] for _ in claims]
+
+    def is_free(self, claim: int, request: Request, device: DeviceID) -> bool:
+        """Whether nobody has the device; with admin access, whether the claim itself has not."""
+        users = self._users.get(device, ())
+        if request.admin_access:
+            return claim not in users
+        return not users and device not in self._allocated.devices
+
+    def has_capacity(self, request: Request, candidate: Candidate) -> bool:
+        """Whether enough is left of the device's capacities."""
+        return self._devices.has_capacity(
+            request, candidate, self._allocated.capacity, self._capacity
+        )
+
+    def take(
+        self, claim: int, wanted: Wanted, candidate: Candidate, *, must: bool
+    ) -> GiveBack | None:
+        """Take a selectable device; how to give it back, None if it cannot be taken.
+
+        Raises AllocationError if a device that `must` be taken does not satisfy a constraint.
+        """
+        request, device = wanted.request, candidate.device
+        is_shared = self._features.consumable_capacity and bool(device.allow_multiple_allocations)
+        if not (is_shared and request.admin_access) and not self.is_free(
+            claim, request, candidate.id
+        ):
+            return None
+        if not self._take_counters(candidate, is_shared=is_shared) or not self._is_usable(
+            claim, request, candidate, must=must
+        ):
+            return None
+        users = self._users.setdefault(candidate.id, set())
+        if not is_shared:
+            users.add(claim)
+        if not self.has_capacity(request, candidate):
+            return None
+        consumed = consumed_capacity(request.capacity, device) if is_shared else {}
+        if is_shared:
+            self._consume(candidate.id, consumed)
+        chosen = Chosen(request, candidate.id, device, candidate.slice, consumed, is_shared)
+        self.chosen[claim].append(chosen)
+        return lambda: self._give_back(claim, chosen, candidate)
+
+    def _give_back(self, claim: int, chosen: Chosen, candidate: Candidate) -> None:
+        names = (chosen.request.base_name, chosen.request.subrequest_name)
+        for constraint in self._constraints[claim]:
+            constraint.remove(*names, candidate.device, candidate.id)
+        self._users[candidate.id].discard(claim)
+        if chosen.is_shared:
+            self._release(candidate.id, chosen.consumed_capacity)
+        elif self._features.partitionable_devices and candidate.device.consumes_counters:
+            self._counters.give_back(candidate.pool, candidate.device)
+        self.chosen[claim].pop()
+
+    def _take_counters(self, candidate: Candidate, *, is_shared: bool) -> bool:
+        if not candidate.device.consumes_counters:
+            return True
+        if not self._features.partitionable_devices:
+            return False
+        in_use = candidate.id in self._allocated.capacity or candidate.id in self._capacity
+        # The first share of a device takes its counters for all of them.
+        if is_shared and in_use:
+            return True
+        return self._counters.take(candidate.pool, candidate.device)
+
+    def _is_usable(self, claim: int, request: Request, candidate: Candidate, *, must: bool) -> bool:
+        """Whether taints and constraints allow the device, which constraints then know of."""
+        if self._features.device_taints and not request.tolerates(candidate.device.taints):
+            return False
+        names = (request.base_name, request.subrequest_name)
+        constraints = self._constraints[claim]
+        for at, constraint in enumerate(constraints):
+            if constraint.add(*names, candidate.device, candidate.id):
+                continue
+            if must:
+                raise AllocationError(
+                    f"claim {key_of(self._claims[claim])}, request {request.name}: cannot add"
+                    f" device {'/'.join(candidate.id)} because a claim constraint would not be"
+                    " satisfied"
+                )
+            for earlier in constraints[:at]:
+                earlier.remove(*names, candidate.device, candidate.id)
+            return False
+        return True
+
+    def _consume(self, device: DeviceID, consumed: dict[str, Quantity]) -> None:
+        amounts = self._capacity.setdefault(device, {})
+        for name, quantity in consumed.items():
+            amounts[name] = amounts.get(name, 0) + nano_value(quantity)
+
+    def _release(self, device: DeviceID, consumed: dict[str, Quantity]) -> None:
+        if not consumed or device not in self._capacity:
+            return
+        amounts = self._capacity[device]
+        for name, quantity in consumed.items():
+            amounts[name] -= nano_value(quantity)
+        if not any(amounts.values()):
+            del self._capacity[device]
+
+
+def _constraints(claim: ResourceClaim) -> list[Constraint]:
+    constraints: list[Constraint] = []
+    for at, spec in enumerate(claim.spec.devices.constraints):
+        constraint = constraint_of(spec)
+        if constraint is None:
+            raise AllocationError(
+                f"claim {key_of(claim)}, constraint #{at}: empty constraint"
+                " (unsupported constraint type?)"
+            )
+        constraints.append(constraint)
+    return constraints

@@ -1,0 +1,213 @@
+"""Write allocations and reservations into claims, and wait until devices are ready.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, bindClaim, PreBind
+          (v1.36)
+Differs:  nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.meta import ObjectMeta, parse_time
+from kubesched.api.resource import FINALIZER, AllocationResult, ResourceClaim
+from kubesched.framework.dra import ApiConflictError, ApiRefusedError, ClaimTracker, ClaimWriter
+from kubesched.plugins.dynamic_resources.claims import (
+    BindingFailedError,
+    consumer_reference,
+    has_binding_conditions,
+    is_ready_for_binding,
+    is_reserved_for,
+)
+from kubesched.plugins.dynamic_resources.extended_resources import is_in_memory
+from kubesched.plugins.dynamic_resources.requests import key_of
+from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, NodeAllocation
+from kubesched.snapshot.objects import Objects
+
+_ATTEMPTS = 5
+_RETRY_SECONDS = 0.01
+_POLL_SECONDS = 5.0
+_NANOSECONDS = 1_000_000_000
+
+
+class BindingError(Exception):
+    """A claim could not be bound; the pod is tried again later."""
+
+
+class ClaimBinder:
+    """Binds the claims of one pod to it."""
+
+    def __init__(
+        self,
+        writer: ClaimWriter,
+        tracker: ClaimTracker,
+        state: DynamicResourcesState,
+        pod: Pod,
+        node_name: str,
+    ) -> None:
+        self._writer = writer
+        self._tracker = tracker
+        self._state = state
+        self._pod = pod
+        self._node_name = node_name
+
+    async def bind(self) -> None:
+        """Write all claims that are not reserved for the pod yet. Raises BindingError."""
+        for at, claim in enumerate(self._state.claims):
+            if is_reserved_for(claim, self._pod):
+                continue
+            try:
+                self._state.claims[at] = await self._bind(at, claim)
+            except (ApiConflictError, ApiRefusedError) as error:
+                raise BindingError(str(error)) from error
+
+    async def _bind(self, at: int, claim: ResourceClaim) -> ResourceClaim:
+        allocation = self._state.allocations[at]
+        is_special = self._state.is_special(at)
+        if is_special and allocation is None and not claim.spec.devices.requests:
+            # The node offers the resources by itself.
+            return claim
+        uids = {claim.metadata.uid, self._state.special_uid if is_special else ""}
+        try:
+            is_created = is_special and is_in_memory(claim)
+            if is_created:
+                claim = self._state.claims[at] = await self._create()
+                self._tracker.assume(claim, is_created=True)
+            claim = await self._write(claim, allocation)
+            self._tracker.assume(claim, is_created=is_created)
+        finally:
+            if allocation is not None:
+                for uid in uids:
+                    self._tracker.remove_pending(uid)
+        if is_special:
+            await self._tell_pod(claim)
+        return claim
+
+    def _found(self) -> NodeAllocation:
+        return self._state.nodes.get(self._node_name) or NodeAllocation(())
+
+    async def _create(self) -> ResourceClaim:
+        special = self._found().special_claim
+        if special is None:
+            raise BindingError(f"extended resource claim not found for node {self._node_name}")
+        metadata: ObjectMeta = replace(special.metadata, name="", uid="")
+        try:
+            return await self._writer.create(replace(special, metadata=metadata))
+        except ApiRefusedError as error:
+            raise BindingError(
+                f"create claim for extended resources {special.metadata.namespace}/: {error}"
+            ) from error
+
+    async def _tell_pod(self, claim: ResourceClaim) -> None:
+        mappings = self._found().mappings
+        key = f"{self._pod.metadata.namespace}/{self._pod.metadata.name}"
+        if not mappings:
+            raise BindingError(
+                f"nil or empty request mappings, no update of pod {key} ExtendedResourceClaimStatus"
+            )
+        status = PodExtendedResourceClaimStatus(
+            request_mappings=mappings, resource_claim_name=claim.metadata.name
+        )
+        try:
+            await self._writer.patch_extended_resource_claim_status(self._pod, status)
+        except ApiRefusedError as error:
+            raise BindingError(f"update pod {key} ExtendedResourceClaimStatus: {error}") from error
+
+    async def _write(
+        self, claim: ResourceClaim, allocation: AllocationResult | None
+    ) -> ResourceClaim:
+        """Write allocation and reservation; after a conflict, into the newest version."""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(_RETRY_SECONDS)
+                claim = await self._writer.get(claim.metadata.namespace, claim.metadata.name)
+            try:
+                return await self._write_once(claim, allocation)
+            except ApiConflictError as error:
+                conflict = error
+        raise conflict
+
+    async def _write_once(
+        self, claim: ResourceClaim, allocation: AllocationResult | None
+    ) -> ResourceClaim:
+        key = key_of(claim)
+        if claim.metadata.deletion_timestamp is not None:
+            raise BindingError(f"claim {key} got deleted in the meantime")
+        if allocation is not None:
+            if claim.status.allocation is not None:
+                raise BindingError(f"claim {key} got allocated elsewhere in the meantime")
+            if FINALIZER not in claim.metadata.finalizers:
+                update = self._writer.update(with_finalizer(claim))
+                claim = await _worded(f"add finalizer to claim {key}", update)
+        current = allocation or claim.status.allocation
+        if current is None:
+            raise BindingError(f"claim {key} got deallocated elsewhere in the meantime")
+        if current.allocation_timestamp is None:
+            current = replace(current, allocation_timestamp=self._writer.now())
+        users = (*claim.status.reserved_for, consumer_reference(self._pod))
+        status = replace(claim.status, allocation=current, reserved_for=users)
+        what = "reservation" if allocation is None else "allocation and reservation"
+        update = self._writer.update_status(replace(claim, status=status))
+        return await _worded(f"add {what} to claim {key}", update)
+
+    # Waiting for devices.
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether some device has to be made ready first."""
+        return any(has_binding_conditions(claim) for claim in self._state.claims)
+
+    async def wait(self, objects: Objects, timeout_seconds: float) -> None:
+        """Wait until all devices are ready. Raises BindingError if that fails or takes too long."""
+        self._writer.announce_wait(self._pod, self._node_name)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                # Nobody tells us when a device is ready, so look now and then, as upstream.
+                while not self._is_ready(objects, timeout_seconds):  # noqa: ASYNC110
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError as error:
+            raise BindingError("device binding timeout: context deadline exceeded") from error
+        except BindingFailedError as error:
+            raise BindingError(str(error)) from error
+
+    def _is_ready(self, objects: Objects, timeout_seconds: float) -> bool:
+        for at, known in enumerate(self._state.claims):
+            namespace, name = known.metadata.namespace, known.metadata.name
+            claim = self._tracker.get(objects, namespace, name)
+            if claim is None:
+                raise BindingError(f'could not find ResourceClaim "{namespace}/{name}"')
+            self._state.claims[at] = claim
+            if not is_ready_for_binding(claim):
+                if is_timed_out(claim, timeout_seconds, self._writer.now):
+                    raise BindingError(f"device binding timeout: claim={name}")
+                return False
+        return True
+
+
+async def _worded(what: str, call: Awaitable[ResourceClaim]) -> ResourceClaim:
+    """Await a call; say what it was for if it is refused."""
+    try:
+        return await call
+    except ApiRefusedError as error:
+        raise BindingError(f"{what}: {error}") from error
+
+
+def with_finalizer(claim: ResourceClaim) -> ResourceClaim:
+    """The claim with the finalizer that keeps it while devices belong to it."""
+    metadata = claim.metadata
+    if FINALIZER in metadata.finalizers:
+        return claim
+    return replace(claim, metadata=replace(metadata, finalizers=(*metadata.finalizers, FINALIZER)))
+
+
+def is_timed_out(claim: ResourceClaim, timeout_seconds: float, now: Callable[[], str]) -> bool:
+    """Whether the claim's devices have had long enough to become ready."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.allocation_timestamp is None:
+        return False
+    if not has_binding_conditions(claim):
+        return False
+    deadline = parse_time(allocation.allocation_timestamp) + timeout_seconds * _NANOSECONDS
+    return deadline < parse_time(now())

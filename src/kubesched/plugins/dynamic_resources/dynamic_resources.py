@@ -1,0 +1,491 @@
+"""DynamicResources: give pods the devices that their ResourceClaims ask for.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources (v1.36)
+Reads:    pod.spec.resourceClaims, pod requests; ResourceClaims, ResourceSlices, DeviceClasses;
+          nodes.metadata, nodes.allocatable
+Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not free a device at once.
+Differs:  the search for devices ends after a number of tries in proportion to `filterTimeout`;
+          pod groups' claims and node allocatable resources by claims are alpha and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+from uuid import UUID
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from kubesched.api.core import Pod
+from kubesched.api.resource import (
+    AllocationResult,
+    DeviceRequest,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourceSlice,
+)
+from kubesched.framework.cluster_event import (
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.dra import (
+    NodeSelectorError,
+    OffersClaimWriter,
+    check_node_selector,
+    claim_tracker_of,
+    device_classes_of,
+)
+from kubesched.framework.handle import Handle
+from kubesched.framework.normalize import normalize
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    FilterPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    PreScoreResult,
+    ReservePlugin,
+    ScorePlugin,
+)
+from kubesched.framework.status import (
+    SKIP,
+    SUCCESS,
+    NodeToStatus,
+    Status,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.plugins.dynamic_resources.allocator import Allocator
+from kubesched.plugins.dynamic_resources.args import (
+    DynamicResourcesArgs,
+    decode_dynamic_resources_args,
+    has_binding_conditions,
+)
+from kubesched.plugins.dynamic_resources.binding import (
+    BindingError,
+    ClaimBinder,
+    is_timed_out,
+    with_finalizer,
+)
+from kubesched.plugins.dynamic_resources.claims import (
+    ClaimsNotReadyError,
+    GetClaim,
+    can_be_deallocated,
+    is_reserved_for,
+    pod_resource_claims,
+)
+from kubesched.plugins.dynamic_resources.extended_resources import (
+    is_in_memory,
+    requested_scalars,
+    special_claim,
+)
+from kubesched.plugins.dynamic_resources.filtering import NodeFilter
+from kubesched.plugins.dynamic_resources.hints import after_claim_change, after_pod_change
+from kubesched.plugins.dynamic_resources.node_devices import Features
+from kubesched.plugins.dynamic_resources.pools import PoolIndex
+from kubesched.plugins.dynamic_resources.requests import key_of
+from kubesched.plugins.dynamic_resources.results import UNNUMBERED_SHARE
+from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
+from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_FILTER_TIMEOUT_SECONDS: Final = 10.0
+_BINDING_TIMEOUT_SECONDS: Final = 600.0
+_TRIES_PER_SECOND: Final = 200_000
+
+_NOTHING_LEFT: Final = failure("not found")
+
+
+class DynamicResources(
+    PreEnqueuePlugin,
+    PreFilterPlugin[DynamicResourcesState],
+    FilterPlugin[DynamicResourcesState],
+    PostFilterPlugin,
+    PreScorePlugin[DynamicResourcesState],
+    ScorePlugin[DynamicResourcesState],
+    ReservePlugin,
+    PreBindPlugin,
+):
+    """Allocate claims during filtering, write them before binding."""
+
+    name: ClassVar = "DynamicResources"
+    survivors_only: ClassVar = True
+    normalizes: ClassVar = True
+    allows_parallel: ClassVar = True
+
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        enabled = handle.feature_gates.enabled
+        self._enabled = enabled("DynamicResourceAllocation")
+        self._extended_resources = enabled("DRAExtendedResource")
+        self._prioritized_list = enabled("DRAPrioritizedList")
+        self._binding_conditions = has_binding_conditions(handle.feature_gates)
+        self._features = Features(
+            admin_access=enabled("DRAAdminAccess"),
+            prioritized_list=self._prioritized_list,
+            partitionable_devices=enabled("DRAPartitionableDevices"),
+            device_taints=enabled("DRADeviceTaints"),
+            binding_conditions=self._binding_conditions,
+            consumable_capacity=enabled("DRAConsumableCapacity"),
+        )
+        timeout = args.filter_timeout_seconds
+        if not enabled("DRASchedulerFilterTimeout"):
+            timeout = 0.0
+        elif timeout is None:
+            timeout = _FILTER_TIMEOUT_SECONDS
+        self._tries_max = int(timeout * _TRIES_PER_SECOND)
+        self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
+        self._tracker = claim_tracker_of(handle)
+        self._writer = handle.claim_writer if isinstance(handle, OffersClaimWriter) else None
+        self._objects: Objects | None = None
+        self._index: tuple[Objects, int, PoolIndex, DeviceMatcher] | None = None
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> DynamicResourcesArgs:
+        """Decode and validate; each timeout is allowed only if it has an effect."""
+        return decode_dynamic_resources_args(raw, handle.feature_gates, path)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Devices, classes or claims came or changed, or a node did."""
+        if not self._enabled:
+            return ()
+        add_update = Action.ADD | Action.UPDATE
+        node_actions = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
+        return (
+            ClusterEventWithHint(ClusterEvent(NODE, node_actions)),
+            ClusterEventWithHint(ClusterEvent(RESOURCE_CLAIM, add_update), self._after_claim),
+            ClusterEventWithHint(
+                ClusterEvent(POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM), self._after_pod
+            ),
+            ClusterEventWithHint(ClusterEvent(DEVICE_CLASS, add_update)),
+            ClusterEventWithHint(ClusterEvent(RESOURCE_SLICE, add_update)),
+        )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Answers for a pod with claims are not remembered."""
+        return UNSIGNED if pod.spec.resource_claims else None
+
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Hold the pod back until all its claims are there."""
+        self._objects = snapshot.objects
+        if not self._enabled or not pod.spec.resource_claims:
+            return SUCCESS
+        try:
+            pod_resource_claims(pod.pod, self._getter(snapshot.objects))
+        except ClaimsNotReadyError as error:
+            return unresolvable(str(error))
+        return SUCCESS
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[DynamicResourcesState]:
+        """Look up the claims, and gather what devices there are if some must be allocated."""
+        self._objects = snapshot.objects
+        nothing = DynamicResourcesState()
+        if not self._enabled:
+            return PreFilterResult(nothing, SKIP)
+        scalars = requested_scalars(pod.template.requests) if self._extended_resources else {}
+        if not pod.spec.resource_claims and not scalars:
+            return PreFilterResult(nothing, SKIP)
+        try:
+            claims = pod_resource_claims(pod.pod, self._getter(snapshot.objects))
+        except ClaimsNotReadyError as error:
+            return PreFilterResult(nothing, unresolvable(str(error)))
+        special = self._special_claim(pod.pod, scalars, snapshot.objects)
+        if not claims and special is None:
+            return PreFilterResult(nothing, SKIP)
+        state = DynamicResourcesState.of(claims, special)
+        state.scalars = scalars
+        state.classes = device_classes_of(snapshot.objects)
+        status = self._look_at_claims(state, snapshot.objects)
+        if not status.is_success:
+            return PreFilterResult(nothing, status)
+        if any(True for _ in state.to_allocate()):
+            state.allocator = self._allocator(snapshot.objects)
+        return PreFilterResult(state)
+
+    def filter(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject rows where claims cannot be used or allocated; note down what was found."""
+        is_timed_out = self._is_timed_out if self._binding_conditions else None
+        node_filter = NodeFilter(state, pod.pod, is_timed_out)
+        return NodeToStatus.of([node_filter.ask(node) for node in nodes.nodes])
+
+    def post_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
+    ) -> PostFilterResult:
+        """Give up an allocation that only this pod uses, so that another can be tried."""
+        if not self._enabled:
+            return PostFilterResult(unschedulable("plugin disabled"))
+        state = cycle.filter_states.get(self.name)
+        if not isinstance(state, DynamicResourcesState):
+            return PostFilterResult(_NOTHING_LEFT)
+        if not state.claims:
+            return PostFilterResult(unschedulable("no new claims to deallocate"))
+        return PostFilterResult(self._make_room(state, pod.pod))
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[DynamicResourcesState]:
+        """Hand on what filtering found."""
+        state = cycle.filter_states.get(self.name)
+        if isinstance(state, DynamicResourcesState):
+            return PreScoreResult(state)
+        return PreScoreResult(DynamicResourcesState())
+
+    def score(
+        self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable
+    ) -> NDArray[np.int64]:
+        """Prefer nodes where the first alternatives of prioritized lists were to be had."""
+        if not self._prioritized_list or not state.nodes:
+            return np.zeros(len(nodes), np.int64)
+        return np.array([state.score(name) for name in nodes.names], np.int64)
+
+    def normalize_score(
+        self,
+        state: DynamicResourcesState,
+        pod: PodInfo,
+        scores: NDArray[np.int64],
+        rows: NDArray[np.intp],
+    ) -> NDArray[np.int64]:
+        """More is better."""
+        return normalize(scores) if self._enabled else scores
+
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Keep the devices found for the node from others, until the claims are written."""
+        state = self._state(cycle)
+        if state is None or state.allocator is None:
+            return SUCCESS
+        to_allocate = list(state.to_allocate())
+        found = state.nodes.get(node_name)
+        if found is None or not found.results:
+            if all(map(state.is_special, to_allocate)):
+                # The node offers the extended resources by itself.
+                return SUCCESS
+            return failure("claim allocation not found for node")
+        for at, result in zip(to_allocate, found.results, strict=True):
+            allocation = self._number_shares(result)
+            claim = state.claims[at]
+            if state.is_special(at) and found.special_claim is not None:
+                claim = found.special_claim
+            state.allocations[at] = allocation
+            allocated = with_finalizer(replace(claim, status=_allocated(claim, allocation)))
+            self._tracker.add_pending(claim.metadata.uid, allocated)
+        return SUCCESS
+
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Give the devices back, and take the pod out of claims it was written into."""
+        state = self._state(cycle)
+        if state is None:
+            return
+        for claim in state.user_claims:
+            self._forget_pending(claim.metadata.uid, claim)
+            if (
+                self._writer is not None
+                and claim.status.allocation is not None
+                and is_reserved_for(claim, pod.pod)
+            ):
+                self._writer.release(claim, pod.pod)
+        special = state.special_claim
+        if special is not None:
+            self._forget_pending(state.special_uid, special)
+            if self._writer is not None and not is_in_memory(special):
+                self._writer.delete(special)
+
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Claims must be written."""
+        return SKIP if self._state(cycle) is None else SUCCESS
+
+    async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Write allocations and reservations, then wait for devices that are not ready."""
+        state = self._state(cycle)
+        if state is None:
+            return SUCCESS
+        if self._writer is None:
+            return failure("no client to write ResourceClaims with")
+        binder = ClaimBinder(self._writer, self._tracker, state, pod.pod, node_name)
+        try:
+            await binder.bind()
+            if self._binding_conditions and binder.must_wait and self._objects is not None:
+                await binder.wait(self._objects, self._binding_timeout_seconds)
+        except BindingError as error:
+            return failure(str(error))
+        return SUCCESS
+
+    # Hints.
+
+    def _after_claim(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        if self._objects is None:
+            return True
+        return after_claim_change(pod, old, new, self._getter(self._objects))
+
+    def _after_pod(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        if self._objects is None:
+            return True
+        return after_pod_change(pod, new, self._getter(self._objects))
+
+    # Before filtering.
+
+    def _getter(self, objects: Objects) -> GetClaim:
+        return lambda namespace, name: self._tracker.get(objects, namespace, name)
+
+    def _state(self, cycle: CycleState) -> DynamicResourcesState | None:
+        """The pod's state, None if it has no claims."""
+        state = cycle.filter_states.get(self.name)
+        return state if isinstance(state, DynamicResourcesState) and state.claims else None
+
+    def _special_claim(
+        self, pod: Pod, scalars: dict[str, int], objects: Objects
+    ) -> ResourceClaim | None:
+        if not scalars:
+            return None
+        classes = device_classes_of(objects)
+        return special_claim(pod, scalars, classes, self._tracker.list(objects))
+
+    def _look_at_claims(self, state: DynamicResourcesState, objects: Objects) -> Status:
+        for at, claim in enumerate(state.claims):
+            allocation = claim.status.allocation
+            if allocation is not None:
+                state.available_on[at] = allocation.node_selector
+                try:
+                    if allocation.node_selector is not None:
+                        check_node_selector(allocation.node_selector)
+                except NodeSelectorError as error:
+                    return failure(str(error))
+                continue
+            if self._tracker.pending_allocation(claim.metadata.uid) is not None:
+                return unresolvable(
+                    f"resource claim {key_of(claim)} is in the process of being allocated"
+                )
+            if not state.is_special(at):
+                status = self._look_at_requests(claim, objects)
+                if not status.is_success:
+                    return status
+        return SUCCESS
+
+    def _look_at_requests(self, claim: ResourceClaim, objects: Objects) -> Status:
+        for request in claim.spec.devices.requests:
+            status = self._look_at_request(claim, request, objects)
+            if not status.is_success:
+                return status
+        return SUCCESS
+
+    def _look_at_request(
+        self, claim: ResourceClaim, request: DeviceRequest, objects: Objects
+    ) -> Status:
+        where = f"resource claim {key_of(claim)}, request {request.name}"
+        if request.exactly is not None:
+            return _look_for_class(request.exactly.device_class_name, request.name, objects)
+        if not request.first_available:
+            return unresolvable(f"{where}: unknown request type")
+        if not self._prioritized_list:
+            return unresolvable(
+                f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
+            )
+        for sub in request.first_available:
+            name = f"{request.name}/{sub.name}"
+            status = _look_for_class(sub.device_class_name, name, objects)
+            if not status.is_success:
+                return status
+        return SUCCESS
+
+    def _allocator(self, objects: Objects) -> Allocator:
+        index, matcher = self._devices(objects)
+        return Allocator(
+            self._tracker.allocated_state(objects),
+            device_classes_of(objects),
+            index,
+            matcher,
+            self._features,
+            self._tries_max,
+        )
+
+    def _devices(self, objects: Objects) -> tuple[PoolIndex, DeviceMatcher]:
+        """All slices, indexed; and what selectors said of their devices."""
+        version = objects.version(ResourceSlice)
+        known = self._index
+        if known is None or known[0] is not objects or known[1] != version:
+            index = PoolIndex(
+                objects.list(ResourceSlice), partitionable=self._features.partitionable_devices
+            )
+            known = self._index = (objects, version, index, DeviceMatcher())
+        return known[2], known[3]
+
+    def _is_timed_out(self, claim: ResourceClaim) -> bool:
+        return self._writer is not None and is_timed_out(
+            claim, self._binding_timeout_seconds, self._writer.now
+        )
+
+    # After filtering.
+
+    def _make_room(self, state: DynamicResourcesState, pod: Pod) -> Status:
+        special = state.special_claim
+        is_leftover = special is not None and not is_in_memory(special)
+        unavailable = list(state.unavailable)
+        # There is no better choice than a random one.
+        self.handle.random.shuffle(unavailable)
+        for at in unavailable:
+            claim = state.claims[at]
+            if state.is_special(at):
+                if is_leftover:
+                    break
+                continue
+            if can_be_deallocated(claim, pod):
+                if self._writer is not None:
+                    self._writer.deallocate(replace(claim, status=ResourceClaimStatus()))
+                return unschedulable("deallocation of ResourceClaim completed")
+        if special is not None and is_leftover:
+            if self._writer is not None:
+                self._writer.delete(special)
+            return unschedulable("deletion of ResourceClaim completed")
+        return unschedulable("still not schedulable")
+
+    # Reserving.
+
+    def _number_shares(self, result: AllocationResult) -> AllocationResult:
+        """Give ids to the shares of devices."""
+        devices = result.devices
+        if not any(one.share_id == UNNUMBERED_SHARE for one in devices.results):
+            return result
+        numbered = tuple(
+            replace(one, share_id=self._new_id()) if one.share_id == UNNUMBERED_SHARE else one
+            for one in devices.results
+        )
+        return replace(result, devices=replace(devices, results=numbered))
+
+    def _new_id(self) -> str:
+        return str(UUID(int=self.handle.random.getrandbits(128), version=4))
+
+    def _forget_pending(self, uid: str, claim: ResourceClaim) -> None:
+        if self._tracker.remove_pending(uid):
+            self._tracker.restore(claim.metadata.namespace, claim.metadata.name)
+
+
+def _look_for_class(name: str, request_name: str, objects: Objects) -> Status:
+    if not name:
+        return failure(f"request {request_name}: unsupported request type")
+    if device_classes_of(objects).get(name) is None:
+        return unresolvable(f"request {request_name}: device class {name} does not exist")
+    return SUCCESS
+
+
+def _allocated(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaimStatus:
+    return replace(claim.status, allocation=allocation)

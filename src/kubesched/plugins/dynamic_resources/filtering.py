@@ -1,0 +1,143 @@
+"""Whether a node can provide what the claims of a pod ask for.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, Filter (v1.36)
+Reads:    node.metadata, node.status.allocatable; the pod's claims
+Rejects:  UnschedulableAndUnresolvable.
+Differs:  nothing.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.quantity import value
+from kubesched.api.resource import AllocationResult, ResourceClaim
+from kubesched.framework.dra import matches_node_selector
+from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
+from kubesched.plugins.dynamic_resources.allocator import (
+    Allocator,
+    NodeRejected,
+    SearchExhausted,
+)
+from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
+from kubesched.plugins.dynamic_resources.extended_resources import (
+    NodeRequests,
+    node_requests,
+    with_requests,
+)
+from kubesched.plugins.dynamic_resources.requests import AllocationError
+from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, NodeAllocation
+
+_NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
+_NOT_ALLOCATABLE: Final = unresolvable("cannot allocate all claims")
+_LEFTOVER: Final = unresolvable("cannot schedule extended resource claim")
+_CANNOT_FIT: Final = unresolvable("cannot fit resource")
+_NO_REQUESTS: Final = NodeRequests((), ())
+
+IsTimedOut = Callable[[ResourceClaim], bool]
+
+
+class NodeFilter:
+    """Asks one node after the other about one pod; what is found goes into the pod's state."""
+
+    def __init__(
+        self, state: DynamicResourcesState, pod: Pod, is_timed_out: IsTimedOut | None
+    ) -> None:
+        """Prepare.
+
+        Args:
+            state: The pod's state.
+            pod: The pod.
+            is_timed_out: Whether a claim's devices have had long enough to become ready; None if
+                devices are always ready.
+        """
+        self._state = state
+        self._pod = pod
+        self._is_timed_out = is_timed_out
+
+    def ask(self, node: Node) -> Status:
+        """Whether the node can provide everything."""
+        requests = _NO_REQUESTS
+        if self._state.special_claim is not None:
+            answer = self._extended_resources(self._state.special_claim, node)
+            if isinstance(answer, Status):
+                return answer
+            requests = answer
+        return self._claims(node, requests)
+
+    def _extended_resources(self, special: ResourceClaim, node: Node) -> NodeRequests | Status:
+        """What devices must provide; a status if that is all there is to say."""
+        if special.spec.devices.requests:
+            return _LEFTOVER
+        resources = self._backed_by_devices(node)
+        if resources is None:
+            return _CANNOT_FIT
+        if not resources and not self._state.has_user_claims:
+            return SUCCESS
+        known = self._state.requests_by_resources.get(resources)
+        if known is None:
+            known = node_requests(self._pod, resources, self._state.classes)
+            self._state.requests_by_resources[resources] = known
+        return known
+
+    def _backed_by_devices(self, node: Node) -> tuple[str, ...] | None:
+        """The resources that devices must provide; None if nothing provides one of them."""
+        backed: list[str] = []
+        for name in sorted(self._state.scalars):
+            offered = node.status.allocatable.get(name)
+            if self._state.classes.backs(name) and (offered is None or value(offered) == 0):
+                backed.append(name)
+            elif offered is None:
+                return None
+        return tuple(backed)
+
+    def _claims(self, node: Node, requests: NodeRequests) -> Status:
+        state = self._state
+        unavailable = [at for at in range(len(state.claims)) if self._is_unavailable(at, node)]
+        found: NodeAllocation | None = None
+        if state.allocator is not None:
+            special = state.special_claim
+            if special is not None:
+                special = with_requests(special, requests.requests)
+            results = self._allocate(state.allocator, node, special)
+            if isinstance(results, Status):
+                return results
+            found = NodeAllocation(results, special, requests.mappings)
+        if unavailable:
+            state.unavailable.update(dict.fromkeys(unavailable))
+            return _NOT_AVAILABLE
+        if found is not None:
+            state.nodes[node.metadata.name] = found
+        return SUCCESS
+
+    def _is_unavailable(self, at: int, node: Node) -> bool:
+        """Whether an allocated claim cannot be used on the node."""
+        selector = self._state.available_on[at]
+        if selector is not None and not matches_node_selector(selector, node):
+            return True
+        claim = self._state.claims[at]
+        if claim.status.allocation is None or self._is_timed_out is None:
+            return False
+        try:
+            return not is_ready_for_binding(claim) and self._is_timed_out(claim)
+        except BindingFailedError:
+            return True
+
+    def _allocate(
+        self, allocator: Allocator, node: Node, special: ResourceClaim | None
+    ) -> tuple[AllocationResult, ...] | Status:
+        state = self._state
+        claims = [
+            special if special is not None and state.is_special(at) else state.claims[at]
+            for at in state.to_allocate()
+        ]
+        try:
+            results = allocator.allocate(node, claims)
+        except AllocationError as error:
+            return failure(str(error))
+        except NodeRejected as rejected:
+            return unresolvable(str(rejected))
+        except SearchExhausted:
+            name = node.metadata.name
+            return failure(f"node {name}: timed out trying to allocate devices")
+        return _NOT_ALLOCATABLE if results is None else results

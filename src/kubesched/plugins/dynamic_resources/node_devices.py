@@ -1,0 +1,203 @@
+"""The devices of one node, and what the requests of claims want of them.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
+          allocator_incubating.go, validateDeviceRequest and isSelectable (v1.36)
+Reads:    pools; selectors of classes and requests
+Differs:  nothing.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kubesched.api.core import Node
+from kubesched.api.resource import (
+    ALL,
+    EXACT_COUNT,
+    Device,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from kubesched.framework.dra import DeviceClasses
+from kubesched.plugins.dynamic_resources.capacity import has_capacity
+from kubesched.plugins.dynamic_resources.pools import (
+    DeviceID,
+    Pool,
+    PoolError,
+    PoolIndex,
+    matches_node,
+)
+from kubesched.plugins.dynamic_resources.requests import AllocationError, Request, key_of
+from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
+
+Capacities = dict[DeviceID, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What the allocator may do; each as its feature gate."""
+
+    admin_access: bool = True
+    prioritized_list: bool = True
+    partitionable_devices: bool = True
+    device_taints: bool = True
+    binding_conditions: bool = True
+    consumable_capacity: bool = True
+
+
+class Candidate(NamedTuple):
+    """A device with everything that says where it is."""
+
+    id: DeviceID
+    device: Device
+    slice: ResourceSlice
+    pool: Pool
+
+
+@dataclass(slots=True, eq=False)
+class Wanted:
+    """One request, or one alternative, with what is known before the search.
+
+    Attributes:
+        request: The request.
+        device_class: The class it names.
+        count: How many devices it takes.
+        all_devices: Which those are, with mode All.
+        selectable: Remembers which devices it may get.
+    """
+
+    request: Request
+    device_class: DeviceClass
+    count: int
+    all_devices: list[Candidate] = field(default_factory=list)
+    selectable: dict[DeviceID, bool] = field(default_factory=dict)
+
+
+class NodeDevices:
+    """What one node can reach.
+
+    Attributes:
+        pools: In the order of trying.
+        candidates: The devices of those that are complete and valid.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        index: PoolIndex,
+        classes: DeviceClasses,
+        matcher: DeviceMatcher,
+        features: Features,
+    ) -> None:
+        """Gather the pools. Raises AllocationError."""
+        self._node = node
+        self._classes = classes
+        self._matcher = matcher
+        self._features = features
+        try:
+            self.pools = index.pools(node)
+        except PoolError as error:
+            raise AllocationError(f"gather pool information: {error}") from error
+        self.candidates = [
+            candidate
+            for pool in self.pools
+            if not pool.is_incomplete and not pool.is_invalid
+            for candidate in _candidates(pool)
+        ]
+
+    def want(self, claim: ResourceClaim, request: Request, allocated: Capacities) -> Wanted:
+        """Check a request, and find out how many devices it takes. Raises AllocationError."""
+        where = f"claim {key_of(claim)}, request {request.name}"
+        for at, selector in enumerate(request.selectors):
+            if selector.cel is None:
+                raise AllocationError(
+                    f"{where}, selector #{at}: CEL expression empty (unsupported selector type?)"
+                )
+        if request.has_admin_access and not self._features.admin_access:
+            raise AllocationError(
+                f"{where}: admin access is requested, but the feature is disabled"
+            )
+        device_class = self._class_of(where, request.device_class_name)
+        if request.mode == EXACT_COUNT:
+            return Wanted(request, device_class, request.count)
+        if request.mode != ALL:
+            raise AllocationError(f"{where}: unsupported count mode {request.mode}")
+        wanted = Wanted(request, device_class, 0)
+        self._find_all(claim, wanted, where, allocated)
+        return wanted
+
+    def is_selectable(self, claim: ResourceClaim, wanted: Wanted, candidate: Candidate) -> bool:
+        """Whether the device is one that the request may get. Raises AllocationError."""
+        known = wanted.selectable.get(candidate.id)
+        if known is None:
+            known = self._select(claim, wanted, candidate)
+            wanted.selectable[candidate.id] = known
+        return known
+
+    def has_capacity(
+        self, request: Request, candidate: Candidate, allocated: Capacities, allocating: Capacities
+    ) -> bool:
+        """Whether enough is left of the device's capacities."""
+        if not self._features.consumable_capacity:
+            return True
+        return has_capacity(
+            request.capacity,
+            candidate.device,
+            allocated.get(candidate.id, {}),
+            allocating.get(candidate.id, {}),
+        )
+
+    def _class_of(self, where: str, name: str) -> DeviceClass:
+        if not name:
+            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+        device_class = self._classes.get(name)
+        if device_class is None:
+            raise AllocationError(
+                f"{where}: could not retrieve device class {name}:"
+                f' deviceclass.resource.k8s.io "{name}" not found'
+            )
+        return device_class
+
+    def _find_all(
+        self, claim: ResourceClaim, wanted: Wanted, where: str, allocated: Capacities
+    ) -> None:
+        for pool in self.pools:
+            if pool.is_incomplete or pool.is_invalid:
+                state = "being updated" if pool.is_incomplete else "invalid"
+                raise AllocationError(
+                    f"{where}: asks for all devices, but resource pool {pool.name} is currently"
+                    f" {state}"
+                )
+            wanted.all_devices += [
+                candidate
+                for candidate in _candidates(pool)
+                if self.is_selectable(claim, wanted, candidate)
+                and self.has_capacity(wanted.request, candidate, allocated, {})
+            ]
+        wanted.count = len(wanted.all_devices)
+
+    def _select(self, claim: ResourceClaim, wanted: Wanted, candidate: Candidate) -> bool:
+        device, driver = candidate.device, candidate.id[0]
+        if device.binding_conditions and not self._features.binding_conditions:
+            return False
+        of_class, matches = wanted.device_class, self._matcher.matches
+        selected = matches(
+            of_class.spec.selectors, driver, device, f"class {of_class.metadata.name}"
+        ) and matches(wanted.request.selectors, driver, device, f"claim {key_of(claim)}")
+        if not selected or not candidate.slice.spec.per_device_node_selection:
+            return selected
+        try:
+            return matches_node(
+                self._node, device.node_name, device.all_nodes, device.node_selector
+            )
+        except PoolError as error:
+            raise AllocationError(str(error)) from error
+
+
+def _candidates(pool: Pool) -> list[Candidate]:
+    driver, name = pool.id
+    return [
+        Candidate((driver, name, device.name), device, item, pool)
+        for item in pool.slices
+        for device in item.spec.devices
+    ]

@@ -1,0 +1,124 @@
+"""What the plugin knows of one pod during its cycle.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, stateData (v1.36)
+Invariants: the special claim, if there is one, is the last; claims without an allocation are
+            allocated in their order.
+Differs:  nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kubesched.api.core import ContainerExtendedResourceRequest, NodeSelector
+from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
+from kubesched.framework.dra import DeviceClasses
+from kubesched.plugins.dynamic_resources.allocator import Allocator
+from kubesched.plugins.dynamic_resources.extended_resources import NodeRequests
+
+NO_CLASSES: Final = DeviceClasses(())
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAllocation:
+    """What was found for one node.
+
+    Attributes:
+        results: Per claim without an allocation what it would get.
+        special_claim: The special claim for this node, if it needs one.
+        mappings: Which request serves which container's extended resource.
+    """
+
+    results: tuple[AllocationResult, ...]
+    special_claim: ResourceClaim | None = None
+    mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class DynamicResourcesState:
+    """Mutable: Filter notes down what it found, Reserve and PreBind what they did.
+
+    Attributes:
+        claims: The pod's claims, the special one last.
+        has_special_claim: Whether the last one is special.
+        special_uid: Its uid at the start of the cycle.
+        available_on: Per claim the node selector of its allocation.
+        allocations: Per claim what was reserved for it.
+        scalars: The pod's extended resource requests.
+        classes: The device classes, if the pod has a special claim.
+        allocator: For claims without an allocation; None if there are none.
+        unavailable: Positions of allocated claims that some node could not use, in order.
+        nodes: Node name -> what was found for it.
+        requests_by_resources: Remembers what devices must provide, by resources.
+    """
+
+    claims: list[ResourceClaim] = field(default_factory=list)
+    has_special_claim: bool = False
+    special_uid: str = ""
+    available_on: list[NodeSelector | None] = field(default_factory=list)
+    allocations: list[AllocationResult | None] = field(default_factory=list)
+    scalars: dict[str, int] = field(default_factory=dict)
+    classes: DeviceClasses = NO_CLASSES
+    allocator: Allocator | None = None
+    unavailable: dict[int, None] = field(default_factory=dict)
+    nodes: dict[str, NodeAllocation] = field(default_factory=dict)
+    requests_by_resources: dict[tuple[str, ...], NodeRequests] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, claims: list[ResourceClaim], special: ResourceClaim | None
+    ) -> "DynamicResourcesState":
+        """The state at the start of the cycle."""
+        every = claims if special is None else [*claims, special]
+        return cls(
+            claims=every,
+            has_special_claim=special is not None,
+            special_uid="" if special is None else special.metadata.uid,
+            available_on=[None] * len(every),
+            allocations=[None] * len(every),
+        )
+
+    @property
+    def special_claim(self) -> ResourceClaim | None:
+        """The claim for extended resources."""
+        return self.claims[-1] if self.has_special_claim else None
+
+    @property
+    def has_user_claims(self) -> bool:
+        """Whether the pod itself names a claim."""
+        return len(self.claims) > self.has_special_claim
+
+    @property
+    def user_claims(self) -> list[ResourceClaim]:
+        """The claims without the special one."""
+        return self.claims[:-1] if self.has_special_claim else self.claims
+
+    def is_special(self, index: int) -> bool:
+        """Whether the claim at `index` is the special one."""
+        return self.has_special_claim and index == len(self.claims) - 1
+
+    def to_allocate(self) -> Iterator[int]:
+        """Positions of the claims without an allocation."""
+        return (at for at, claim in enumerate(self.claims) if claim.status.allocation is None)
+
+    def score(self, node_name: str) -> int:
+        """How early in their lists the alternatives stand that were chosen for a node."""
+        found = self.nodes.get(node_name)
+        if found is None:
+            return 0
+        results = iter(found.results)
+        return sum(
+            _alternatives_score(claim, claim.status.allocation or next(results))
+            for claim in self.claims
+        )
+
+
+def _alternatives_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
+    chosen = {result.request for result in allocation.devices.results}
+    return sum(
+        FIRST_AVAILABLE_MAX - at
+        for request in claim.spec.devices.requests
+        if request.exactly is None
+        for at, alternative in enumerate(request.first_available)
+        if f"{request.name}/{alternative.name}" in chosen
+    )

@@ -1,0 +1,153 @@
+"""Tests of DefaultPreemption's gate before the queue, of its events and of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kubesched.config.faults import ConfigError
+from kubesched.framework.cluster_event import POD, Action, ClusterEvent
+from kubesched.framework.status import (
+    SUCCESS,
+    Status,
+    unresolvable,
+)
+from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
+from kubesched.testing.builders import make_pod, make_pod_info, make_snapshot
+from kubesched.testing.handle import FakeHandle
+
+from .preempting import group
+
+# The gate before the queue.
+
+
+class RunningEvictions:
+    """Says of one preemptor that its victims are being evicted."""
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+
+    def is_running(self, preemptor_uid: str) -> bool:
+        """Compare."""
+        return preemptor_uid == self.uid
+
+
+class EvictingHandle(FakeHandle):
+    """A handle that evicts."""
+
+    def __init__(self, uid: str, gates: Mapping[str, bool]) -> None:
+        super().__init__(gates)
+        self.evictions = RunningEvictions(uid)
+
+
+WAITING = unresolvable("waiting for the preemption for this pod to be finished")
+GROUP_WAITING = unresolvable("waiting for the preemption for this pod group to be finished")
+GROUP_GATES = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True}
+
+
+@pytest.mark.parametrize(
+    ("gates", "running", "group_name", "expected"),
+    [
+        pytest.param({}, "p", None, WAITING, id="same-pod"),
+        pytest.param({}, "other", None, SUCCESS, id="another-pod"),
+        pytest.param({"SchedulerAsyncPreemption": False}, "p", None, SUCCESS, id="gate-off"),
+        pytest.param({}, "uid-of-g", "g", SUCCESS, id="groups-do-not-preempt"),
+        pytest.param(GROUP_GATES, "uid-of-g", "g", GROUP_WAITING, id="same-group"),
+        pytest.param(GROUP_GATES, "uid-of-other", "g", SUCCESS, id="another-group"),
+        pytest.param(GROUP_GATES, "p", "g", SUCCESS, id="the-group-counts-not-the-pod"),
+        pytest.param(GROUP_GATES, "p", "missing", SUCCESS, id="no-group"),
+        pytest.param(GROUP_GATES, "p", None, WAITING, id="pod-without-group"),
+    ],
+)
+def test_pre_enqueue(
+    gates: Mapping[str, bool], running: str, group_name: str | None, expected: Status
+) -> None:
+    """The preemptor waits while its victims are being evicted."""
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), EvictingHandle(running, gates))
+    spec = {"schedulingGroup": {"podGroupName": group_name}} if group_name else {}
+    snapshot = make_snapshot(objects=[group("g")])
+    assert expected == plugin.pre_enqueue(make_pod_info("p", uid="p", spec=spec), snapshot)
+
+
+def test_pre_enqueue_where_nobody_evicts() -> None:
+    """A handle that does not evict holds nobody back."""
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), FakeHandle())
+    assert plugin.pre_enqueue(make_pod_info("p"), make_snapshot()).is_success
+
+
+def test_events() -> None:
+    """A deleted pod lets the gate be looked at again, but is no reason to try on its own."""
+    (registration,) = DefaultPreemption(DefaultPreemptionArgs(), FakeHandle()).events_to_register()
+    assert ClusterEvent(POD, Action.DELETE) == registration.event
+    assert registration.hint is not None
+    assert not registration.hint(make_pod("p"), make_pod("gone"), None)
+    without = FakeHandle({"SchedulerAsyncPreemption": False})
+    assert not DefaultPreemption(DefaultPreemptionArgs(), without).events_to_register()
+
+
+# Arguments.
+
+ZERO = "Invalid value: 0: cannot be zero at the same time as"
+BOTH_ZERO = [
+    f"args.minCandidateNodesPercentage: {ZERO} minCandidateNodesAbsolute",
+    f"args.minCandidateNodesAbsolute: {ZERO} minCandidateNodesPercentage",
+]
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        pytest.param(None, DefaultPreemptionArgs(), id="defaults"),
+        pytest.param({}, DefaultPreemptionArgs(), id="empty"),
+        pytest.param(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "DefaultPreemptionArgs",
+                "minCandidateNodesPercentage": 0,
+            },
+            DefaultPreemptionArgs(min_candidate_nodes_percentage=0),
+            id="absolute-alone",
+        ),
+        pytest.param(
+            {"minCandidateNodesPercentage": 100, "minCandidateNodesAbsolute": 0},
+            DefaultPreemptionArgs(
+                min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=0
+            ),
+            id="percentage-alone",
+        ),
+    ],
+)
+def test_args(raw: dict[str, object] | None, expected: DefaultPreemptionArgs) -> None:
+    """Absent arguments have defaults."""
+    assert expected == DefaultPreemption.decode_args(raw, FakeHandle(), "args")
+
+
+@pytest.mark.parametrize(
+    ("raw", "faults"),
+    [
+        pytest.param(
+            {"minCandidateNodesPercentage": -1, "minCandidateNodesAbsolute": -1},
+            [
+                "args.minCandidateNodesPercentage: Invalid value: -1: not in valid range [0, 100]",
+                "args.minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)",
+            ],
+            id="negative",
+        ),
+        pytest.param(
+            {"minCandidateNodesPercentage": 101},
+            ["args.minCandidateNodesPercentage: Invalid value: 101: not in valid range [0, 100]"],
+            id="more-than-all",
+        ),
+        pytest.param(
+            {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0},
+            BOTH_ZERO,
+            id="both-zero",
+        ),
+    ],
+)
+def test_faulty_args(raw: dict[str, object], faults: list[str]) -> None:
+    """All faults are found, with their fields."""
+    with pytest.raises(ConfigError) as raised:
+        DefaultPreemption.decode_args(raw, FakeHandle(), "args")
+    assert faults == [str(fault) for fault in raised.value.faults]

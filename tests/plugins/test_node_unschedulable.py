@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kubesched.framework.status import Code
+from kubesched.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.testing.builders import Json, make_node, make_pod, make_pod_info, make_table
+from kubesched.testing.handle import FakeHandle
+
+KEY = "node.kubernetes.io/unschedulable"
+TABLE = make_table([make_node("open"), make_node("cordoned", unschedulable=True)])
+TOLERATING: Json = {"key": KEY, "operator": "Exists", "effect": "NoSchedule"}
+
+
+def make_plugin(comparison: bool = False) -> NodeUnschedulable:
+    """Build the plugin, with or without numeric operators."""
+    return NodeUnschedulable(None, FakeHandle({"TaintTolerationComparisonOperators": comparison}))
+
+
+@pytest.mark.parametrize(
+    ("toleration", "fits"),
+    [
+        pytest.param({}, True, id="empty-key-equal-compares-empty-values"),
+        pytest.param({"operator": "Exists"}, True, id="tolerates-everything"),
+        pytest.param(TOLERATING, True, id="tolerates-the-cordon"),
+        pytest.param({"key": KEY}, True, id="equal-empty-value"),
+        pytest.param({"key": KEY, "value": "x"}, False, id="other-value"),
+        pytest.param({"key": "x", "operator": "Exists"}, False, id="other-key"),
+        pytest.param({"key": KEY, "operator": "Exists", "effect": "NoExecute"}, False, id="effect"),
+        pytest.param({"key": KEY, "operator": "Gt", "value": "1"}, False, id="no-number"),
+    ],
+)
+@pytest.mark.parametrize("comparison", [False, True])
+def test_filter(toleration: Json, fits: bool, comparison: bool) -> None:
+    """A cordoned node takes only pods that tolerate the cordon's taint; one-row tables agree."""
+    plugin, pod = make_plugin(comparison), make_pod_info(tolerations=[toleration])
+    answers = plugin.filter(None, pod, TABLE)
+    assert [True, fits] == answers.passed.tolist()
+    assert fits == plugin.sign(pod)
+    for row in range(2):
+        assert answers[row] == plugin.filter(None, pod, TABLE.take(np.array([row])))[0]
+
+
+def test_rejection() -> None:
+    """A cordon rejects for good, in upstream's words."""
+    pod = make_pod_info()
+    status = make_plugin().filter(None, pod, TABLE)[1]
+    assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE == status.code
+    assert ("node(s) were unschedulable",) == status.reasons
+    described = make_plugin().describe(None, pod, TABLE.take(np.array([1])))
+    assert f"cordoned; taint {KEY}:NoSchedule is not tolerated" == described
+
+
+OPEN, CORDONED = make_node(), make_node(unschedulable=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(None, OPEN, True, id="open-node-came"),
+        pytest.param(None, CORDONED, False, id="cordoned-node-came"),
+        pytest.param(CORDONED, OPEN, True, id="uncordoned"),
+        pytest.param(OPEN, CORDONED, False, id="cordoned"),
+        pytest.param(OPEN, OPEN, False, id="stayed-open"),
+        pytest.param(CORDONED, CORDONED, False, id="stayed-cordoned"),
+        pytest.param(None, None, True, id="unknown-object"),
+    ],
+)
+def test_hint_after_node_change(old: object, new: object, expected: bool) -> None:
+    """A node that came open or was uncordoned is worth a try."""
+    hint = make_plugin().events_to_register()[0].hint
+    assert hint is not None
+    assert expected == hint(make_pod(), old, new)
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        pytest.param(make_pod("a", tolerations=[TOLERATING]), True, id="tolerates-now"),
+        pytest.param(make_pod("a", tolerations=[{"key": "x"}]), False, id="tolerates-other-things"),
+        pytest.param(make_pod("b", tolerations=[TOLERATING]), False, id="other-pod"),
+    ],
+)
+def test_hint_after_pod_change(new: object, expected: bool) -> None:
+    """The pod itself is worth a try once it tolerates the cordon."""
+    hint = make_plugin().events_to_register()[1].hint
+    assert hint is not None
+    assert expected == hint(make_pod("a"), make_pod("a"), new)
+
+
+def test_events() -> None:
+    """The events are those of upstream."""
+    registered = [
+        (one.event.resource, int(one.event.action)) for one in make_plugin().events_to_register()
+    ]
+    assert [("Node", 1 | 1 << 4), ("Pod", 1 << 10)] == registered

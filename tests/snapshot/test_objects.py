@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.api.core import Namespace, Service
+from kubesched.api.meta import ObjectMeta
+from kubesched.snapshot.objects import ObjectStore
+
+NAMES = st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["x", "y"]))
+
+
+def service(name: str, namespace: str, uid: str = "") -> Service:
+    """A service."""
+    return Service(metadata=ObjectMeta(name=name, namespace=namespace, uid=uid))
+
+
+@given(st.lists(st.tuples(st.booleans(), NAMES), max_size=30))
+def test_store_is_a_dictionary(changes: list[tuple[bool, tuple[str, str]]]) -> None:
+    """After any changes everything is found as in a dictionary; the version tells of each."""
+    store, twin = ObjectStore(), dict[tuple[str, str], Service]()
+    for number, (puts, key) in enumerate(changes):
+        item, version = service(*key, uid=str(number)), store.version(Service)
+        previous = twin.pop(key, None) if not puts else twin.get(key)
+        assert previous is (store.put(item) if puts else store.delete(item))
+        if puts:
+            twin[key] = item
+        assert (puts or previous is not None) == (store.version(Service) != version)
+    for key in (("a", "x"), ("b", "x"), ("c", "y")):
+        assert twin.get(key) is store.get(Service, *key)
+    assert sorted(map(id, twin.values())) == sorted(map(id, store.list(Service)))
+    for namespace in ("x", "y", "z"):
+        expected = [item for (_, place), item in twin.items() if place == namespace]
+        assert sorted(map(id, expected)) == sorted(map(id, store.list(Service, namespace)))
+        assert bool(expected) == store.any(Service, namespace)
+    assert bool(twin) == store.any(Service)
+
+
+def test_kinds_do_not_mix() -> None:
+    """Equal names of two kinds are two objects."""
+    store = ObjectStore()
+    namespace = Namespace(metadata=ObjectMeta(name="a"))
+    store.put(namespace)
+    store.put(service("a", "x"))
+    assert namespace is store.get(Namespace, "a")
+    assert store.get(Service, "a") is None
+    assert [namespace] == list(store.list(Namespace))
+
+
+def test_order_is_that_of_arrival() -> None:
+    """Objects of a namespace are listed as they came; a replaced one keeps its place."""
+    store = ObjectStore()
+    for name in ("c", "a", "b", "a"):
+        store.put(service(name, "x"))
+    assert ["c", "a", "b"] == [item.metadata.name for item in store.list(Service, "x")]

@@ -40,7 +40,10 @@ def differences() -> dict[str, str]:
 
 def page() -> str:
     """Return the page's text."""
-    rows = (f"| `{module}` | {words.replace('|', chr(92) + '|')} |\n" for module, words in differences().items())
+    rows = (
+        f"| `{module}` | {words.replace('|', chr(92) + '|')} |\n"
+        for module, words in differences().items()
+    )
     return _HEAD + "".join(rows)
 
 

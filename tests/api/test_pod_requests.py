@@ -15,9 +15,13 @@ MEBI = 1024 * 1024
 Plain = dict[str, Any]
 
 
-def _container(name: str = "c", sidecar: bool = False, **requests: str) -> Plain:
+def _asking(requests: dict[str, str], name: str = "c", *, sidecar: bool = False) -> Plain:
     plain: Plain = {"name": name, "resources": {"requests": requests}}
     return {**plain, "restartPolicy": "Always"} if sidecar else plain
+
+
+def _container(name: str = "c", *, sidecar: bool = False, **requests: str) -> Plain:
+    return _asking(requests, name, sidecar=sidecar)
 
 
 def _pod(status: Plain | None = None, **spec: Any) -> Pod:
@@ -76,7 +80,7 @@ PENDING_INFEASIBLE = [{"type": "PodResizePending", "status": "True", "reason": "
         ),
         pytest.param(
             _pod(
-                containers=[_container(**{"cpu": "1", "example.com/gpu": "1", "foo": "1"})],
+                containers=[_asking({"cpu": "1", "example.com/gpu": "1", "foo": "1"})],
                 resources={"requests": {"cpu": "5", "example.com/gpu": "7"}},
                 overhead={"cpu": "1"},
             ),
@@ -278,8 +282,8 @@ def test_requests_equal_their_twin(
 ) -> None:
     """The specification, step by step, per resource."""
     pod = _pod(
-        containers=[_container(**r) for _, r in containers],
-        initContainers=[_container("i", sidecar=s, **r) for s, r in inits],
+        containers=[_asking(r) for _, r in containers],
+        initContainers=[_asking(r, "i", sidecar=s) for s, r in inits],
         resources={"requests": whole},
         overhead=overhead,
     )

@@ -116,7 +116,7 @@ def test_canonical_text_is_upstreams(quantity: str, expected: str) -> None:
         "1e",
         "1e1.5",
         "--1",
-        "١",
+        "\u0661",
         "0x10",
         "1e99999999999999999999",
         "1e1001",

@@ -1,5 +1,7 @@
 """Selectors as text, as kubectl writes them."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,10 +95,8 @@ def test_what_is_written_is_read(requirements: list[Requirement]) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Nothing else happens, and nothing hangs."""
     for parse in (parse_selector, parse_field_selector):
-        try:
+        with suppress(SelectorError):
             parse(text)
-        except SelectorError as error:
-            assert str(error)
 
 
 @pytest.mark.parametrize(

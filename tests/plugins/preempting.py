@@ -24,7 +24,7 @@ from kubesched.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod_info
+from kubesched.testing.builders import make_node, make_pod
 from kubesched.testing.handle import FakeHandle
 
 Found: TypeAlias = "dict[str, tuple[set[str], int]]"
@@ -73,18 +73,20 @@ def pod_on(
     priority: int = LOW,
     requests: Mapping[str, str | int] | None = None,
     second: int = 0,
-    **fields: object,
+    labels: Mapping[str, str] | None = None,
+    pod_anti_affinity: Mapping[str, object] | None = None,
 ) -> Pod:
     """Build a pod on a node; `second` is when it started."""
     start = f"2026-01-01T00:00:{second:02}Z"
-    return make_pod_info(
+    return make_pod(
         name,
         node_name=node_name,
         priority=priority,
         requests=requests,
         start_time=start,
-        **fields,
-    ).pod
+        labels=labels,
+        pod_anti_affinity=pod_anti_affinity,
+    )
 
 
 def budget(allowed: int, app: str = "foo", disrupted: Sequence[str] = ()) -> PodDisruptionBudget:

@@ -259,6 +259,12 @@ def test_scores(affinity: Json | None, added: Json | None, expected: list[int] |
     [
         pytest.param([(1, UNPARSABLE)], f"[0].{NEAR_IS_UNKNOWN}", id="one"),
         pytest.param(
+            [(1, {"matchExpressions": [{"key": "x", "operator": "Gt", "values": ["abc"]}]})],
+            '[0].matchExpressions[0].values[0]: Invalid value: "abc": '
+            "for 'Gt', 'Lt' operators, the value must be an integer",
+            id="no-integer",
+        ),
+        pytest.param(
             [(1, has("x", "a")), (1, UNPARSABLE), (2, UNPARSABLE)],
             f"[[1].{NEAR_IS_UNKNOWN}, [2].{NEAR_IS_UNKNOWN}]",
             id="several",

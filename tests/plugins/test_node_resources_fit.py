@@ -314,6 +314,30 @@ def test_describe_gives_quantities() -> None:
             70,
             id="pods are not scored",
         ),
+        pytest.param(
+            _strategy("LeastAllocated", ("memory", 1)),
+            {"memory": 10**17},
+            None,
+            {"memory": 0},
+            -84,
+            id="a hundred petabytes overflow",
+        ),
+        pytest.param(
+            _strategy("LeastAllocated", ("memory", 1)),
+            {"memory": 100},
+            {"memory": 2**63 - 1},
+            {"memory": 1},
+            100,
+            id="the sum of requests overflows",
+        ),
+        pytest.param(
+            _strategy("MostAllocated", *((f"example.com/r{i}", 1) for i in range(70))),
+            {f"example.com/r{i}": 2 for i in range(70)},
+            None,
+            {f"example.com/r{i}": 1 for i in range(70)},
+            50,
+            id="more resources than bits",
+        ),
     ],
 )
 @pytest.mark.parametrize("copies", [1, 12])

@@ -7,16 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plugins.volume_objects import (
-    claim_volumes,
-    filter_all,
-    make_attachment,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_volume,
-)
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.storage import CSINode, StorageClass, VolumeAttachment
@@ -35,6 +25,16 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from plugins.volume_objects import (
+    claim_volumes,
+    filter_all,
+    make_attachment,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_driver,
+    make_volume,
+)
 
 FULL = unschedulable("node(s) exceed max volume count")
 EBS = "ebs.csi.aws.com"
@@ -170,7 +170,9 @@ def test_what_counts(
     counts: bool,
 ) -> None:
     """A claim counts if a driver is to attach its volume, made or still to be made."""
-    objects = [item for item in (claim, volume, storage_class) if item is not None]
+    objects: list[KubernetesObject] = [
+        item for item in (claim, volume, storage_class) if item is not None
+    ]
     limits: dict[str, int | None] = {DRIVER: 0, EBS: 0, "csi.vsphere.vmware.com": 0, "": 0}
     found = ask_one(claim_volumes("c"), objects, limits=limits)
     assert (FULL if counts else SUCCESS) == found
@@ -192,9 +194,7 @@ def test_in_tree_volumes_of_pods_count() -> None:
         pytest.param(
             claim_volumes("gone")[0],
             None,
-            unresolvable(
-                'looking up PVC default/gone: persistentvolumeclaim "gone" not found'
-            ),
+            unresolvable('looking up PVC default/gone: persistentvolumeclaim "gone" not found'),
             id="no claim",
         ),
         pytest.param(
@@ -204,9 +204,7 @@ def test_in_tree_volumes_of_pods_count() -> None:
         pytest.param(
             {"name": "e", "ephemeral": {}},
             "stranger",
-            failure(
-                "PVC default/new-e was not created for pod default/new (pod is not owner)"
-            ),
+            failure("PVC default/new-e was not created for pod default/new (pod is not owner)"),
             id="not owned",
         ),
         pytest.param(
@@ -223,21 +221,62 @@ def test_in_tree_volumes_of_pods_count() -> None:
 def test_trouble_with_new_volumes(volume: Json, owner: str | None, expected: Status) -> None:
     """A missing claim rejects; what cannot be made out ends the cycle."""
     claim = make_claim("new-e", storage_class="s", owner_uid=owner)
-    objects = [claim, make_class("s", provisioner=DRIVER)]
+    objects: list[KubernetesObject] = [claim, make_class("s", provisioner=DRIVER)]
     assert expected == ask_one([volume], objects, limits={DRIVER: 0})
 
 
 def test_trouble_with_volumes_in_place() -> None:
     """Missing claims of pods in place do not count; a foreign ephemeral claim ends the cycle."""
-    objects = [*PAIRS, make_claim("old0-e", owner_uid="stranger")]
+    objects: list[KubernetesObject] = [*PAIRS, make_claim("old0-e", owner_uid="stranger")]
     gone = [claim_volumes("gone")]
     assert SUCCESS == ask_one(claim_volumes("a"), objects, in_place=gone, limits={DRIVER: 1})
     foreign: list[list[Json]] = [[{"name": "e", "ephemeral": {}}]]
     text = "PVC default/old0-e was not created for pod default/old0 (pod is not owner)"
-    many = {DRIVER: 100}
+    many: dict[str, int | None] = {DRIVER: 100}
     assert failure(text) == ask_one(claim_volumes("a"), objects, in_place=foreign, limits=many)
-    without = {DRIVER: None}
+    without: dict[str, int | None] = {DRIVER: None}
     assert SUCCESS == ask_one(claim_volumes("a"), objects, in_place=foreign, limits=without)
+
+
+def many_nodes(pods: list[Pod], *objects: KubernetesObject) -> Snapshot:
+    """More nodes than are counted pod by pod, each with room for two volumes."""
+    names = [f"n{i}" for i in range(20)]
+    csi_nodes = [make_csi_node(name, {DRIVER: 2}) for name in names]
+    nodes = [make_node(name) for name in names]
+    return make_snapshot(nodes, pods, [*PAIRS, *csi_nodes, *objects])
+
+
+def test_trouble_among_many_nodes() -> None:
+    """However many nodes are asked about, volumes in place that cannot be made out are found."""
+    foreign = {"name": "e", "ephemeral": {}}
+    olds = [
+        make_pod("foreign", volumes=[foreign], node_name="n3"),
+        make_pod("broken", volumes=[ebs_volume("aws://x")], node_name="n4"),
+        make_pod("nameless", volumes=claim_volumes(""), node_name="n5"),
+    ]
+    snapshot = many_nodes(olds, make_claim("foreign-e", owner_uid="stranger"))
+    found = ask(make_pod("new", volumes=claim_volumes("a")), snapshot)
+    failed = [name for name, status in found.items() if status.error]
+    assert ["n3", "n4", "n5"] == failed
+
+
+def test_pods_added_to_many_rows() -> None:
+    """A what-if that adds pods to a row of many is counted with them."""
+    snapshot = many_nodes([make_pod("old", volumes=claim_volumes("b"), node_name="n0")])
+    plugin = NodeVolumeLimits(None, FakeHandle())
+    pod = make_pod_info("new", volumes=claim_volumes("a"))
+    state = plugin.pre_filter(CycleState(), pod, snapshot).state
+    assert state is not None
+    what_if = snapshot.nodes.take(np.arange(20))
+    assert plugin.filter(state, pod, what_if).passed.all()
+    fresh = (
+        make_claim("x", volume="pv-x"),
+        make_volume("pv-x", csi={"driver": DRIVER, "volumeHandle": "x"}),
+    )
+    for item in fresh:
+        snapshot.objects.put(item)  # type: ignore[attr-defined]  # the builder's store
+    what_if.add_pod(make_pod_info("more", volumes=claim_volumes("x")), 0)
+    assert FULL == plugin.filter(state, pod, what_if)[0]
 
 
 def test_attachments() -> None:
@@ -251,7 +290,7 @@ def test_attachments() -> None:
         make_attachment("5", node="n", volume=None),
         make_attachment("6", node="n", volume="pv-b", attacher=""),
     ]
-    objects = [*PAIRS, plain, *attachments]
+    objects: list[KubernetesObject] = [*PAIRS, plain, *attachments]
     assert FULL == ask_one(claim_volumes("a"), objects, limits={DRIVER: 1})
     assert SUCCESS == ask_one(claim_volumes("a"), objects, limits={DRIVER: 2})
     assert FULL == ask_one(claim_volumes("b"), objects, limits={DRIVER: 1})
@@ -261,7 +300,7 @@ def test_attachments() -> None:
 
 def test_missing_driver() -> None:
     """With the gate VolumeLimitScaling a driver may demand to be installed."""
-    objects = [
+    objects: list[KubernetesObject] = [
         *PAIRS,
         make_driver(DRIVER, preventPodSchedulingIfMissing=True),
         make_csi_node("installed", {DRIVER: None}),
@@ -285,7 +324,8 @@ def test_sign_and_skip() -> None:
         pod = make_pod_info(volumes=volumes)
         assert () == plugin.sign(pod)
         assert plugin.pre_filter(CycleState(), pod, make_snapshot()).status.is_skip
-    for volume in (*claim_volumes("c"), ebs_volume("v"), {"name": "e", "ephemeral": {}}):
+    others: list[Json] = [*claim_volumes("c"), ebs_volume("v"), {"name": "e", "ephemeral": {}}]
+    for volume in others:
         assert UNSIGNED is plugin.sign(make_pod_info(volumes=[volume]))
 
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.core import Node, Pod, ReplicationController, Service
-from kubesched.config.faults import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import Code
@@ -21,39 +19,25 @@ from kubesched.plugins.spread_state import SpreadState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
-from kubesched.testing.handle import FakeHandle
 
-Json: TypeAlias = "dict[str, Any]"
-
-ZONE = "topology.kubernetes.io/zone"
-HOSTNAME = "kubernetes.io/hostname"
-REASON = "node(s) didn't match pod topology spread constraints"
-LACKS_LABEL = f"{REASON} (missing required label)"
-FOO: Json = {"matchLabels": {"app": "foo"}}
-BAR: Json = {"matchLabels": {"app": "bar"}}
-TAINT: Json = {"key": "t", "value": "", "effect": "NoSchedule"}
-
-
-def constraint(key: str, max_skew: int = 1, selector: Json | None = FOO, **more: Any) -> Json:
-    """A constraint as JSON, hard unless said otherwise; a selector of None is absent."""
-    written = {
-        "topologyKey": key,
-        "maxSkew": max_skew,
-        "whenUnsatisfiable": "DoNotSchedule",
-        **more,
-    }
-    return written if selector is None else {**written, "labelSelector": selector}
-
-
-def soft(key: str, max_skew: int = 1, selector: Json | None = FOO, **more: Any) -> Json:
-    """A soft constraint as JSON."""
-    return constraint(key, max_skew, selector, whenUnsatisfiable="ScheduleAnyway", **more)
-
-
-def make_plugin(args: Json | None = None, **gates: bool) -> PodTopologySpread:
-    """Build the plugin from arguments as written."""
-    handle = FakeHandle(gates)
-    return PodTopologySpread(PodTopologySpread.decode_args(args, handle, "args"), handle)
+from .spreading import (
+    BAR,
+    FOO,
+    HOSTNAME,
+    LACKS_LABEL,
+    REASON,
+    TAINT,
+    ZONE,
+    Json,
+    constraint,
+    included,
+    make_plugin,
+    selects,
+    soft,
+    twin_counts,
+    twin_filter,
+    twin_scores,
+)
 
 
 def pre_filter(
@@ -334,108 +318,19 @@ def test_system_defaults_keep_nodes_without_zone() -> None:
     assert [expected[0], expected[0], expected[1]] == list(scores.values())
 
 
-# A twin that asks every node about every pod, written from the specification.
-
-
-def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    if selector is None:
-        return False
-    for key, value in selector.get("matchLabels", {}).items():
-        if labels.get(key) != value:
-            return False
-    for one in selector.get("matchExpressions", []):
-        has = one["key"] in labels
-        listed = has and labels[one["key"]] in one.get("values", [])
-        holds = {"In": listed, "NotIn": not listed, "Exists": has, "DoesNotExist": not has}
-        if not holds[one["operator"]]:
-            return False
-    return True
-
-
-def included(written: Json, pod: Pod, node: Node) -> bool:
-    wanted = pod.spec.node_selector or {}
-    labels = node.metadata.labels
-    if written.get("nodeAffinityPolicy", "Honor") == "Honor" and any(
-        labels.get(key) != value for key, value in wanted.items()
-    ):
-        return False
-    return not (
-        written.get("nodeTaintsPolicy", "Ignore") == "Honor"
-        and node.spec.taints
-        and not pod.spec.tolerations
-    )
-
-
-def matching_pods(written: Json, pod: Pod, node: Node, pods: list[Pod]) -> int:
-    if written.get("labelSelector") == {}:
-        return 0
-    return sum(
-        other.spec.node_name == node.metadata.name
-        and other.metadata.namespace == pod.metadata.namespace
-        and other.metadata.deletion_timestamp is None
-        and selects(written.get("labelSelector"), other.metadata.labels)
-        for other in pods
-    )
-
-
-def twin_counts(
-    constraints: list[Json], pod: Pod, nodes: list[Node], pods: list[Pod]
-) -> list[dict[str, int]]:
-    counts: list[dict[str, int]] = [{} for _ in constraints]
-    for node in nodes:
-        labels = node.metadata.labels
-        if not all(written["topologyKey"] in labels for written in constraints):
-            continue
-        for written, count in zip(constraints, counts, strict=True):
-            if included(written, pod, node):
-                value = labels[written["topologyKey"]]
-                count[value] = count.get(value, 0) + matching_pods(written, pod, node, pods)
-    return counts
-
-
-def twin_filter(constraints: list[Json], counts: list[dict[str, int]], pod: Pod, node: Node) -> str:
-    for written, count in zip(constraints, counts, strict=True):
-        value = node.metadata.labels.get(written["topologyKey"])
-        if value is None:
-            return LACKS_LABEL
-        least = min(count.values(), default=2**31 - 1)
-        if len(count) < written.get("minDomains", 1):
-            least = 0
-        own = int(selects(written.get("labelSelector"), pod.metadata.labels))
-        if count.get(value, 0) + own - least > written["maxSkew"]:
-            return REASON
-    return ""
-
-
-def twin_scores(
-    constraints: list[Json], pod: Pod, nodes: list[Node], pods: list[Pod], feasible: list[str]
-) -> dict[str, int]:
-    keys = [written["topologyKey"] for written in constraints]
-    having = {n.metadata.name for n in nodes if all(key in n.metadata.labels for key in keys)}
-    candidates = [n for n in nodes if n.metadata.name in feasible and n.metadata.name in having]
-    raw: dict[str, int] = {}
-    domains: list[dict[str, int]] = []
-    for key in keys:
-        domains.append({n.metadata.labels[key]: 0 for n in candidates} if key != HOSTNAME else {})
-    for node in nodes:
-        for written, key, domain in zip(constraints, keys, domains, strict=True):
-            value = node.metadata.labels.get(key)
-            if node.metadata.name in having and value in domain and included(written, pod, node):
-                domain[value] += matching_pods(written, pod, node, pods)
-    for node in candidates:
-        score = 0.0
-        for written, key, domain in zip(constraints, keys, domains, strict=True):
-            if key == HOSTNAME:
-                count, size = matching_pods(written, pod, node, pods), len(candidates)
-            else:
-                count, size = domain[node.metadata.labels[key]], len(domain)
-            score += count * math.log(size + 2) + (written["maxSkew"] - 1)
-        raw[node.metadata.name] = math.floor(score) + (score - math.floor(score) >= 0.5)
-    most, least = max(raw.values(), default=0), min(raw.values(), default=0)
-    scores = dict.fromkeys(feasible, 0)
-    for name, value in raw.items():
-        scores[name] = 100 if most == 0 else 100 * (most + least - value) // most
-    return scores
+def test_rc_selector_joins_services() -> None:
+    """The selector of an owning replication controller adds to those of services."""
+    cluster = make_cluster(2, 0, zones="ab")
+    store: Any = cluster.objects
+    metadata = {"name": "rc", "namespace": "default"}
+    spec = {"selector": {"app": "foo"}}
+    store.put(msgspec.convert({"metadata": metadata, "spec": spec}, ReplicationController))
+    owner = {"apiVersion": "v1", "kind": "ReplicationController", "name": "rc", "controller": True}
+    pod = make_pod(labels={"app": "foo"}, metadata={"ownerReferences": [owner]})
+    assert scored(pod, cluster) is not None
+    owner["controller"] = False
+    other = make_pod(labels={"app": "foo"}, metadata={"ownerReferences": [owner]})
+    assert scored(other, cluster) is None
 
 
 selectors = st.sampled_from(
@@ -574,177 +469,3 @@ def test_what_if_equals_counting_anew(
         expected = {n.metadata.name: twin_filter(constraints, counts, pod, n) for n in nodes}
         assert expected == answers_of(plugin, what_if, pod, snapshot)
     assert before == answers_of(plugin, result.state, pod, snapshot)
-
-
-# Hints.
-
-HARD = [constraint("zone")]
-TWO_KEYS = [constraint("zone"), constraint("node")]
-
-
-@pytest.mark.parametrize(
-    ("constraints", "old", "new", "expected"),
-    [
-        pytest.param(HARD, {"zone": "a"}, {"zone": "b"}, True, id="value-changed"),
-        pytest.param(HARD, {"x": "a"}, {"x": "b"}, False, id="other-label-of-a-stranger"),
-        pytest.param(HARD, {"zone": "a"}, {"zone": "a", "x": "y"}, False, id="label-added"),
-        pytest.param(HARD, None, {"x": "y"}, False, id="added-without-key"),
-        pytest.param(HARD, None, {"zone": "a"}, True, id="added-with-key"),
-        pytest.param(HARD, {"x": "y"}, None, False, id="deleted-without-key"),
-        pytest.param(HARD, {"zone": "a"}, None, True, id="deleted-with-key"),
-        pytest.param(HARD, {"zone": "a"}, {}, True, id="key-removed"),
-        pytest.param(TWO_KEYS, None, {"zone": "a"}, False, id="added-with-one-of-two"),
-        pytest.param(TWO_KEYS, None, {"zone": "a", "node": "n"}, True, id="added-with-both"),
-        pytest.param(TWO_KEYS, {"node": "1"}, {"node": "2"}, False, id="changed-one-of-two"),
-        pytest.param(
-            TWO_KEYS,
-            {"zone": "a", "node": "1"},
-            {"zone": "a", "node": "2"},
-            True,
-            id="changed-with-both",
-        ),
-    ],
-)
-def test_hint_on_nodes(
-    constraints: list[Json],
-    old: dict[str, str] | None,
-    new: dict[str, str] | None,
-    expected: bool,
-) -> None:
-    """A node matters if it has all keys, or had."""
-    _, nodes = make_plugin().events_to_register()
-    assert nodes.hint is not None
-    pod = make_pod(topology_spread_constraints=constraints)
-    before = None if old is None else make_node(labels=old)
-    after = None if new is None else make_node(labels=new)
-    assert expected == nodes.hint(pod, before, after)
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [pytest.param({"zone": "a"}, True, id="in"), pytest.param({}, False, id="out")],
-)
-def test_hint_on_taints(labels: dict[str, str], expected: bool) -> None:
-    """Other taints matter on a node that has all keys."""
-    _, nodes = make_plugin().events_to_register()
-    assert nodes.hint is not None
-    pod = make_pod(topology_spread_constraints=HARD)
-    old, new = make_node(labels=labels), make_node(labels=labels, taints=[TAINT])
-    assert expected == nodes.hint(pod, old, new)
-
-
-def placed(labels: dict[str, str], **fields: Any) -> Pod:
-    """A bound pod."""
-    return make_pod("other", labels=labels, node_name="n", **fields)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        pytest.param(None, placed({"app": "foo"}), True, id="sibling-added"),
-        pytest.param(None, placed({"app": "bar"}), False, id="stranger-added"),
-        pytest.param(None, make_pod("q", labels={"app": "foo"}), False, id="unplaced-added"),
-        pytest.param(None, placed({"app": "foo"}, namespace="other"), False, id="foreigner-added"),
-        pytest.param(placed({"app": "foo"}), None, True, id="sibling-deleted"),
-        pytest.param(placed({"app": "bar"}), None, False, id="stranger-deleted"),
-        pytest.param(make_pod("q", labels={"app": "foo"}), None, False, id="unplaced-deleted"),
-        pytest.param(
-            make_pod("q", labels={"app": "foo"}, nominated_node_name="n"),
-            None,
-            True,
-            id="nominated-deleted",
-        ),
-        pytest.param(placed({"app": "foo"}), placed({"app": "bar"}), True, id="becomes-stranger"),
-        pytest.param(placed({"app": "bar"}), placed({"app": "foo"}), True, id="becomes-sibling"),
-        pytest.param(
-            placed({"app": "foo"}), placed({"app": "foo", "x": "y"}), False, id="label-added"
-        ),
-        pytest.param(placed({"app": "foo"}), placed({"app": "foo"}), False, id="nothing-changed"),
-    ],
-)
-def test_hint_on_pods(old: Pod | None, new: Pod | None, expected: bool) -> None:
-    """A pod matters if it is a sibling, or begins or ceases to be one."""
-    pods, _ = make_plugin().events_to_register()
-    assert pods.hint is not None
-    pod = make_pod(labels={"app": "foo"}, topology_spread_constraints=HARD)
-    assert expected == pods.hint(pod, old, new)
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [pytest.param("Honor", True, id="honor"), pytest.param("Ignore", False, id="ignore")],
-)
-def test_hint_on_own_tolerations(policy: str, expected: bool) -> None:
-    """New tolerations of the pod itself matter where taints are honoured."""
-    pods, _ = make_plugin().events_to_register()
-    assert pods.hint is not None
-    constraints = [constraint("zone", nodeTaintsPolicy=policy)]
-    old = make_pod(topology_spread_constraints=constraints)
-    new = make_pod(topology_spread_constraints=constraints, tolerations=[{"operator": "Exists"}])
-    assert expected == pods.hint(old, old, new)
-
-
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [
-        pytest.param({"defaultingType": ""}, [], id="type-is-completed"),
-        pytest.param(
-            {"defaultingType": "Own"},
-            ['args.defaultingType: Unsupported value: "Own": supported values: "System", "List"'],
-            id="unknown-type",
-        ),
-        pytest.param(
-            {"defaultConstraints": [constraint(ZONE, selector=None)]},
-            [
-                'args.defaultingType: Invalid value: "System": when .defaultConstraints are not empty'
-            ],
-            id="system-with-list",
-        ),
-        pytest.param(
-            {
-                "defaultingType": "List",
-                "defaultConstraints": [
-                    {"maxSkew": 0, "topologyKey": "", "whenUnsatisfiable": ""},
-                    constraint(ZONE, whenUnsatisfiable="Never"),
-                    constraint(ZONE, selector=None, whenUnsatisfiable="Never"),
-                ],
-            },
-            [
-                "args.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)",
-                "args.defaultConstraints[0].topologyKey: Required value: can not be empty",
-                "args.defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty",
-                'args.defaultConstraints[1].whenUnsatisfiable: Unsupported value: "Never": '
-                'supported values: "DoNotSchedule", "ScheduleAnyway"',
-                "args.defaultConstraints[1].labelSelector: Forbidden: "
-                "constraint must not define a selector, as they deduced for each pod",
-                'args.defaultConstraints[2].whenUnsatisfiable: Unsupported value: "Never": '
-                'supported values: "DoNotSchedule", "ScheduleAnyway"',
-                f'args.defaultConstraints[2]: Duplicate value: "{{{ZONE}, Never}}"',
-            ],
-            id="everything-wrong",
-        ),
-    ],
-)
-def test_args(args: Json, expected: list[str]) -> None:
-    """All faults are reported at once, in upstream's words."""
-    try:
-        make_plugin(args)
-        faults: list[str] = []
-    except ConfigError as error:
-        faults = [str(fault) for fault in error.faults]
-    assert expected == faults
-
-
-def test_rc_selector_joins_services() -> None:
-    """The selector of an owning replication controller adds to those of services."""
-    cluster = make_cluster(2, 0, zones="ab")
-    store: Any = cluster.objects
-    metadata = {"name": "rc", "namespace": "default"}
-    spec = {"selector": {"app": "foo"}}
-    store.put(msgspec.convert({"metadata": metadata, "spec": spec}, ReplicationController))
-    owner = {"apiVersion": "v1", "kind": "ReplicationController", "name": "rc", "controller": True}
-    pod = make_pod(labels={"app": "foo"}, metadata={"ownerReferences": [owner]})
-    assert scored(pod, cluster) is not None
-    owner["controller"] = False
-    other = make_pod(labels={"app": "foo"}, metadata={"ownerReferences": [owner]})
-    assert scored(other, cluster) is None

@@ -7,20 +7,6 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plugins.volume_objects import (
-    HOSTNAME,
-    SELECTED_NODE,
-    ZONE,
-    claim_volumes,
-    filter_all,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_pool,
-    make_volume,
-    terms,
-)
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.storage import CSIStorageCapacity, StorageClass
@@ -42,6 +28,20 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from plugins.volume_objects import (
+    HOSTNAME,
+    SELECTED_NODE,
+    ZONE,
+    claim_volumes,
+    filter_all,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_driver,
+    make_pool,
+    make_volume,
+    terms,
+)
 
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
@@ -136,16 +136,17 @@ EPHEMERAL = make_pod_info("pod", volumes=[{"name": "e", "ephemeral": {}}])
         ),
     ],
 )
-def test_pre_filter_rejects(
-    pod: PodInfo, objects: Sequence[KubernetesObject], status: str
-) -> None:
+def test_pre_filter_rejects(pod: PodInfo, objects: Sequence[KubernetesObject], status: str) -> None:
     """Claims that cannot be used, or that others must bind first, reject the pod."""
     assert unresolvable(status) == ask(pod, objects)
 
 
 def test_class_without_mode_is_an_error() -> None:
     """A class that does not say when to bind ends the cycle."""
-    objects = [make_claim("c", storage_class="s"), make_class("s", mode=None)]
+    objects: list[KubernetesObject] = [
+        make_claim("c", storage_class="s"),
+        make_class("s", mode=None),
+    ]
     expected = failure('VolumeBindingMode not set for StorageClass "s"')
     assert expected == ask(using("c"), objects)
 
@@ -204,7 +205,7 @@ def test_bound_volume(volume: PersistentVolume, expected: str) -> None:
 def test_bound_volumes_are_checked_in_order() -> None:
     """The first problem of a node is the one that is reported."""
     here = make_volume("here", nodes={ZONE: ["a"]})
-    objects = [*bound(here), make_claim("gone", volume="gone")]
+    objects: list[KubernetesObject] = [*bound(here), make_claim("gone", volume="gone")]
     conflict, missing = unresolvable(NODE_CONFLICT), unresolvable(VOLUME_MISSING)
     expected = {"n0": missing, "n1": missing, "n2": conflict, "n3": conflict}
     assert expected == ask(using("c0", "gone"), objects)
@@ -227,7 +228,9 @@ def test_migrated_volume() -> None:
     snapshot = make_snapshot(nodes, objects=[*bound(broken), *csi_nodes])
     state = plugin.pre_filter(CycleState(), pod, snapshot).state
     assert state is not None
-    codes = [status.error[:22] for status in filter_all(plugin, state, pod, snapshot.nodes).values()]
+    codes = [
+        status.error[:22] for status in filter_all(plugin, state, pod, snapshot.nodes).values()
+    ]
     assert ["", "could not translate pv", "could not translate pv", ""] == codes
 
 
@@ -255,9 +258,7 @@ def test_migrated_volume() -> None:
         pytest.param(
             {}, [{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}], "", id="deleting"
         ),
-        pytest.param(
-            {"spec": {"selector": {"matchLabels": {"x": "y"}}}}, [{}], "", id="selector"
-        ),
+        pytest.param({"spec": {"selector": {"matchLabels": {"x": "y"}}}}, [{}], "", id="selector"),
         pytest.param(
             {"spec": {"selector": {"matchLabels": {"x": "y"}}}},
             [{"labels": {"x": "y"}}],
@@ -300,7 +301,7 @@ def test_static_matching(
 
 def test_smallest_claim_takes_smallest_volume() -> None:
     """Claims are served by size, so that the large volume is left for the large claim."""
-    objects = [
+    objects: list[KubernetesObject] = [
         STATIC,
         make_claim("large", storage_class="static", storage="5Gi"),
         make_claim("small", storage_class="static", storage="1Gi"),
@@ -407,7 +408,7 @@ def test_capacity(
 
 def test_two_reasons() -> None:
     """A node may be wrong for a bound claim and for an unbound one, in this order."""
-    objects = [
+    objects: list[KubernetesObject] = [
         *bound(make_volume("v", nodes={ZONE: ["a"]})),
         STATIC,
         make_claim("c", storage_class="static"),
@@ -420,7 +421,11 @@ def test_two_reasons() -> None:
 
 def test_describe() -> None:
     """The claims, with volumes or classes."""
-    objects = [*bound(make_volume("v")), WAIT, make_claim("c", storage_class="wait")]
+    objects: list[KubernetesObject] = [
+        *bound(make_volume("v")),
+        WAIT,
+        make_claim("c", storage_class="wait"),
+    ]
     plugin, pod, snapshot = make_plugin(), using("c0", "c"), make_snapshot(NODES, objects=objects)
     state = plugin.pre_filter(CycleState(), pod, snapshot).state
     assert state is not None
@@ -446,7 +451,7 @@ def score(objects: Sequence[KubernetesObject], *claims: str) -> list[int]:
 
 def test_score_static() -> None:
     """With the gate on, emptier volumes are better: 100 - utilization by default."""
-    objects = [
+    objects: list[KubernetesObject] = [
         STATIC,
         make_claim("c", storage_class="static", storage="1Gi"),
         make_volume("small", storage_class="static", storage="2Gi", nodes={ZONE: ["a"]}),
@@ -457,7 +462,7 @@ def test_score_static() -> None:
 
 def test_score_dynamic() -> None:
     """Claims of one class share the pool's capacity; without known capacity the score is 0."""
-    objects = [
+    objects: list[KubernetesObject] = [
         WAIT,
         make_driver(CSI, storageCapacity=True),
         make_claim("c", storage_class="wait", storage="1Gi"),
@@ -646,23 +651,29 @@ def test_args() -> None:
     assert [0, 10] == [point.score for point in args.shape]
 
 
+NEGATIVE = (
+    "args.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, "
+    "should not be a negative value"
+)
+UNEXPECTED = (
+    "args.shape: Invalid value: []: unexpected field `shape`, remove it or turn on the "
+    "feature gate StorageCapacityScoring"
+)
+
+
 @pytest.mark.parametrize(
     ("raw", "gates", "faults"),
     [
         pytest.param(
             {"bindTimeoutSeconds": -1},
             {},
-            ["args.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, "
-             "should not be a negative value"],
+            [NEGATIVE],
             id="negative timeout",
         ),
         pytest.param(
             {"shape": [], "bindTimeoutSeconds": -1},
             {},
-            ["args.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, "
-             "should not be a negative value",
-             "args.shape: Invalid value: []: unexpected field `shape`, remove it or turn on the "
-             "feature gate StorageCapacityScoring"],
+            [NEGATIVE, UNEXPECTED],
             id="shape without the gate",
         ),
         pytest.param(
@@ -672,7 +683,7 @@ def test_args() -> None:
             id="score out of range",
         ),
     ],
-)  # fmt: skip
+)
 def test_args_faults(raw: dict[str, object], gates: dict[str, bool], faults: list[str]) -> None:
     """All faults are reported, in upstream's words."""
     with pytest.raises(ConfigError) as error:
@@ -793,7 +804,7 @@ def passing_rows(plugin: VolumeBinding, pod: PodInfo, snapshot: Snapshot) -> lis
 
 def two_claims() -> Snapshot:
     """Two claims and one volume in zone a."""
-    objects = [
+    objects: list[KubernetesObject] = [
         STATIC,
         make_volume("v", storage_class="static", nodes={ZONE: ["a"]}),
         make_claim("c", storage_class="static"),

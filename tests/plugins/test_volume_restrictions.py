@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plugins.volume_objects import claim_volumes, filter_all, make_claim
 
 from kubesched.api.core import Pod, Volume
 from kubesched.framework.cycle_state import CycleState
@@ -19,6 +18,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from plugins.volume_objects import claim_volumes, filter_all, make_claim
 
 DISK = VolumeRestrictions.disk_conflict
 CLAIM = VolumeRestrictions.claim_conflict
@@ -106,9 +106,7 @@ def test_exclusive_claims(modes: tuple[str, ...], user: str | None, rejected: bo
     """A ReadWriteOncePod claim in use rejects every node."""
     pods = []
     if user is not None:
-        pods.append(
-            make_pod("old", namespace=user, volumes=claim_volumes("c"), node_name="n")
-        )
+        pods.append(make_pod("old", namespace=user, volumes=claim_volumes("c"), node_name="n"))
     claim = make_claim("c", access_modes=modes)
     snapshot = make_snapshot([make_node("n"), make_node("free")], pods, [claim])
     found = ask(make_pod("new", volumes=claim_volumes("c")), snapshot)

@@ -1,7 +1,7 @@
 """Builders of storage objects for the tests of the volume plugins."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -89,16 +89,12 @@ def make_volume(
     phase: str = "Available",
     access_modes: Sequence[str] = ("ReadWriteOnce",),
     metadata: Json | None = None,
-    **spec: object,
+    **spec: Any,
 ) -> PersistentVolume:
     """Build a volume.
 
-    Args:
-        name, labels, annotations, metadata: Metadata.
-        storage_class, storage, access_modes, phase: As named.
-        nodes: Label -> values that nodes must have (In), as one term.
-        claim: `spec.claimRef`.
-        spec: More fields in camelCase.
+    Node affinity is one term: `nodes` is label -> values (In). `claim` is `spec.claimRef`; further
+    fields of the specification have their JSON names.
     """
     body: dict[str, object] = {
         "storageClassName": storage_class,
@@ -200,13 +196,8 @@ def make_pool(
         "metadata": {"name": name, "namespace": "storage"},
         "storageClassName": storage_class,
     }
-    for key, part in (
-        ("nodeTopology", topology),
-        ("capacity", capacity),
-        ("maximumVolumeSize", largest),
-    ):
-        if part is not None:
-            body[key] = part
+    parts = {"nodeTopology": topology, "capacity": capacity, "maximumVolumeSize": largest}
+    body |= {key: part for key, part in parts.items() if part is not None}
     return msgspec.convert(body, CSIStorageCapacity)
 
 

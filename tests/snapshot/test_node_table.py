@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -73,7 +73,7 @@ def picture(
         "nodes": list(table.nodes),
         "row_of": dict(sorted(table.row_of.items())),
         "pods": [sorted(pods) for pods in table.pods],
-        "ports": [sorted(map(repr, used)) for used in table.used_ports],
+        "ports": [sorted(map(repr, table.used_ports[row])) for row in rows],
         "unschedulable": table.unschedulable.tolist(),
         "taints": [table.taints[row] for row in rows],
         "features": [table.declared_features[row] for row in rows],
@@ -167,7 +167,10 @@ class TableMachine(RuleBasedStateMachine):
     def add_pod(self, data: st.DataObject, fields: PodFields) -> None:
         """A pod comes."""
         self.number += 1
-        self.table.add_pod(make_pod_info(f"pod-{self.number}", **fields), self.draw_row(data))
+        pod, row = make_pod_info(f"pod-{self.number}", **fields), self.draw_row(data)
+        # Two holders of one port would leave a trace: the first to go frees it, as upstream.
+        assume(not any(self.table.used_ports[row].conflicts(p) for p in pod.template.host_ports))
+        self.table.add_pod(pod, row)
 
     @precondition(lambda self: any(self.table.pods))
     @rule(data=st.data())
@@ -282,11 +285,11 @@ def two_holders_of_port_80() -> tuple[NodeColumns, list[PodInfo]]:
     return table, pods
 
 
-def test_a_port_stays_taken_while_one_of_its_holders_stays() -> None:
-    """The table counts the holders of a port."""
+def test_a_port_is_free_once_one_of_its_holders_leaves() -> None:
+    """As upstream, the table keeps a set of ports and does not count their holders."""
     table, pods = two_holders_of_port_80()
     table.remove_pod(pods[0], 0)
-    assert 1 == len(holders(table))
+    assert [] == holders(table)
 
 
 def test_what_if_frees_a_port_that_another_pod_holds_too() -> None:
@@ -297,7 +300,7 @@ def test_what_if_frees_a_port_that_another_pod_holds_too() -> None:
     assert [] == holders(node)
     node.add_pod(pods[0])
     assert 1 == len(holders(node))
-    assert 2 == len(holders(table))
+    assert 1 == len(holders(table))
 
 
 def test_a_selection_of_a_selection_is_independent() -> None:

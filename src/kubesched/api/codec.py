@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.meta import KubeStruct, ObjectMeta
+from kubesched.api.meta import KubeObject, KubeStruct, ObjectMeta
 from kubesched.api.object_checks import first_fault
 from kubesched.api.scheme import Kind, find_kind, kind_of
 from kubesched.api.yaml_syntax import YamlError, dump, load_documents
@@ -80,7 +80,7 @@ class DecodeError(ValueError):
 class Loaded(NamedTuple):
     """An object and where it stands."""
 
-    object: KubeStruct
+    object: KubeObject
     source: Source
 
 
@@ -109,9 +109,10 @@ _array_decoder: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _decoders: Final[dict[type[KubeStruct], msgspec.json.Decoder[KubeStruct]]] = {}
 
 Raw = Plain | bytes | msgspec.Raw
+Document = Raw | list[Any]
 
 
-def decode_object(raw: Raw, source: Source = Source()) -> KubeStruct:  # noqa: B008 - frozen
+def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:  # noqa: B008 - frozen
     """Return the object that JSON text or its plain value stands for.
 
     Raises:
@@ -126,7 +127,7 @@ def decode_object(raw: Raw, source: Source = Source()) -> KubeStruct:  # noqa: B
 
 
 def objects_in(
-    raw: Raw, source: Source, skipped: Counter[str], *, namespace: str = _NAMESPACE
+    raw: Document, source: Source, skipped: Counter[str], *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
     """Yield the object, or the objects of the list, that a document holds.
 
@@ -144,11 +145,13 @@ def objects_in(
 
 
 def _objects_in(
-    raw: Raw, source: Source, skipped: Counter[str], inherited: _Header, depth: int
+    raw: Document, source: Source, skipped: Counter[str], inherited: _Header, depth: int
 ) -> Iterator[Loaded]:
     if depth > _LIST_DEPTH_MAX:
         raise DecodeError(source, f"lists are nested deeper than {_LIST_DEPTH_MAX} levels")
-    if _is_array(raw):
+    if not isinstance(raw, dict | list | bytes | msgspec.Raw):
+        raise DecodeError(source, f"expected `object`, got `{_type(raw)}`")
+    if isinstance(raw, list) or _is_array(raw):
         items, of_items = _array_items(raw, source), inherited
     else:
         api_version, name = _header(raw, source, inherited)
@@ -167,9 +170,9 @@ def _objects_in(
         yield from _objects_in(item, place, skipped, of_items, depth + 1)
 
 
-def _is_array(raw: Any) -> bool:
-    if isinstance(raw, dict | list):
-        return isinstance(raw, list)
+def _is_array(raw: Raw) -> bool:
+    if isinstance(raw, dict):
+        return False
     if isinstance(raw, msgspec.Raw):
         return memoryview(raw)[0] == _ARRAY_START
     return bytes(raw[:64]).lstrip()[:1] == b"["
@@ -217,7 +220,8 @@ def _plain_header(raw: Plain, source: Source) -> _Header:
         raise _validation_error(error, source, raw) from None
 
 
-def _decode(raw: Raw, kind: Kind, source: Source) -> KubeStruct:
+def _decode(raw: Raw, kind: Kind, source: Source) -> KubeObject:
+    item: Any
     try:
         item = _typed(raw, kind.type)
     except msgspec.ValidationError as error:
@@ -227,7 +231,8 @@ def _decode(raw: Raw, kind: Kind, source: Source) -> KubeStruct:
     except RecursionError:
         raise DecodeError(source, "it is nested too deeply", object_name=_name_of(raw)) from None
     _check(item, kind, source)
-    return item
+    checked: KubeObject = item
+    return checked
 
 
 def _typed(raw: Raw, type_: type[KubeStruct]) -> KubeStruct:
@@ -279,7 +284,7 @@ def _check(item: Any, kind: Kind, source: Source) -> None:
         raise DecodeError(source, fault.message, object_name=name, path=fault.path)
 
 
-def _placed(item: Any, namespace: str) -> KubeStruct:
+def _placed(item: Any, namespace: str) -> KubeObject:
     """Return the object in the namespace that kubectl would put it in."""
     kind = kind_of(type(item))
     metadata: ObjectMeta = item.metadata
@@ -287,7 +292,7 @@ def _placed(item: Any, namespace: str) -> KubeStruct:
     if metadata.namespace != wanted:
         moved = msgspec.structs.replace(metadata, namespace=wanted)
         item = msgspec.structs.replace(item, metadata=moved)
-    placed: KubeStruct = item
+    placed: KubeObject = item
     return placed
 
 
@@ -341,7 +346,7 @@ def yaml_objects(
         source = Source(file, number)
         if not isinstance(value, dict | list):
             raise DecodeError(source, f"expected `object`, got `{_type(value)}`", path="$")
-        yield from objects_in(value, source, skipped, namespace=namespace)  # type: ignore[arg-type]  # a list is an array of objects
+        yield from objects_in(value, source, skipped, namespace=namespace)
 
 
 def _type(value: object) -> str:
@@ -366,12 +371,12 @@ def _object_name(kind: str, metadata: ObjectMeta | _Name) -> str:
     return f"{kind} {place}{metadata.name}".strip()
 
 
-def encode_json(item: KubeStruct) -> bytes:
+def encode_json(item: KubeObject) -> bytes:
     """Return the JSON text; apiVersion and kind are filled in if the object does not say them."""
     return msgspec.json.encode(_with_kind(item))
 
 
-def encode_yaml(item: KubeStruct) -> str:
+def encode_yaml(item: KubeObject) -> str:
     """Return the YAML text, keys sorted; apiVersion and kind are filled in as by `encode_json`."""
     return dump(msgspec.to_builtins(_with_kind(item)))
 

@@ -195,7 +195,8 @@ def _concatenated(text: str, file: str, number: int, lines: int) -> Iterator[Any
         try:
             _, end = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
-            where = f"{error.msg.removesuffix(' at')} at line {lines + error.lineno}, column {error.colno}"
+            message = error.msg.removesuffix(" at")
+            where = f"{message} at line {lines + error.lineno}, column {error.colno}"
             raise DecodeError(source, f"it is no JSON: {where}") from None
         except (RecursionError, ValueError) as error:
             raise DecodeError(source, f"it cannot be read: {error}") from None

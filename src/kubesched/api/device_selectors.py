@@ -2,15 +2,20 @@
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/cel/{compile,cache}.go (v1.36)
 Reads:    device.attributes, device.capacity, device.allowMultipleAllocations; the driver's name
-Differs:  the cost of an evaluation is not limited; list-typed attributes are not supported
-          (gate DRAListTypeAttributes, off in 1.36).
+Differs:  the cost of an evaluation is counted in rounds of loops; list-typed attributes are not
+          supported (gate DRAListTypeAttributes, off in 1.36).
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
 
 from kubesched.api.cel.checker import OUTPUT_TYPES, CheckedTypes, TypeCheckError, check
-from kubesched.api.cel.comprehensions import Evaluation
+from kubesched.api.cel.comprehensions import (
+    BUDGET,
+    Budget,
+    CostLimitExceededError,
+    Evaluation,
+)
 from kubesched.api.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
 from kubesched.api.cel.evaluator import plan
 from kubesched.api.cel.parser import parse
@@ -48,6 +53,8 @@ _NOT_A_BOOL = {
     "google.protobuf.Timestamp": "type conversion error from 'Timestamp' to 'bool'",
 }
 
+_ROUNDS_MAX = 1_000_000
+
 DeviceVariables = Mapping[str, object]
 
 
@@ -69,7 +76,12 @@ class CompiledSelector:
 
         Raises CelError.
         """
-        result = self._evaluate({"device": device})
+        try:
+            result = self._evaluate({"device": device, BUDGET: Budget(_ROUNDS_MAX)})
+        except CostLimitExceededError as error:
+            raise CelError(str(error)) from error
+        except RecursionError as error:
+            raise CelError("expression is too deep") from error
         if isinstance(result, bool):
             return result
         kind = type_name(result)
@@ -83,11 +95,14 @@ def compile_selector(expression: str) -> CompiledSelector:
     try:
         node = parse(expression)
         result = check(expression, node, {"device": _DEVICE}, _TYPES)
+        evaluate = plan(node)
     except (CelCompileError, TypeCheckError) as error:
         raise DeviceSelectorError(f"compilation failed: {error}") from error
+    except RecursionError as error:
+        raise DeviceSelectorError("compilation failed: expression is too deep") from error
     if result not in OUTPUT_TYPES:
         raise DeviceSelectorError(f"must evaluate to bool or the unknown type, not {result}")
-    return CompiledSelector(expression, plan(node))
+    return CompiledSelector(expression, evaluate)
 
 
 def device_variables(

@@ -7,7 +7,7 @@ Differs:  managedFields and selfLink are not read.
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Final, dataclass_transform
+from typing import Annotated, Final, Protocol, dataclass_transform
 
 import msgspec
 
@@ -58,6 +58,25 @@ class ObjectMeta(KubeStruct):
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
+
+
+class KubeObject(Protocol):
+    """What every object of a kind has; the classes themselves have no common parent for it."""
+
+    @property
+    def api_version(self) -> str:
+        """Group and version, "" if the object does not say it."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """The kind's name, "" if the object does not say it."""
+        ...
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace, labels."""
+        ...
 
 
 class LabelSelectorRequirement(KubeStruct):

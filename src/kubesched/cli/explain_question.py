@@ -22,7 +22,6 @@ from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.exhaustive import exhaustive
-from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 
 _LISTED_MAX = 5

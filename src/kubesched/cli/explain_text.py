@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.cli.output import Writer
 from kubesched.explain.groups import ReasonGroup, not_helped_groups, rejection_groups
-from kubesched.explain.report import NodeVerdict, Outcome, PodExplanation, Preemption
+from kubesched.explain.report import Outcome, PodExplanation, Preemption
 from kubesched.explain.tables import (
     candidate_table,
     deciding_plugins,
@@ -41,11 +41,11 @@ def write_explanation(
         writer.line(text)
     for note in report.notes:
         writer.line(f"Note: {note}", dim=True)
-    _write_condition(writer, report)
     _write_pre_filter(writer, report)
     _write_scores(writer, report, nodes, top)
     _write_nodes(writer, report, nodes)
     _write_preemption(writer, report.preemption, top)
+    _write_condition(writer, report)
     _write_retry(writer, report)
 
 
@@ -74,19 +74,15 @@ def _write_nodes(writer: Writer, report: PodExplanation, nodes: frozenset[str]) 
             writer.table(verdict_table(chosen), indent=_INDENT)
         return
     rejected = [verdict for verdict in chosen if verdict.rejections and verdict.tried]
-    _write_rejected(writer, rejected)
+    if rejected:
+        writer.heading("Why not the other nodes" if report.feasible_count else "Why not")
+        for group in rejection_groups(rejected):
+            _write_group(writer, group)
     untried = [verdict for verdict in chosen if not verdict.tried]
     if untried and rejected:
         text = f"{count(len(untried), 'node')} not looked at"
         reason = untried[0].rejections[0].message if untried[0].rejections else ""
         writer.line(f"{text}: {reason}" if reason else text, indent=_INDENT)
-
-
-def _write_rejected(writer: Writer, rejected: list[NodeVerdict]) -> None:
-    if rejected:
-        writer.heading(f"Why not the {'others' if False else 'nodes below'}")
-        for group in rejection_groups(rejected):
-            _write_group(writer, group)
 
 
 def _write_group(writer: Writer, group: ReasonGroup) -> None:
@@ -95,9 +91,7 @@ def _write_group(writer: Writer, group: ReasonGroup) -> None:
         writer.line(text, indent=3 * _INDENT, dim=True)
 
 
-def _write_scores(
-    writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int
-) -> None:
+def _write_scores(writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int) -> None:
     wanted = [score for score in report.scores if not nodes or score.node in nodes]
     if not wanted:
         return

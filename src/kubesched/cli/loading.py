@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -26,6 +26,8 @@ from kubesched.framework.registry import PluginFactory, Registry, RegistryError
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.objects import KubernetesObject
+
+_FAULTS_MAX: Final = 10
 
 
 class Scheduler(NamedTuple):
@@ -78,7 +80,9 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
                 continue
         objects.append(item)
     if messages:
-        raise UserError(*messages)
+        more = len(messages) - _FAULTS_MAX
+        rest = (f"and {more} more objects that are there twice",) if more > 0 else ()
+        raise UserError(*messages[:_FAULTS_MAX], *rest)
     return objects
 
 
@@ -136,9 +140,7 @@ def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
     """Return the pod as one of the scheduler `name`; None leaves it its own."""
     if name is None:
         return pod
-    return msgspec.structs.replace(
-        pod, spec=msgspec.structs.replace(pod.spec, scheduler_name=name)
-    )
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduler_name=name))
 
 
 def with_plugins(configuration: Configuration, names: Sequence[str]) -> Configuration:

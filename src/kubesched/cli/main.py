@@ -40,11 +40,11 @@ SUBCOMMANDS: Final = {
 class LazyGroup(click.Group):
     """A group that imports a subcommand when it runs, and ends as kubesched's commands end."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order of the table."""
         return list(SUBCOMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a subcommand."""
         found = SUBCOMMANDS.get(cmd_name)
         if found is None:
@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
 
     def format_commands(
         self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
+        ctx: click.Context,
         formatter: click.HelpFormatter,
     ) -> None:
         """Write the list of subcommands, none of which is imported for it."""
@@ -67,7 +67,7 @@ class LazyGroup(click.Group):
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
         complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: ARG002 - the errors are ours in either mode
+        standalone_mode: bool = True,
         **extra: object,
     ) -> None:
         """Run the command line and exit with its code."""

@@ -1,3 +1,4 @@
+# ruff: noqa: PLC0415 - rich draws on terminals only, and is imported for them
 """Results on stdout: JSON, YAML, or text with tables, in colour on a terminal only."""
 
 from __future__ import annotations
@@ -6,16 +7,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import click
+import msgspec
+import yaml
+from rich.cells import cell_len
 
 from kubesched.cli.errors import printable
 from kubesched.cli.options import OutputFormat
 from kubesched.explain.tables import Column, Table
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 API_VERSION: Final = "kubesched.dev/v1"
 _GAP: Final = "  "
@@ -29,8 +30,6 @@ def write_document(kind: str, document: object, output: OutputFormat) -> None:
         document: A struct or a mapping; keys are written in its order.
         output: JSON or YAML.
     """
-    import msgspec
-
     plain = msgspec.to_builtins(document)
     assert isinstance(plain, Mapping), "a result is an object"
     whole = {"apiVersion": API_VERSION, "kind": kind, **plain}
@@ -41,8 +40,6 @@ def write_document(kind: str, document: object, output: OutputFormat) -> None:
 
 
 def _yaml(plain: Mapping[str, object]) -> str:
-    import yaml
-
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(plain, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096)
     return text
@@ -79,7 +76,7 @@ class PlainWriter:
         """Begin a section."""
         click.echo(f"\n{printable(text)}")
 
-    def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:  # noqa: ARG002
+    def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
         """Write a line."""
         click.echo((" " * indent + printable(text)).rstrip())
 
@@ -89,60 +86,13 @@ class PlainWriter:
             click.echo((" " * indent + line).rstrip())
 
 
-class RichWriter:
-    """Colours, and lines that fit the terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def headline(self, text: str) -> None:
-        """Write the sentence that says it all."""
-        self._text(text, "bold")
-
-    def heading(self, text: str) -> None:
-        """Begin a section."""
-        self._console.print()
-        self._text(text, "bold cyan")
-
-    def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
-        """Write a line; what does not fit goes on below its beginning."""
-        from rich.padding import Padding
-        from rich.text import Text
-
-        style = "dim" if dim else ""
-        self._console.print(Padding(Text(printable(text), style=style), (0, 0, 0, indent)))
-
-    def table(self, table: Table, *, indent: int = 0) -> None:
-        """Write a table."""
-        from rich import box
-        from rich.padding import Padding
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-        for column in table.columns:
-            drawn.add_column(
-                Text(printable(column.heading)),
-                justify="right" if column.is_number else "left",
-                overflow="fold",
-            )
-        for row in table.rows:
-            drawn.add_row(*(Text(printable(cell)) for cell in row))
-        self._console.print(Padding(drawn, (0, 0, 0, indent)))
-
-    def _text(self, text: str, style: str) -> None:
-        from rich.text import Text
-
-        self._console.print(Text(printable(text), style=style))
-
-
 def writer() -> Writer:
     """Return the writer that suits what stdout is."""
     if not is_colourful():
         return PlainWriter()
-    from rich.console import Console
+    from kubesched.cli.rich_writer import RichWriter
 
-    return RichWriter(Console(highlight=False))
+    return RichWriter()
 
 
 def is_colourful() -> bool:
@@ -154,9 +104,7 @@ def is_colourful() -> bool:
 
 def aligned(table: Table) -> Iterator[str]:
     """Yield a table's lines, columns aligned, as wide as they are."""
-    from rich.cells import cell_len
-
-    headings = [printable(column.heading).upper() for column in table.columns]
+    headings = [heading_of(column) for column in table.columns]
     rows = [headings, *([printable(cell) for cell in row] for row in table.rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
     for row in rows:
@@ -164,6 +112,12 @@ def aligned(table: Table) -> Iterator[str]:
             _padded(cell, width - cell_len(cell), column)
             for cell, width, column in zip(row, widths, table.columns, strict=True)
         ).rstrip()
+
+
+def heading_of(column: Column) -> str:
+    """Return the heading as it is written: in capitals, except names, which have their own."""
+    text = printable(column.heading)
+    return text.upper() if text.islower() else text
 
 
 def _padded(cell: str, missing: int, column: Column) -> str:

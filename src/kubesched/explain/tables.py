@@ -84,7 +84,11 @@ def same_for_all(scores: Sequence[NodeScore]) -> tuple[PluginScore, ...]:
 
 
 def _score_heading(score: PluginScore) -> str:
-    return score.plugin if score.weight == 1 else f"{score.plugin} ×{score.weight}"
+    return (
+        score.plugin
+        if score.weight == 1
+        else f"{score.plugin} \N{MULTIPLICATION SIGN}{score.weight}"
+    )
 
 
 def _score_row(node: NodeScore, plugins: Sequence[str]) -> tuple[str, ...]:
@@ -103,12 +107,22 @@ def _score_cell(score: PluginScore) -> str:
 
 
 def candidate_table(preemption: Preemption, top: int) -> Table:
-    """Return one row per candidate, the chosen one first."""
-    headings = ("node", "chosen", "victims", "priority", "PDB violations", "who")
-    numbers = ("victims", "priority", "PDB violations")
+    """Return one row per candidate: the chosen one, those that tie with it, then by harm done."""
+    headings = ("node", "chosen", "victims", "top priority", "budgets violated", "who")
+    numbers = ("victims", "top priority", "budgets violated")
     columns = tuple(Column(heading, heading in numbers) for heading in headings)
-    ordered = sorted(preemption.candidates, key=lambda c: c.node != preemption.chosen)
+    ordered = sorted(preemption.candidates, key=lambda c: _harm(preemption, c))
     return Table(columns, tuple(_candidate_row(preemption, c) for c in ordered[:top]))
+
+
+def _harm(preemption: Preemption, found: PreemptionCandidate) -> tuple[bool, bool, int, int, int]:
+    return (
+        found.node != preemption.chosen,
+        found.node not in preemption.ties,
+        found.pdb_violations,
+        found.victims[0].priority,
+        len(found.victims),
+    )
 
 
 def _candidate_row(preemption: Preemption, found: PreemptionCandidate) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from kubesched.explain.groups import ReasonGroup
 from kubesched.explain.report import (
-    NodeScore,
     Outcome,
     PodExplanation,
     Preemption,
@@ -52,18 +51,15 @@ def _why_there(report: PodExplanation) -> str:
         return "It has been promised that node before and fits it, so no other was looked at."
     all_nodes = count(report.node_count, "node")
     if report.feasible_count == 1:
-        alone = "It is the only node" if report.node_count == 1 else f"Of {all_nodes} it alone"
-        return f"{alone} {'there is, and ' if report.node_count == 1 else ''}can take the pod."
+        if report.node_count == 1:
+            return "It is the only node there is."
+        return f"Of {all_nodes} no other can take the pod."
     fits = f"It fits {report.feasible_count} of {all_nodes}"
     if report.ties:
         others = names([name for name in report.ties if name != report.node])
         return f"{fits}; {report.node} ties with {others}, and one of them is drawn."
-    best, second = report.scores[0], _second(report.scores)
+    best, second = report.scores[:2]
     return f"{fits}; {best.node} scores highest, {best.total} to {second.total} of {second.node}."
-
-
-def _second(scores: Sequence[NodeScore]) -> NodeScore:
-    return scores[1]
 
 
 def preemption_sentence(preemption: Preemption) -> str:
@@ -75,7 +71,7 @@ def preemption_sentence(preemption: Preemption) -> str:
         victims = count(len(chosen.victims), "pod")
         return f"Evicting {victims} on {chosen.node} would make room for it."
     if not preemption.not_helped:
-        return "Evicting other pods would help nowhere."
+        return "Evicting other pods would help on no node."
     return f"Evicting other pods was tried on {count(len(preemption.not_helped), 'node')}, in vain."
 
 
@@ -85,6 +81,10 @@ def choice_sentence(preemption: Preemption) -> str:
     if not preemption.chosen or not others:
         return ""
     text = f"{preemption.chosen} is chosen before {count(others, 'other candidate')}"
+    if preemption.ties:
+        return (
+            f"{text}: {preemption.decided_by} of {len(preemption.ties)} that are equal otherwise."
+        )
     return f"{text}: {preemption.decided_by}."
 
 
@@ -103,8 +103,8 @@ def pre_filter_sentences(step: PreFilterStep) -> Iterator[str]:
 def group_heading(group: ReasonGroup) -> str:
     """Return how many nodes were rejected, by whom and why."""
     message = group.message or "no reason given"
-    text = f"{group.plugin}: {message}" if group.plugin else message
-    return f"{count(group.count, 'node')}: {text}"
+    by_whom = f" ({group.plugin})" if group.plugin else ""
+    return f"{count(group.count, 'node')}: {message}{by_whom}"
 
 
 def group_details(group: ReasonGroup) -> Iterator[str]:

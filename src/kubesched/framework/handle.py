@@ -14,6 +14,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.snapshot.node_table import SelectedRows
+from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -29,6 +30,11 @@ class Handle(Protocol):
     @property
     def feature_gates(self) -> FeatureGates:
         """Which features are on."""
+        ...
+
+    @property
+    def objects(self) -> Objects:
+        """The cluster's other objects as they are now; for `sign` and queueing hints."""
         ...
 
     @property

@@ -54,13 +54,17 @@ class Plugin(ABC):
         name: The name in the configuration.
         scope: What the answers of `filter` and `score` depend on.
         score_scope: The same for `score` alone, where it differs.
+        signed_kinds: Kinds of other objects that `sign` and remembered answers read; what was
+            remembered is void when one of them changes.
         survivors_only: Ask `filter` and `score` only about rows that nothing has rejected yet:
-            for plugins whose answer is costly or has effects of its own.
+            for plugins whose answer is costly or has effects of its own. Answers that are
+            remembered are asked about all rows.
     """
 
     name: ClassVar[str]
     scope: ClassVar[Scope] = Scope.CLUSTER
     score_scope: ClassVar[Scope | None] = None
+    signed_kinds: ClassVar[tuple[type, ...]] = ()
     survivors_only: ClassVar[bool] = False
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -15,10 +15,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.resource import DeviceClass
 from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
 from kubesched.config.faults import ConfigError, Fault, child, duplicate, invalid
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import is_dra_extended_resource_name
+from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
     UNSIGNED,
@@ -53,6 +54,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
 
     name: ClassVar = "NodeResourcesBalancedAllocation"
     scope: ClassVar = Scope.ROW
+    signed_kinds: ClassVar = (DeviceClass,)
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -81,7 +83,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         """The requests matter; those that devices may back depend on other objects too."""
         requests = self._requests(pod)
         if self._devices and any(
-            amount != 0 and is_dra_extended_resource_name(spec.name)
+            amount
+            and is_dra_extended_resource_name(spec.name)
+            and device_classes_of(self.handle.objects).backs(spec.name)
             for spec, amount in zip(self._resources, requests, strict=True)
         ):
             return UNSIGNED

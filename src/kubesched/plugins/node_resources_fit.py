@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
-from typing import ClassVar, Final, Protocol, runtime_checkable
+from typing import ClassVar, Final
 
 import msgspec
 import numpy as np
@@ -102,16 +102,6 @@ Requests = tuple[Request, ...]
 Demands = tuple[Demand, ...]
 
 
-@runtime_checkable
-class ObjectsHandle(Protocol):
-    """A handle that shows the cluster's objects between cycles."""
-
-    @property
-    def objects(self) -> Objects:
-        """The objects as they are now."""
-        ...
-
-
 class NodeResourcesFit(
     PreFilterPlugin[Requests],
     FilterPlugin[Requests],
@@ -122,6 +112,7 @@ class NodeResourcesFit(
 
     name: ClassVar = "NodeResourcesFit"
     scope: ClassVar = Scope.ROW
+    signed_kinds: ClassVar = (DeviceClass,)
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -161,9 +152,7 @@ class NodeResourcesFit(
     def sign(self, pod: PodInfo) -> Hashable:
         """The requests matter; those that devices may back depend on other objects too."""
         requests = pod.template.requests
-        if self._devices and any(
-            amount != 0 and is_dra_extended_resource_name(name) for name, amount in requests.items()
-        ):
+        if any(amount and self._may_be_backed(name) for name, amount in requests.items()):
             return UNSIGNED
         scored = self._scored_requests(pod)
         amounts = tuple(scored.get(spec.name, 0) for spec in self._resources)
@@ -240,11 +229,7 @@ class NodeResourcesFit(
         return after_node_changed(pod, old, new, self._may_be_backed)
 
     def _may_be_backed(self, resource: str) -> bool:
-        if not self._devices:
-            return False
-        if isinstance(self.handle, ObjectsHandle):
-            return device_classes_of(self.handle.objects).backs(resource)
-        return is_dra_extended_resource_name(resource)
+        return self._is_backed(resource, self.handle.objects)
 
     @staticmethod
     def _after_device_class_change(pod: Pod, old: object | None, new: object | None) -> bool:

@@ -26,7 +26,13 @@ from kubesched.framework.cluster_event import (
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize_reversed
-from kubesched.framework.plugin import FilterPlugin, PreScorePlugin, PreScoreResult, Scope, ScorePlugin
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
 from kubesched.framework.status import NodeToStatus, unresolvable
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

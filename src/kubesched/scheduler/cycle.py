@@ -128,7 +128,7 @@ class SchedulingCycle:
         nodes = snapshot.nodes
         if count == 0:
             statuses = (answers or remembered.answers).copy().statuses()
-            diagnosis = Diagnosis.of_filter(nodes.names, statuses)
+            diagnosis = Diagnosis.of_filter(tuple(nodes.names), statuses)
             return self.reject(cycle, pod, snapshot, diagnosis)
         if count == 1:
             row = int(feasible.argmax())
@@ -243,7 +243,7 @@ class SchedulingCycle:
         if names is not None:
             listed = " ".join(sorted(contributors))
             absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
-        return Diagnosis.of_filter(nodes.names, everything.statuses(), absent, contributors)
+        return Diagnosis.of_filter(tuple(nodes.names), everything.statuses(), absent, contributors)
 
     def _sample(
         self, nodes: NodeTable, rows: NDArray[np.intp], answers: RowAnswers, limit: int

@@ -51,9 +51,18 @@ class Memory:
         self._profile = profile
         self._templates: OrderedDict[tuple[PodTemplate, str], Hashable] = OrderedDict()
         self._answers: OrderedDict[Hashable, Remembered] = OrderedDict()
+        self._kinds = tuple(
+            dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
+        )
+        self._versions: tuple[int, ...] = ()
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
         """Return the up-to-date answers for pods like this one; None if they cannot be kept."""
+        versions = tuple(map(snapshot.objects.version, self._kinds))
+        if versions != self._versions:
+            self._versions = versions
+            self._templates.clear()
+            self._answers.clear()
         key = (pod.template, pod.pod.spec.node_name)
         signature = self._templates.get(key)
         if signature is None:
@@ -124,7 +133,7 @@ class Remembered:
         for position, filter_ in enumerate(self._profile.filter_plugins):
             if filter_.name in self.skip_filter:
                 continue
-            if filter_.survivors_only or not _is_remembered(filter_, filter_.scope, pod):
+            if not _is_remembered(filter_, filter_.scope, pod):
                 self.fresh_filters.append((position, filter_))
             elif filter_.scope is Scope.ROW:
                 self._row_filters.append((position, filter_))
@@ -150,7 +159,7 @@ class Remembered:
             scope = score.score_scope or score.scope
             if score.name in self.skip_score:
                 continue
-            if score.survivors_only or not _is_remembered(score, scope, pod):
+            if not _is_remembered(score, scope, pod):
                 self.fresh_scores.append(score)
                 continue
             (self._row_scorers if scope is Scope.ROW else self._node_scorers).append(score)

@@ -40,6 +40,7 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
+from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -80,6 +81,7 @@ class Profile:
         scheduler_name: The name that pods carry in `spec.schedulerName`.
         feature_gates: Which features are on.
         random: The run's dice.
+        objects: The cluster's other objects; whoever owns them hands them in.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
         score_weights: Score plugin name -> weight.
@@ -98,6 +100,7 @@ class Profile:
         self.scheduler_name = configuration.scheduler_name
         self.feature_gates = feature_gates
         self.random = random
+        self.objects = Objects()
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
         at = f"{path}.plugins"
@@ -228,8 +231,24 @@ class Profile:
     # What plugins may ask back: framework.handle.Handle.
 
     def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows) -> NodeToStatus:
-        """Run all filters on many rows, without nominated pods."""
-        return self.run_filters(cycle, pod, nodes).statuses()
+        """Run all filters on many rows, without nominated pods.
+
+        A row on which a filter fails has that failure as its status.
+        """
+        answers = RowAnswers.nothing_asked(len(nodes))
+        for position, plugin in enumerate(self.filter_plugins):
+            if plugin.name in cycle.skip_filter:
+                continue
+            try:
+                self.add_filter(answers, position, plugin, cycle, pod, nodes)
+            except PluginFailure:
+                return NodeToStatus.of(
+                    [
+                        self._filter_row(cycle, pod, nodes.take(np.array([row])))
+                        for row in range(len(nodes))
+                    ]
+                )
+        return answers.statuses()
 
     def filter_with_nominated_pods(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
@@ -268,7 +287,10 @@ class Profile:
             if plugin.name in cycle.skip_filter:
                 continue
             state = cycle.filter_states.get(plugin.name)
-            status = self.ask(FILTER, plugin, plugin.filter, state, pod, node)[0]
+            try:
+                status = self.ask(FILTER, plugin, plugin.filter, state, pod, node)[0]
+            except PluginFailure as failure:
+                return failure.status
             if not status.is_success:
                 if not status.is_rejected:
                     return failure_of(FILTER, plugin.name, status.message)

@@ -56,6 +56,8 @@ class Cluster:
         self.profiles: dict[str, Profile] = build_profiles(
             configuration, registry, feature_gates, Random(seed)
         )
+        for profile in self.profiles.values():
+            profile.objects = self.cache.objects
         sampler = NodeSampler()
         self._cycles = {
             name: SchedulingCycle(profile, sampler, remembers=remembers)

@@ -18,7 +18,7 @@ from kubesched.api.core import Pod
 from kubesched.api.decode import DecodeError, Source, decode_object
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.config.types import Configuration, PluginConfig, Profile
+from kubesched.config.types import Configuration
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.registry import Registry
@@ -26,6 +26,7 @@ from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 
 Answer = dict[str, Any]
@@ -65,8 +66,6 @@ class Evaluator:
             raise ScenarioError("scenario.name: a string is required")
         configuration = self._configuration(scenario.get("config"))
         cluster = Cluster(configuration, self._registry, self._gates, remembers=False)
-        for profile in cluster.profiles.values():
-            profile.percentage_of_nodes_to_score = 100
         objects = _sequence(scenario, "objects")
         cluster.load(_decode(item, f"objects[{at}]") for at, item in enumerate(objects))
         if "pods" in scenario:
@@ -88,22 +87,7 @@ class Evaluator:
             configuration = load_configuration(raw, self._gates)
         else:
             raise ScenarioError("scenario.config: an object is required")
-        profiles = tuple(_try_every_candidate(profile) for profile in configuration.profiles)
-        return msgspec.structs.replace(configuration, profiles=profiles)
-
-
-def _try_every_candidate(profile: Profile) -> Profile:
-    """Let preemption look at every node, so that no offset matters."""
-    everything = {"minCandidateNodesPercentage": 100}
-    return msgspec.structs.replace(
-        profile,
-        plugin_config=tuple(
-            PluginConfig(entry.name, {**(entry.args or {}), **everything})
-            if entry.name == "DefaultPreemption"
-            else entry
-            for entry in profile.plugin_config
-        ),
-    )
+        return exhaustive(configuration)
 
 
 def _sequence(scenario: Mapping[str, Any], key: str) -> Sequence[Any]:

@@ -1,8 +1,8 @@
 """Host ports: what a pod wants, what a node has given away, and when the two conflict.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, HostPortInfo (v1.36)
-Differs:  upstream counts no holders: when one of two holders of a port leaves, the port is
-          free. Here what-if questions answer so (`freed_of`), but the table itself counts.
+Differs:  nothing. As upstream, holders are not counted: when one of two pods that hold the same
+          port leaves, the port is free. The API server lets no two pods get that far.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ def _ports(containers: Iterable[Container]) -> Iterable[HostPort]:
 
 
 _Number = tuple[str, int]
-_NONE: Final[Mapping[_Number, tuple[str, ...]]] = MappingProxyType({})
+_FREE: Final[frozenset[str]] = frozenset()
+_NONE: Final[Mapping[_Number, frozenset[str]]] = MappingProxyType({})
 
 
 class UsedPorts:
-    """The host ports in use on one node: a frozen, hashable value that counts each port's holders."""
+    """The host ports in use on one node: a frozen, hashable value."""
 
     __slots__ = ("_addresses",)
 
-    def __init__(self, addresses: Mapping[_Number, tuple[str, ...]] = _NONE) -> None:
-        """Take the holders' addresses by protocol and number; `NO_PORTS.plus` is the way in."""
+    def __init__(self, addresses: Mapping[_Number, frozenset[str]] = _NONE) -> None:
+        """Take the addresses in use by protocol and number; `NO_PORTS.plus` is the way in."""
         self._addresses = addresses
 
     def __eq__(self, other: object) -> bool:
@@ -63,7 +64,7 @@ class UsedPorts:
 
     def __iter__(self) -> Iterator[HostPort]:
         for (protocol, number), addresses in self._addresses.items():
-            for address in addresses:
+            for address in sorted(addresses):
                 yield HostPort(address, protocol, number)
 
     def conflicts(self, port: HostPort) -> bool:
@@ -74,33 +75,23 @@ class UsedPorts:
         return port.address == ANY_ADDRESS or ANY_ADDRESS in addresses or port.address in addresses
 
     def plus(self, ports: Iterable[HostPort]) -> UsedPorts:
-        """Return these with one more holder of each of `ports`."""
+        """Return these with `ports` in use."""
         addresses = dict(self._addresses)
         for port in ports:
             number = (port.protocol, port.port)
-            addresses[number] = tuple(sorted((*addresses.get(number, ()), port.address)))
+            addresses[number] = addresses.get(number, _FREE) | {port.address}
         return _used(addresses)
 
     def minus(self, ports: Iterable[HostPort]) -> UsedPorts:
-        """Return these with one holder less of each of `ports`, all of which are held."""
-        addresses = dict(self._addresses)
-        for port in ports:
-            left = list(addresses[port.protocol, port.port])
-            left.remove(port.address)
-            addresses[port.protocol, port.port] = tuple(left)
-        return _used(addresses)
-
-    def freed_of(self, ports: Iterable[HostPort]) -> UsedPorts:
-        """Return these with no holder of any of `ports`, however many there were."""
+        """Return these with none of `ports` in use, however many pods hold it."""
         addresses = dict(self._addresses)
         for port in ports:
             number = (port.protocol, port.port)
-            held = addresses.get(number, ())
-            addresses[number] = tuple(address for address in held if address != port.address)
+            addresses[number] = addresses.get(number, _FREE) - {port.address}
         return _used(addresses)
 
 
-def _used(addresses: Mapping[_Number, tuple[str, ...]]) -> UsedPorts:
+def _used(addresses: Mapping[_Number, frozenset[str]]) -> UsedPorts:
     held = {number: holders for number, holders in addresses.items() if holders}
     return UsedPorts(held) if held else NO_PORTS
 

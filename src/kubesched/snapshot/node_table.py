@@ -129,7 +129,7 @@ class SelectedRows(NodeTable):
         # A column is taken when first read: a plugin reads few of them.
         column = getattr(self._table, name)
         if isinstance(column, np.ndarray):
-            taken: object = column[..., self._rows]
+            taken: object = self._take(column)
         elif isinstance(column, Coded):
             taken = column.take(self._rows)
         elif name == "pods":
@@ -142,6 +142,11 @@ class SelectedRows(NodeTable):
             return column
         self.__dict__[name] = taken
         return taken
+
+    def _take(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
+        if not isinstance(self._rows, slice):
+            return column.take(self._rows, axis=-1)
+        return column[self._rows] if column.ndim == 1 else column[:, self._rows]
 
     def _places(self) -> Sequence[int]:
         if isinstance(self._rows, slice):
@@ -178,8 +183,7 @@ class SelectedRows(NodeTable):
             _increase(self.non_zero_requested, at, row, sign * amount)
         if template.host_ports:
             used, ports = self.used_ports[row], template.host_ports
-            # A what-if frees a port for good, as upstream does, even if another pod holds it too.
-            left = used.plus(ports) if sign > 0 else used.freed_of(ports)
+            left = used.plus(ports) if sign > 0 else used.minus(ports)
             self.used_ports = self.used_ports.with_row(row, left)
 
 

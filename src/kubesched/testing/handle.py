@@ -15,6 +15,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
+from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -26,6 +27,7 @@ class FakeHandle:
         scheduler_name: The profile's name.
         feature_gates: The defaults of 1.36, except for the gates given.
         random: Seeded dice.
+        objects: The cluster's other objects; none unless a test hands some in.
         plugins: What `filter_rows` and the what-if questions run; plugins may be added later.
         activated: The pods that a plugin asked the queue to try.
     """
@@ -43,6 +45,7 @@ class FakeHandle:
             self.feature_gates = feature_gates
         else:
             self.feature_gates = FeatureGates(dict(feature_gates or {}))
+        self.objects = Objects()
         self.random = Random(seed)  # noqa: S311 - the run's dice, not a secret
         self.plugins: list[Plugin] = list(plugins)
         self.activated: list[PodInfo] = []

@@ -65,12 +65,10 @@ class Ports(FilterPlugin[None]):
     scope: ClassVar = Scope.ROW
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Ask each row for conflicts."""
-        conflicts = [
-            any(used.conflicts(port) for port in pod.template.host_ports)
-            for used in nodes.used_ports
-        ]
-        return NodeToStatus.rejecting(np.array(conflicts, np.bool_), NO_PORT)
+        """Ask each set of ports for conflicts."""
+        wanted = pod.template.host_ports
+        conflicts = nodes.used_ports.map(lambda used: any(map(used.conflicts, wanted)), np.bool_)
+        return NodeToStatus.rejecting(conflicts, NO_PORT)
 
 
 class ZoneCounts:

@@ -266,11 +266,13 @@ class SlowTwin:
             return reason
         lower.sort(key=cmp_to_key(self.compare))
         protected = self.is_protected(lower)
-        for pod in sorted(lower, key=lambda pod: not protected[pod.name]):
+        tried = sorted(lower, key=lambda pod: not protected[pod.name])
+        for pod in tried:
             self.add(pod)
             if self.reason():
                 self.remove(pod)
-        victims = [pod.name for pod in lower if pod not in self.present]
+        evicted = [pod for pod in tried if pod not in self.present]
+        victims = [pod.name for pod in sorted(evicted, key=cmp_to_key(self.compare))]
         if not victims:
             return f'expected at least one victim pod on node "{self.node}"'
         return victims, sum(protected[name] for name in victims)

@@ -13,7 +13,7 @@ from kubesched.framework.status import (
     NodeToStatus,
     Status,
 )
-from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
+from kubesched.testing.builders import PodFields, make_node, make_pod, make_pod_info, make_snapshot
 
 from .cluster import (
     NEVER,
@@ -22,7 +22,7 @@ from .cluster import (
     time,
 )
 
-TERMINATING_VICTIM: Json = {
+TERMINATING_VICTIM: PodFields = {
     "metadata": {"deletionTimestamp": time(1)},
     "status": {
         "conditions": [
@@ -99,11 +99,13 @@ def test_is_terminating_by_preemption(metadata: Json, condition: Json, expected:
         ),
     ],
 )
-def test_eligibility(preemptor: Json, status: Status, victim: Json, expected: str) -> None:
+def test_eligibility(
+    preemptor: PodFields, status: Status, victim: PodFields, expected: str
+) -> None:
     """A pod may not preempt if its policy says so or while its victims are leaving."""
-    fields: Json = {"priority": 10, **preemptor}
+    fields: PodFields = {"priority": 10, **preemptor}
     pod = make_pod_info("p", **fields)
-    bound: Json = {"node_name": "n1", "priority": 5, **victim}
+    bound: PodFields = {"node_name": "n1", "priority": 5, **victim}
     snapshot = make_snapshot(
         [make_node("n1"), make_node("n2")],
         [make_pod_info("v", **bound).pod],

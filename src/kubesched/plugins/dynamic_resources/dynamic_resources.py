@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kubesched.api.core import Pod
 from kubesched.api.resource import (
     AllocationResult,
+    DeviceClass,
     DeviceRequest,
     ResourceClaim,
     ResourceClaimStatus,
@@ -58,6 +59,7 @@ from kubesched.framework.plugin import (
     PreScorePlugin,
     PreScoreResult,
     ReservePlugin,
+    Scope,
     ScorePlugin,
 )
 from kubesched.framework.status import (
@@ -126,6 +128,9 @@ class DynamicResources(
     """Allocate claims during filtering, write them before binding."""
 
     name: ClassVar = "DynamicResources"
+    # Only pods that need no devices are signed, and for those all rows are alike.
+    scope: ClassVar = Scope.ROW
+    signed_kinds: ClassVar = (DeviceClass,)
     survivors_only: ClassVar = True
     normalizes: ClassVar = True
     allows_parallel: ClassVar = True
@@ -154,7 +159,6 @@ class DynamicResources(
         self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
         self._tracker = claim_tracker_of(handle)
         self._writer = handle.claim_writer if isinstance(handle, OffersClaimWriter) else None
-        self._objects: Objects | None = None
         self._index: tuple[Objects, int, PoolIndex, DeviceMatcher] | None = None
 
     @classmethod
@@ -181,12 +185,14 @@ class DynamicResources(
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Answers for a pod with claims are not remembered."""
-        return UNSIGNED if pod.spec.resource_claims else None
+        """Answers for a pod that needs devices are not remembered."""
+        if pod.spec.resource_claims:
+            return UNSIGNED
+        classes = device_classes_of(self.handle.objects)
+        return UNSIGNED if any(map(classes.backs, pod.template.requests)) else None
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Hold the pod back until all its claims are there."""
-        self._objects = snapshot.objects
         if not self._enabled or not pod.spec.resource_claims:
             return SUCCESS
         try:
@@ -199,7 +205,6 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[DynamicResourcesState]:
         """Look up the claims, and gather what devices there are if some must be allocated."""
-        self._objects = snapshot.objects
         nothing = DynamicResourcesState()
         if not self._enabled:
             return PreFilterResult(nothing, SKIP)
@@ -324,8 +329,8 @@ class DynamicResources(
         binder = ClaimBinder(self._writer, self._tracker, state, pod.pod, node_name)
         try:
             await binder.bind()
-            if self._binding_conditions and binder.must_wait and self._objects is not None:
-                await binder.wait(self._objects, self._binding_timeout_seconds)
+            if self._binding_conditions and binder.must_wait:
+                await binder.wait(self.handle.objects, self._binding_timeout_seconds)
         except BindingError as error:
             return failure(str(error))
         return SUCCESS
@@ -333,14 +338,10 @@ class DynamicResources(
     # Hints.
 
     def _after_claim(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        if self._objects is None:
-            return True
-        return after_claim_change(pod, old, new, self._getter(self._objects))
+        return after_claim_change(pod, old, new, self._getter(self.handle.objects))
 
     def _after_pod(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        if self._objects is None:
-            return True
-        return after_pod_change(pod, new, self._getter(self._objects))
+        return after_pod_change(pod, new, self._getter(self.handle.objects))
 
     # Before filtering.
 

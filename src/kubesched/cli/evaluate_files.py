@@ -1,0 +1,171 @@
+"""Files of scenarios: their answers as lines of JSON, or a table of how many are as recorded.
+
+Rejects:  files that cannot be read or decompressed; what stands before the fault is answered.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+import click
+import msgspec
+
+from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, UserError, write_errors
+from kubesched.cli.output import Writer, simple_table, writer
+from kubesched.simulator.differences import Difference, differences
+from kubesched.simulator.evaluate import Evaluator
+from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_SUFFIXES: Final = (".gz", ".jsonl", ".json")
+_SHOWN_CHARACTERS_MAX: Final = 300
+_DIFFERENCES_PER_CASE_MAX: Final = 3
+
+
+# Answers.
+
+
+def print_answers(evaluator: Evaluator, files: Sequence[Path]) -> int:
+    """Write one line of JSON per scenario and return the exit code."""
+    encoder = msgspec.json.Encoder()
+    failed = False
+    for file in files:
+        for answered in _answered(evaluator, file):
+            failed |= answered.is_error
+            # At once: who feeds the lines through a pipe may be waiting for the answer.
+            click.echo(encoder.encode(answered.answer).decode())
+    return EXIT_DIFFERENT if failed else 0
+
+
+def _answered(evaluator: Evaluator, file: Path) -> Iterator[AnsweredLine]:
+    with read_lines(file) as lines:
+        yield from answer_lines(evaluator, lines)
+
+
+@contextmanager
+def read_lines(file: Path) -> Iterator[Iterable[bytes]]:
+    """Open a file or stdin, decompressed if need be.
+
+    Raises:
+        UserError: It cannot be read to its end.
+    """
+    name = "stdin" if str(file) == "-" else str(file)
+    try:
+        if str(file) == "-":
+            yield _decompressed(sys.stdin.buffer)
+        else:
+            with file.open("rb") as stream:
+                yield _decompressed(stream)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{name}: it is no whole gzip file: {error}") from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UserError(f"{name}: it cannot be read: {error.strerror or error}") from error
+
+
+def _decompressed(stream: BinaryIO) -> Iterable[bytes]:
+    if not hasattr(stream, "peek"):
+        stream = io.BufferedReader(cast("io.RawIOBase", stream))
+    if cast("io.BufferedReader", stream).peek(2)[:2] == _GZIP_MAGIC:
+        return gzip.GzipFile(fileobj=stream)
+    return stream
+
+
+# Checks.
+
+
+class FamilyCheck(msgspec.Struct):
+    """How the cases of one file compare with what was recorded."""
+
+    family: str
+    cases: int = 0
+    equal: int = 0
+    different: int = 0
+    errors: int = 0
+    shown: list[tuple[AnsweredLine, list[Difference]]] = msgspec.field(default_factory=list)
+
+
+def check_files(evaluator: Evaluator, files: Sequence[Path], show: int) -> int:
+    """Write how many cases of each file are as recorded, and the first that are not."""
+    checks: list[FamilyCheck] = []
+    unreadable = False
+    for file in files:
+        check = FamilyCheck(family_of(file))
+        checks.append(check)
+        try:
+            for answered in _answered(evaluator, file):
+                _count(check, answered, show)
+        except UserError as error:
+            write_errors(error.messages)
+            unreadable = True
+    _write_checks(writer(), checks)
+    if unreadable:
+        return EXIT_USAGE
+    return EXIT_DIFFERENT if any(check.equal != check.cases for check in checks) else 0
+
+
+def family_of(file: Path) -> str:
+    """Return the file's name without its endings."""
+    name = file.name
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return "stdin" if name == "-" else name
+
+
+def _count(check: FamilyCheck, answered: AnsweredLine, show: int) -> None:
+    check.cases += 1
+    if answered.is_error or answered.expected is None:
+        check.errors += 1
+        found = []
+    else:
+        found = list(differences(answered.expected, answered.answer))
+        if not found:
+            check.equal += 1
+            return
+        check.different += 1
+    if len(check.shown) < show:
+        check.shown.append((answered, found))
+
+
+def _write_checks(out: Writer, checks: Sequence[FamilyCheck]) -> None:
+    numbers = ("cases", "equal", "different", "errors")
+    counts = [(c.family, c.cases, c.equal, c.different, c.errors) for c in checks]
+    if len(counts) > 1:
+        sums = (sum(row[at] for row in counts) for at in range(1, 5))  # type: ignore[misc]  # ints
+        counts.append(("total", *sums))  # type: ignore[arg-type]  # four numbers
+    rows = [tuple(str(cell) for cell in row) for row in counts]
+    out.table(simple_table(("family", *numbers), rows, *numbers))
+    for check in checks:
+        for answered, found in check.shown:
+            _write_case(out, check.family, answered, found)
+
+
+def _write_case(
+    out: Writer, family: str, answered: AnsweredLine, found: Sequence[Difference]
+) -> None:
+    out.heading(f"{family} line {answered.number}: {answered.name or '(no name)'}")
+    if answered.is_error:
+        out.line(f"error: {answered.answer['error']}", indent=2)
+    elif answered.expected is None:
+        out.line("error: the line has no `expected` to compare with", indent=2)
+    for difference in found[:_DIFFERENCES_PER_CASE_MAX]:
+        out.line(difference.path, indent=2)
+        out.line(f"expected {_shortened(difference.expected)}", indent=4)
+        out.line(f"got      {_shortened(difference.got)}", indent=4)
+    more = len(found) - _DIFFERENCES_PER_CASE_MAX
+    if more > 0:
+        out.line(f"and {more} more", indent=2, dim=True)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _SHOWN_CHARACTERS_MAX:
+        return text
+    return f"{text[:_SHOWN_CHARACTERS_MAX]}…"

@@ -1,0 +1,93 @@
+"""Scenarios line by line: what a line holds, and its answer or what is wrong with it.
+
+Rejects:  nothing; a line that cannot be answered is answered with an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from kubesched.config.faults import ConfigError
+from kubesched.simulator.evaluate import Evaluator, ScenarioError
+
+_DEEP = "it is nested too deeply"
+
+
+class AnsweredLine(msgspec.Struct, frozen=True):
+    """A line and its answer.
+
+    Attributes:
+        number: From 1, blank lines counted.
+        name: The scenario's; empty if it could not be read.
+        answer: With an error: `error`, `line`, and `name` if it is known.
+        expected: What was recorded with the scenario; None if nothing was.
+        is_error: Whether the answer is an error.
+    """
+
+    number: int
+    name: str
+    answer: Mapping[str, Any]
+    expected: Mapping[str, Any] | None = None
+    is_error: bool = False
+
+
+def answer_lines(evaluator: Evaluator, lines: Iterable[bytes]) -> Iterator[AnsweredLine]:
+    """Yield the answer to each line that is not blank, as soon as the line is there."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _answered(evaluator, number, line)
+
+
+def _answered(evaluator: Evaluator, number: int, line: bytes) -> AnsweredLine:
+    name = ""
+    expected: Mapping[str, Any] | None = None
+    try:
+        scenario, expected = _read(line)
+        name = _name_of(scenario)
+        answer = evaluator.evaluate(scenario)
+    except Exception as error:  # noqa: BLE001 - one line must not keep the others from their answers
+        named = {"name": name} if name else {}
+        told = {"error": _told(error), "line": number, **named}
+        return AnsweredLine(number, name, told, expected, is_error=True)
+    return AnsweredLine(number, name, answer, expected)
+
+
+def _read(line: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    """Return scenario and expectation; a line may also be the scenario itself."""
+    # JSON is UTF-8, but msgspec only looks at text that it keeps.
+    line.decode()
+    found = msgspec.json.decode(line)
+    if not isinstance(found, dict):
+        raise ScenarioError("an object is required")
+    if "scenario" not in found:
+        return found, None
+    scenario, expected = found["scenario"], found.get("expected")
+    if not isinstance(scenario, dict):
+        raise ScenarioError("scenario: an object is required")
+    if expected is not None and not isinstance(expected, dict):
+        raise ScenarioError("expected: an object is required")
+    return scenario, expected
+
+
+def _name_of(scenario: Mapping[str, Any]) -> str:
+    name = scenario.get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _told(error: Exception) -> str:
+    match error:
+        case UnicodeDecodeError():
+            return f"it is no UTF-8: {error.reason} (byte {error.start})"
+        case msgspec.DecodeError():
+            return f"it is no JSON: {error}"
+        case RecursionError():
+            return _DEEP
+        case ConfigError():
+            return "; ".join(f"scenario.config: {fault}" for fault in error.faults)
+        case ScenarioError():
+            return str(error)
+        case _:
+            return f"internal error: {type(error).__name__}: {error}"

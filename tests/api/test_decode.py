@@ -1,0 +1,393 @@
+"""Objects from files: every form, every fault, and only DecodeErrors."""
+
+import gzip
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.api.core import Pod
+from kubesched.api.decode import (
+    DecodeError,
+    Source,
+    decode_object,
+    encode_json,
+    encode_yaml,
+    load,
+    load_bytes,
+)
+from kubesched.api.meta import ObjectMeta
+
+
+def _plain(name: str, kind: str = "Pod", **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **more}
+
+
+A, B = _plain("a"), _plain("b", "Node")
+TEXT_A, TEXT_B = json.dumps(A), json.dumps(B)
+
+
+def _names(data: bytes | str, file: str = "x.json") -> list[str]:
+    raw = data.encode() if isinstance(data, str) else data
+    return [
+        f"{type(loaded.object).__name__} {loaded.object.metadata.name}"
+        for loaded in load_bytes(raw, file, Counter())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        pytest.param("x.json", f"[{TEXT_A},{TEXT_B}]", id="array"),
+        pytest.param("x.json", f"\n {TEXT_A}\n{TEXT_B}\n", id="lines"),
+        pytest.param("x.jsonl", f"{TEXT_A}\r\n\r\n{TEXT_B}", id="lines with blank ones"),
+        pytest.param("x.json", f"{TEXT_A}{TEXT_B}", id="one after the other"),
+        pytest.param(
+            "x.json", json.dumps(A, indent=1) + json.dumps(B, indent=1), id="over many lines"
+        ),
+        pytest.param(
+            "x.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": [A, B]}), id="list"
+        ),
+        pytest.param("x.json", f"\ufeff[{TEXT_A},{TEXT_B}]", id="byte order mark"),
+        pytest.param("x.yaml", f"[{TEXT_A},{TEXT_B}]", id="JSON in a YAML file"),
+        pytest.param("x.yaml", f"---\n{TEXT_A}\n---\n---\n{TEXT_B}", id="documents"),
+        pytest.param("-", f"{TEXT_A}\n{TEXT_B}", id="no suffix, lines"),
+        pytest.param("-", f"{{apiVersion: v1, items: [{TEXT_A},{TEXT_B}], kind: List}}", id="flow"),
+        pytest.param(
+            "x.yml",
+            "items:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n"
+            "- {apiVersion: v1, kind: Node, metadata: {name: b}}\n"
+            "kind: List\napiVersion: v1\n",
+            id="block",
+        ),
+    ],
+)
+def test_every_form_is_read(file: str, text: str) -> None:
+    """The same two objects, however they are written, compressed or not."""
+    assert ["Pod a", "Node b"] == _names(text, file)
+    assert ["Pod a", "Node b"] == _names(gzip.compress(text.encode()), f"{file}.gz")
+
+
+def test_items_of_a_typed_list_need_no_kind() -> None:
+    """A PodList says once what its items are."""
+    text = json.dumps(
+        {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}}]}
+    )
+    assert ["Pod a"] == _names(text)
+    assert ["Pod a"] == _names(text, "x.yaml")
+
+
+def test_unknown_kinds_are_counted() -> None:
+    """They are no fault."""
+    skipped: Counter[str] = Counter()
+    foo = {"apiVersion": "x/v1", "kind": "Foo", "metadata": {}}
+    data = json.dumps([foo, A, foo]).encode()
+    assert 1 == len(list(load_bytes(data, "x.json", skipped)))
+    assert {"x/v1/Foo": 2} == dict(skipped)
+
+
+def test_objects_are_placed_in_namespaces() -> None:
+    """As kubectl does: the given one if none is named, and none for what has none."""
+    pods = [A, _plain("c", metadata={"name": "c", "namespace": "n"})]
+    data = json.dumps([*pods, _plain("b", "Node", metadata={"name": "b", "namespace": "n"})])
+    found = load_bytes(data.encode(), "x.json", Counter(), namespace="m")
+    metadata = [loaded.object.metadata for loaded in found]
+    assert ["m", "n", ""] == [meta.namespace for meta in metadata]
+
+
+def test_sources_tell_where() -> None:
+    """File, document from 1, item from 0."""
+    data = f"{TEXT_A}\n[{TEXT_A},{TEXT_B}]".encode()
+    sources = [loaded.source for loaded in load_bytes(data, "x.json", Counter())]
+    assert [Source("x.json", 1), Source("x.json", 2, 0), Source("x.json", 2, 1)] == sources
+    assert "x.json: document 2: items[1]" == str(sources[-1])
+
+
+@pytest.mark.parametrize(
+    ("plain", "expected"),
+    [
+        pytest.param(_plain("a", spec=None), Pod(), id="struct"),
+        pytest.param(_plain("a", status={"conditions": None}), Pod(), id="list"),
+        pytest.param(_plain("a", spec={"containers": [None]}), Pod(), id="item"),
+        pytest.param(_plain("a", spec={"priority": None}), Pod(), id="optional"),
+    ],
+)
+def test_null_is_absent(plain: dict[str, Any], expected: Pod) -> None:
+    """In JSON, in YAML and in plain values."""
+    for raw in (plain, json.dumps(plain).encode()):
+        found = decode_object(raw)
+        assert isinstance(found, Pod)
+        assert (expected.spec, expected.status) == (found.spec, found.status)
+
+
+def test_null_in_a_map_is_empty() -> None:
+    """Go keeps the key, and so a container with a null request does name it."""
+    plain = _plain(
+        "a",
+        metadata={"name": "a", "labels": {"k": None}},
+        spec={"containers": [{"resources": {"requests": {"cpu": None}}}]},
+    )
+    pod = decode_object(json.dumps(plain).encode())
+    assert isinstance(pod, Pod)
+    assert {"k": ""} == pod.metadata.labels
+    assert {"cpu": "0"} == pod.spec.containers[0].resources.requests
+
+
+_NO_JSON = "document 1: it is no JSON: "
+
+
+def _spec(**spec: Any) -> str:
+    return json.dumps(_plain("a", spec=spec))
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        pytest.param(
+            "x.json",
+            '{"a": 1,}',
+            _NO_JSON + "trailing comma in object at line 1, column 9",
+            id="comma",
+        ),
+        pytest.param("x.json", '{\n"a": 1', _NO_JSON + "input data was truncated", id="truncated"),
+        pytest.param(
+            "x.json",
+            f"{TEXT_A}\n{{\n'a'",
+            "document 2: it is no JSON: Expecting property name enclosed in double quotes "
+            "at line 3, column 1",
+            id="second",
+        ),
+        pytest.param(
+            "x.yaml", "a: 1\n---\nb: [1\nc: 2\n", "document 1: $.kind: missing", id="YAML, first"
+        ),
+        pytest.param(
+            "x.yaml",
+            "b: [1\nc: 2\n",
+            "document 1: it is no YAML for JSON: did not find expected ',' or ']' "
+            "at line 2, column 2",
+            id="YAML",
+        ),
+        pytest.param(
+            "x.json",
+            '{"apiVersion": "v1", "metadata": {"name": "a"}}',
+            "document 1: a: $.kind: missing",
+            id="no kind",
+        ),
+        pytest.param(
+            "x.json",
+            '{"kind": "Pod", "metadata": {"name": "a"}}',
+            "document 1: Pod a: $.apiVersion: missing",
+            id="no version",
+        ),
+        pytest.param(
+            "x.json",
+            '{"kind": 5, "apiVersion": "v1"}',
+            "document 1: $.kind: expected `str | null`, got `int`",
+            id="kind is a number",
+        ),
+        pytest.param(
+            "x.json",
+            '{"kind": "Pod", "apiVersion": "v1"}',
+            "document 1: Pod: $.metadata.name: missing",
+            id="no name",
+        ),
+        pytest.param(
+            "x.json",
+            f"[{TEXT_A}, 5]",
+            "document 1: items[1]: expected `object`, got `int`",
+            id="number for an object",
+        ),
+        pytest.param(
+            "x.json", "5", "document 1: $: expected `object`, got another JSON value", id="number"
+        ),
+        pytest.param("x.yaml", "hello", "document 1: $: expected `object`, got `str`", id="text"),
+        pytest.param(
+            "x.json",
+            _spec(priority="high"),
+            "document 1: Pod a: $.spec.priority: expected `int | null`, got `str`",
+            id="type",
+        ),
+        pytest.param(
+            "x.json",
+            _spec(priority=10**30),
+            "document 1: Pod a: $.spec.priority: expected `int` <= 2147483647",
+            id="huge",
+        ),
+        pytest.param(
+            "x.json",
+            _spec(nodeName=5),
+            "document 1: Pod a: $.spec.nodeName: expected `str`, got `int`",
+            id="text is a number",
+        ),
+        pytest.param(
+            "x.json",
+            '{"apiVersion": "v1", "kind": "List", "items": {}}',
+            "document 1: List: $.items: expected `array | null`, got `object`",
+            id="items",
+        ),
+        pytest.param(
+            "x.yaml",
+            "{apiVersion: v1, kind: List, items: {a: 1}}",
+            "document 1: $.items: expected `array`, got `object`",
+            id="items in YAML",
+        ),
+        pytest.param(
+            "x.yaml",
+            "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {b: yes}}}",
+            "document 1: Pod a: $.metadata.labels[...]: expected `str`, got `bool`",
+            id="label",
+        ),
+        pytest.param(
+            "x.json",
+            json.dumps([[[[[[[[[[A]]]]]]]]]]),
+            "document 1: items[0]: lists are nested deeper than 8 levels",
+            id="lists in lists",
+        ),
+        pytest.param("x.json", "[" * 100_000, "document 1: it is nested too deeply", id="deep"),
+        pytest.param(
+            "x.json",
+            _spec(x=0)[:-3] + "[" * 5000 + "]" * 5000 + "}}",
+            "document 1: it is nested too deeply",
+            id="deep in a field nobody reads",
+        ),
+        pytest.param(
+            "x.json",
+            TEXT_A[:-1] + ', "kind": "Node"}',
+            "document 1: Pod a: $.kind: it is there twice",
+            id="two kinds",
+        ),
+    ],
+)
+def test_faults_tell_where_and_what(file: str, text: str, message: str) -> None:
+    """The whole message, and nothing but a DecodeError."""
+    with pytest.raises(DecodeError) as caught:
+        _names(text, file)
+    assert f"{file}: {message}" == str(caught.value)
+
+
+def test_a_quantity_is_checked_at_once() -> None:
+    """A bad one has its path."""
+    text = _spec(containers=[{"resources": {"limits": {"cpu": "1 core"}}}])
+    with pytest.raises(DecodeError) as caught:
+        _names(text)
+    assert "$.spec.containers[0].resources.limits.cpu" == caught.value.path
+    assert "Pod a" == caught.value.object_name
+    assert "'1 core'" in caught.value.problem
+
+
+@pytest.mark.parametrize("before", [0, 1_048_575, 1_048_576])
+def test_text_is_utf_8(before: int) -> None:
+    """Also where chunks meet; the byte is told."""
+    with pytest.raises(DecodeError, match=rf"invalid start byte \(byte {before + 1}\)"):
+        _names(b" " * before + b'"\xff"')
+    assert ["Pod a"] == _names(" " * before + TEXT_A.replace("Pod", "P\\u006fd") + " " * 3)
+
+
+def test_compressed_nonsense_is_refused() -> None:
+    """A cut file too."""
+    for data in (b"\x1f\x8bxxxxxxxxxxxx", gzip.compress(TEXT_A.encode())[:-4]):
+        with pytest.raises(DecodeError, match="it is no gzip"):
+            _names(data)
+
+
+def test_directories_are_read_to_the_bottom(tmp_path: Path) -> None:
+    """In order of names, without hidden files, other suffixes and links that lead back."""
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "z.yaml").write_text(TEXT_A)
+    (tmp_path / "a.json").write_text(TEXT_B)
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(TEXT_B.encode()))
+    (tmp_path / ".hidden.json").write_text("?")
+    (tmp_path / "readme.md").write_text("?")
+    (tmp_path / "b" / "up").symlink_to(tmp_path)
+    files = [Path(loaded.source.file).name for loaded in load([tmp_path])]
+    assert ["a.json", "z.yaml", "c.jsonl.gz"] == files
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """It is named."""
+    with pytest.raises(DecodeError, match=r"no\.json: document 1: it cannot be read: No such"):
+        list(load([tmp_path / "no.json"]))
+
+
+def test_standard_input() -> None:
+    """A dash reads it."""
+    (loaded,) = load(["-"], standard_input=io.BytesIO(TEXT_A.encode()))
+    assert Source("-") == loaded.source
+
+
+def test_an_object_of_an_unknown_kind() -> None:
+    """Asked for one object, there is none to skip."""
+    with pytest.raises(DecodeError, match="kind 'Foo' of apiVersion 'v1' is not known"):
+        decode_object(_plain("a", "Foo"))
+
+
+def test_encoding_says_what_it_is() -> None:
+    """And what is encoded is decoded again."""
+    pod = Pod(metadata=ObjectMeta(name="a", labels={"on": "yes"}))
+    assert {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "labels": {"on": "yes"}},
+    } == (json.loads(encode_json(pod)))
+    again = decode_object(encode_json(pod))
+    (from_yaml,) = load_bytes(encode_yaml(pod).encode(), "x.yaml", Counter(), namespace="")
+    assert again == from_yaml.object
+
+
+_junk = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=4)
+    | st.sampled_from(["1Gi", "v1"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                (
+                    "metadata",
+                    "name",
+                    "spec",
+                    "containers",
+                    "resources",
+                    "requests",
+                    "cpu",
+                    "labels",
+                    "x",
+                )
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(_junk, st.sampled_from(["Pod", "Node", "List", "PodList", "Foo", None]))
+@settings(max_examples=200)
+def test_any_object_is_read_or_refused(junk: Any, kind: str | None) -> None:
+    """Nothing but a DecodeError, in JSON and in YAML."""
+    plain = {"apiVersion": "v1", "kind": kind, "items": junk, "spec": junk, "metadata": junk}
+    for value in (plain, junk):
+        text = json.dumps(value)
+        for file in ("x.json", "x.yaml"):
+            try:
+                list(load_bytes(text.encode(), file, Counter()))
+            except DecodeError as error:
+                assert file in str(error)  # noqa: PT017 - most of it is fine
+
+
+@given(st.binary(max_size=30) | st.text('{}[]",:ab1 \n', max_size=30).map(str.encode))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    """Nothing but a DecodeError."""
+    for file in ("x.json", "x.yaml", "-"):
+        try:
+            list(load_bytes(data, file, Counter()))
+        except DecodeError as error:
+            assert file in str(error)  # noqa: PT017 - most of it is fine

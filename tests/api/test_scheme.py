@@ -1,0 +1,41 @@
+"""The scheme finds kinds by name, plural and class."""
+
+import pytest
+
+from kubesched.api import core, events
+from kubesched.api.meta import KubeStruct
+from kubesched.api.scheme import KINDS, Kind, find_kind, find_plural, kind_of
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type.__qualname__)
+def test_kinds_are_found(kind: Kind) -> None:
+    """By every version, by plural and by class, it is the same kind."""
+    for version in kind.versions:
+        api_version = f"{kind.group}/{version}" if kind.group else version
+        assert kind is find_kind(api_version, kind.kind)
+    assert kind is find_plural(kind.group, kind.plural)
+    assert kind is kind_of(kind.type)
+    assert kind is find_kind(kind.api_version, kind.kind)
+
+
+def test_every_kind_has_metadata() -> None:
+    """What is common to all objects is there under the same names."""
+    for kind in KINDS:
+        assert {"api_version", "kind", "metadata"} <= set(kind.type.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "name", "type_"),
+    [
+        ("v1", "Event", core.Event),
+        ("events.k8s.io/v1", "Event", events.Event),
+        ("v1", "Pod", core.Pod),
+        ("v2", "Pod", None),
+        ("apps/v1", "Pod", None),
+        ("", "", None),
+    ],
+)
+def test_names_are_not_enough(api_version: str, name: str, type_: type[KubeStruct] | None) -> None:
+    """Group, version and kind together tell the class."""
+    found = find_kind(api_version, name)
+    assert type_ is (found.type if found else None)

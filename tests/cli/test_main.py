@@ -1,0 +1,140 @@
+"""The command line as a whole: help, version, errors, exit codes, lazy imports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from kubesched import __version__
+from kubesched.cli.main import SUBCOMMANDS, kubesched
+from tests.cli.cluster import node, pod, run, shop, write
+
+
+def test_help_lists_the_subcommands() -> None:
+    """`--help` names every subcommand and gives examples."""
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "Examples:" in result.stdout
+    for name, found in SUBCOMMANDS.items():
+        assert name in result.stdout
+        assert found.summary in result.stdout
+
+
+def test_version() -> None:
+    """`--version` prints the version of the package."""
+    assert run("--version").stdout == f"kubesched, version {__version__}\n"
+
+
+@pytest.mark.parametrize("name", ["explain", "evaluate", "completion"])
+def test_subcommand_help_teaches(name: str) -> None:
+    """Every subcommand's help begins with its line in the list and has two examples."""
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    examples = result.stdout.partition("Examples:")[2].partition("Options:")[0]
+    assert examples.count("kubesched") >= 2
+    context = click.Context(kubesched)
+    command = kubesched.get_command(context, name)
+    assert command is not None
+    assert (command.help or "").startswith(SUBCOMMANDS[name].summary.removesuffix("."))
+
+
+@pytest.mark.slow
+def test_help_does_not_import_numpy() -> None:
+    """`kubesched --help` stays quick: neither numpy nor a subcommand is imported."""
+    code = (
+        "import sys\nfrom kubesched.cli.main import main\nsys.argv = ['kubesched', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.exit('numpy' in sys.modules or 'kubesched.cli.explain' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)  # noqa: S603 - our own code
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_module_is_the_command() -> None:
+    """`python -m kubesched` is the command."""
+    command = [sys.executable, "-m", "kubesched", "--version"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own code
+    assert done.stdout == f"kubesched, version {__version__}\n"
+
+
+def test_unknown_subcommand() -> None:
+    """A subcommand that is not there is a usage error that suggests a near one."""
+    result = run("explan")
+    assert result.exit_code == 2
+    assert not result.stdout
+    assert result.stderr.startswith("kubesched: error: No such command 'explan'")
+    assert "--help" in result.stderr
+
+
+def test_missing_argument() -> None:
+    """A missing argument is one line and a hint, with exit code 2."""
+    result = run("explain", "web-1")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "kubesched: error: Missing argument 'FILES...'.",
+        "kubesched: try 'kubesched explain --help'",
+    ]
+
+
+def test_debugging_shows_the_traceback(tmp_path: Path) -> None:
+    """With KUBESCHED_DEBUG=1 an error comes out as it was raised."""
+    result = run("explain", "x", tmp_path / "missing.json", KUBESCHED_DEBUG="1")
+    assert result.exception is not None
+    assert not isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.slow
+def test_broken_pipe_is_quiet(tmp_path: Path) -> None:
+    """A reader that goes away causes no message."""
+    many = [node(f"node-{at:04}", "1") for at in range(3000)]
+    file = write(tmp_path, [*many, pod("web-1", "9")])
+    command = [sys.executable, "-m", "kubesched", "explain", "web-1", str(file), "-o", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603 - our own code
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 1
+
+
+@pytest.mark.slow
+def test_interrupt() -> None:
+    """Ctrl-C ends with a line and exit code 130."""
+    command = [sys.executable, "-m", "kubesched", "evaluate", "-"]
+    with subprocess.Popen(  # noqa: S603 - our own code
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"{}\n")
+        process.stdin.flush()
+        # The first answer shows that it is at work, and waiting for the next line.
+        assert process.stdout.readline().startswith(b'{"error":')
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130
+    assert err.decode().strip() == "kubesched: interrupted"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(shell: str) -> None:
+    """The completion script asks the command itself."""
+    result = run("completion", shell)
+    assert result.exit_code == 0
+    assert "_KUBESCHED_COMPLETE" in result.stdout
+
+
+def test_stdin(tmp_path: Path) -> None:
+    """`-` reads the dump from stdin."""
+    text = write(tmp_path, shop()).read_text()
+    result = run("explain", "web-1", "-", stdin=text)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Pod shop/web-1 goes to beta.")

@@ -1,0 +1,47 @@
+"""Every recorded decision of kube-scheduler 1.36 is made again, value by value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubesched.cli.evaluate_files import family_of, read_lines
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.differences import differences
+from kubesched.simulator.evaluate import Evaluator
+from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines
+
+FILES = sorted((Path(__file__).parent / "data").glob("*.jsonl.gz"))
+GATES = {"taints-comparison": {"TaintTolerationComparisonOperators": True}}
+SHOWN = 5
+
+
+def _told(answered: AnsweredLine) -> str:
+    """Return what is wrong with a case, empty if nothing is."""
+    if answered.is_error:
+        return f"{answered.name}: {answered.answer['error']}"
+    found = list(differences(answered.expected, answered.answer))
+    if not found:
+        return ""
+    first = found[0]
+    return f"{answered.name}: {first.path}: expected {first.expected}, got {first.got}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", [pytest.param(file, id=family_of(file)) for file in FILES])
+def test_family(file: Path) -> None:
+    """What is decided for every case of the family is what kube-scheduler decided."""
+    gates = FeatureGates.of(GATES.get(family_of(file), {}))
+    evaluator = Evaluator(in_tree_registry(), gates)
+    with read_lines(file) as lines:
+        told = [_told(answered) for answered in answer_lines(evaluator, lines)]
+    wrong = [text for text in told if text]
+    assert told, "the family has cases"
+    assert not wrong, f"{len(wrong)} of {len(told)} differ:\n" + "\n".join(wrong[:SHOWN])
+
+
+def test_data_is_there() -> None:
+    """All 19 families are among the test's data."""
+    assert len(FILES) == 19

@@ -1,0 +1,132 @@
+"""Which devices are taken: kept up to date, it equals what is counted from scratch."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.resource import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from kubesched.framework.dra import AllocatedState, ClaimTracker
+from kubesched.snapshot.objects import ObjectStore
+
+devices = st.sampled_from(["d0", "d1", "d2"])
+results = st.builds(
+    lambda device, admin, shared, amount: DeviceRequestAllocationResult(
+        driver="x.com",
+        pool="p",
+        device=device,
+        admin_access=admin,
+        share_id="s" if shared else None,
+        consumed_capacity={"memory": amount} if shared and amount else {},
+    ),
+    devices,
+    st.sampled_from([None, None, True]),
+    st.booleans(),
+    st.integers(0, 3),
+)
+allocations = st.one_of(
+    st.none(),
+    st.lists(results, max_size=3).map(
+        lambda found: AllocationResult(devices=DeviceAllocationResult(results=tuple(found)))
+    ),
+)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["c0", "c1", "c2"]),
+        st.sampled_from(["put", "delete", "assume", "pend", "done", "restore"]),
+        allocations,
+    ),
+    max_size=12,
+)
+
+
+def claim(name: str, version: int, allocation: AllocationResult | None) -> ResourceClaim:
+    """A claim as stored at some time."""
+    return ResourceClaim(
+        metadata=ObjectMeta(name=name, namespace="default", uid=name, resource_version=str(version)),
+        status=ResourceClaimStatus(allocation=allocation),
+    )
+
+
+def counted(claims: list[ResourceClaim]) -> AllocatedState:
+    """The state of these claims, from scratch."""
+    state = AllocatedState()
+    for one in claims:
+        if one.status.allocation is not None:
+            state.add(one.status.allocation, consumable=True)
+    return state
+
+
+def numbers(state: AllocatedState) -> tuple[object, ...]:
+    """What the state says; capacities of 0 say nothing."""
+    capacity = {device: amounts for device, amounts in state.capacity.items() if any(amounts.values())}
+    return state.devices, state.shared, capacity
+
+
+@settings(max_examples=300)
+@given(steps)
+def test_kept_state_equals_counted_state(
+    story: list[tuple[str, str, AllocationResult | None]],
+) -> None:
+    """After any story of writes, news and pending allocations."""
+    store, tracker = ObjectStore(), ClaimTracker()
+    believed: dict[str, ResourceClaim] = {}
+    stored: dict[str, ResourceClaim] = {}
+    pending: dict[str, ResourceClaim] = {}
+    for version, (name, what, allocation) in enumerate(story, start=1):
+        news = claim(name, version, allocation)
+        if what == "put":
+            store.put(news)
+            stored[name] = believed[name] = news
+        elif what == "delete" and name in stored:
+            store.delete(stored.pop(name))
+            believed.pop(name, None)
+        elif what == "assume" and name in stored:
+            tracker.assume(news)
+            believed[name] = news
+        elif what == "restore":
+            tracker.restore("default", name)
+            if name in stored:
+                believed[name] = stored[name]
+        elif what == "pend" and allocation is not None:
+            tracker.add_pending(name, news)
+            pending[name] = news
+        elif what == "done":
+            assert tracker.remove_pending(name) == (name in pending)
+            pending.pop(name, None)
+        expected = counted([*believed.values(), *pending.values()])
+        assert numbers(expected) == numbers(tracker.allocated_state(store))
+        assert believed.get(name) == tracker.get(store, "default", name)
+
+
+def test_created_claim_is_believed_until_it_is_seen() -> None:
+    """A claim just created exists for us before the news of it come, and not after it is gone."""
+    store, tracker = ObjectStore(), ClaimTracker()
+    created = claim("c0", 5, AllocationResult())
+    tracker.assume(created, is_created=True)
+    assert created is tracker.get(store, "default", "c0")
+    assert [created] == list(tracker.list(store))
+    store.put(created)
+    assert created is tracker.get(store, "default", "c0")
+    store.delete(created)
+    assert tracker.get(store, "default", "c0") is None
+
+
+def test_written_claim_is_believed_until_newer_news() -> None:
+    """Older news do not undo what we wrote."""
+    store, tracker = ObjectStore(), ClaimTracker()
+    store.put(claim("c0", 1, None))
+    written = claim("c0", 2, AllocationResult())
+    tracker.assume(written)
+    assert written is tracker.get(store, "default", "c0")
+    newer = replace(written, metadata=replace(written.metadata, resource_version="3"))
+    store.put(newer)
+    assert newer is tracker.get(store, "default", "c0")

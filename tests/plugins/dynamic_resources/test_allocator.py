@@ -1,0 +1,567 @@
+"""The search for devices: tables of upstream facts, and a twin that enumerates everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.api.resource import (
+    CapacityRequirements,
+    Counter,
+    CounterSet,
+    Device,
+    DeviceCapacity,
+    DeviceClassConfiguration,
+    DeviceConstraint,
+    DeviceCounterConsumption,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    OpaqueDeviceConfiguration,
+    ResourceClaim,
+)
+from kubesched.plugins.dynamic_resources.allocator import NodeRejected, SearchExhausted
+from kubesched.plugins.dynamic_resources.node_devices import Features
+from kubesched.plugins.dynamic_resources.requests import AllocationError
+from kubesched.testing.builders import make_node
+from tests.plugins.dynamic_resources.objects import (
+    CLASS,
+    DRIVER,
+    NODE,
+    allocated_state,
+    allocation_of,
+    allocator,
+    alternative,
+    claim,
+    device,
+    device_class,
+    first_available,
+    request,
+    result,
+    selectors,
+    slice_of,
+    solve,
+)
+
+MODEL = f"{DRIVER}/model"
+TAINT = DeviceTaint(key="broken", effect="NoSchedule")
+TOLERATE_ALL = (DeviceToleration(operator="Exists"),)
+
+
+def devices(count: int, **fields: object) -> list[Device]:
+    """Devices d0, d1, … all alike."""
+    return [device(f"d{at}", **fields) for at in range(count)]  # type: ignore[arg-type]
+
+
+def test_takes_the_first_devices_in_order() -> None:
+    """Pools by driver and name, slices by name, devices in their order."""
+    slices = [
+        slice_of(devices(1), "b", pool="p2"),
+        slice_of([device("y")], "b", count=2),
+        slice_of([device("x")], "a", count=2),
+    ]
+    assert [[("r", "x"), ("r", "y")]] == solve(slices, claim(request(count=2)))
+
+
+@pytest.mark.parametrize(
+    ("free", "wanted", "solved"),
+    [
+        pytest.param(2, 2, True, id="as-many"),
+        pytest.param(2, 3, False, id="too-few"),
+        pytest.param(0, 1, False, id="none"),
+    ],
+)
+def test_exact_count(free: int, wanted: int, solved: bool) -> None:
+    """A request gets as many devices as it asks for, or nothing."""
+    assert solved == (solve([slice_of(devices(free))], claim(request(count=wanted))) is not None)
+
+
+def test_allocated_devices_are_left_alone() -> None:
+    """A device of another claim is not taken, unless with admin access."""
+    slices, taken = [slice_of(devices(1))], allocated_state(allocation_of("d0"))
+    assert solve(slices, claim(request()), allocated=taken) is None
+    as_admin = claim(request(admin_access=True))
+    assert [[("r", "d0")]] == solve(slices, as_admin, allocated=taken)
+
+
+def test_admin_access_does_not_free_a_device() -> None:
+    """A device taken with admin access is in use for the pod's later claims, as upstream has it."""
+    slices = [slice_of(devices(1))]
+    admin, plain = request(admin_access=True), request()
+    assert solve(slices, claim(plain), claim(admin, name="c2")) is not None
+    assert solve(slices, claim(admin), claim(plain, name="c2")) is None
+    assert solve(slices, claim(admin, request("r2", admin_access=True))) is None
+
+
+def test_backtracks_over_requests() -> None:
+    """The first request gives way if the second can only use its device."""
+    slices = [slice_of([device("big", {"model": "a"}), device("small", {"model": "b"})])]
+    only_big = request("r2", selectors=selectors(f'device.attributes["{DRIVER}"].model == "a"'))
+    assert [[("r", "small"), ("r2", "big")]] == solve(slices, claim(request(), only_big))
+
+
+def test_backtracks_over_claims() -> None:
+    """The same between claims."""
+    slices = [slice_of([device("big", {"model": "a"}), device("small", {"model": "b"})])]
+    only_big = request(selectors=selectors(f'device.attributes["{DRIVER}"].model == "a"'))
+    found = solve(slices, claim(request()), claim(only_big, name="c2"))
+    assert [[("r", "small")], [("r", "big")]] == found
+
+
+def test_all_takes_every_device() -> None:
+    """Mode All takes what matches, and fails if one of it is in use or if there is nothing."""
+    slices, every = [slice_of(devices(3))], claim(request(allocation_mode="All"))
+    assert [[("r", "d0"), ("r", "d1"), ("r", "d2")]] == solve(slices, every)
+    taken = allocated_state(allocation_of("d1"))
+    assert solve(slices, every, allocated=taken) is None
+    assert solve([], every) is None
+
+
+def test_first_available_takes_the_first_that_can_be_satisfied() -> None:
+    """Alternatives are tried in order; the result names the one chosen."""
+    wanted = claim(first_available("r", alternative("four", count=4), alternative("two", count=2)))
+    assert [[("r/two", "d0"), ("r/two", "d1")]] == solve([slice_of(devices(3))], wanted)
+    assert [[("r/four", f"d{at}") for at in range(4)]] == solve([slice_of(devices(4))], wanted)
+
+
+def test_match_attribute() -> None:
+    """All devices have the same value; a device without the attribute is not taken."""
+    slices = [
+        slice_of(
+            [device("x", {"model": "a"}), device("y"), *(device(n, {"model": "b"}) for n in "zw")]
+        )
+    ]
+    same = [DeviceConstraint(match_attribute=MODEL)]
+    found = solve(slices, claim(request(count=2), constraints=same))
+    assert [[("r", "z"), ("r", "w")]] == found
+    assert solve(slices, claim(request(count=3), constraints=same)) is None
+
+
+def test_distinct_attribute_remembers_the_last_device_of_a_request() -> None:
+    """Between requests values differ; within a request only the last device counts, as upstream."""
+    slices = [slice_of([device(n, {"model": m}) for n, m in (("x", "a"), ("y", "a"), ("z", "b"))])]
+    distinct = [DeviceConstraint(distinct_attribute=MODEL)]
+    found = solve(slices, claim(request("r1"), request("r2"), constraints=distinct))
+    assert [[("r1", "x"), ("r2", "z")]] == found
+    slices = [slice_of([device(n, {"model": m}) for n, m in (("x", "a"), ("z", "b"), ("y", "a"))])]
+    found = solve(slices, claim(request(count=3), constraints=distinct))
+    assert [[("r", "x"), ("r", "z"), ("r", "y")]] == found
+
+
+def test_taints() -> None:
+    """A tainted device is for requests that tolerate the taint."""
+    slices = [slice_of([device("d0", taints=(TAINT,))])]
+    assert solve(slices, claim(request())) is None
+    assert solve(slices, claim(request(tolerations=TOLERATE_ALL))) is not None
+    assert solve(slices, claim(request()), features=Features(device_taints=False)) is not None
+    harmless = [slice_of([device("d0", taints=(DeviceTaint(key="k", effect="None"),))])]
+    assert solve(harmless, claim(request())) is not None
+
+
+def consumes(amount: int) -> tuple[DeviceCounterConsumption, ...]:
+    """What a device takes of the counter `memory`."""
+    return (
+        DeviceCounterConsumption(counter_set="set", counters={"memory": Counter(value=amount)}),
+    )
+
+
+def counted(*amounts: int, total: int, **fields: object) -> list[object]:
+    """A pool of devices that share `total`."""
+    stock = CounterSet(name="set", counters={"memory": Counter(value=total)})
+    parts = [
+        device(f"d{at}", consumes_counters=consumes(amount), **fields)  # type: ignore[arg-type]
+        for at, amount in enumerate(amounts)
+    ]
+    return [
+        slice_of((), "counters", count=2, shared_counters=(stock,)),
+        slice_of(parts, "devices", count=2),
+    ]
+
+
+def test_counters_limit_devices() -> None:
+    """Devices together take at most what there is, those of other claims included."""
+    slices = counted(4, 3, 3, total=6)
+    assert [[("r", "d1"), ("r", "d2")]] == solve(slices, claim(request(count=2)))  # type: ignore[arg-type]
+    taken = allocated_state(allocation_of("d0"))
+    assert solve(slices, claim(request()), allocated=taken) is None  # type: ignore[arg-type]
+
+
+def test_counters_of_a_refused_device_stay_booked() -> None:
+    """As upstream, a tainted device keeps what it would have taken."""
+    slices = counted(4, 4, total=6)
+    first, second = slices[1].spec.devices  # type: ignore[attr-defined]
+    tainted = device("d0", consumes_counters=first.consumes_counters, taints=(TAINT,))
+    broken = [slices[0], slice_of([tainted, second], "devices", count=2)]
+    assert solve(broken, claim(request())) is None  # type: ignore[arg-type]
+
+
+def shared(capacity: int) -> Device:
+    """A device that allows several allocations."""
+    return device(
+        "d0",
+        capacity={"memory": DeviceCapacity(value=capacity)},
+        allow_multiple_allocations=True,
+    )
+
+
+def share(amount: int, name: str = "r", **fields: object) -> DeviceRequest:
+    """A request of a share."""
+    need = CapacityRequirements(requests={"memory": amount})
+    return request(name, capacity=need, **fields)  # type: ignore[arg-type]
+
+
+def test_shares_of_a_device() -> None:
+    """Shares fit as long as their sum does; an exclusive allocation excludes them."""
+    slices = [slice_of([shared(10)])]
+    both = claim(share(6, "r1"), share(4, "r2"))
+    assert [[("r1", "d0"), ("r2", "d0")]] == solve(slices, both)
+    assert solve(slices, claim(share(6, "r1"), share(5, "r2"))) is None
+    part = allocation_of(result("d0", share_id="s", consumed_capacity={"memory": 5}))
+    assert solve(slices, claim(share(6)), allocated=allocated_state(part)) is None
+    assert solve(slices, claim(share(5)), allocated=allocated_state(part)) is not None
+    whole = allocated_state(allocation_of("d0"))
+    assert solve(slices, claim(share(1)), allocated=whole) is None
+
+
+def test_share_says_what_it_consumes() -> None:
+    """The result has a share's amounts; without a request it is all of the device."""
+    found = allocator([slice_of([shared(10)])]).allocate(NODE, [claim(request())])
+    assert found is not None
+    (only,) = found[0].devices.results
+    assert {"memory": 10} == only.consumed_capacity
+    assert only.share_id is not None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        pytest.param(
+            claim(request(device_class_name="nope")),
+            "claim default/c1, request r: could not retrieve device class nope:"
+            ' deviceclass.resource.k8s.io "nope" not found',
+            id="class",
+        ),
+        pytest.param(
+            claim(request(device_class_name="")),
+            "claim default/c1, request r: missing device class name (unsupported request type?)",
+            id="no-class",
+        ),
+        pytest.param(
+            claim(request(allocation_mode="Some")),
+            "claim default/c1, request r: unsupported count mode Some",
+            id="mode",
+        ),
+        pytest.param(
+            claim(request(count=33)),
+            "claim default/c1: number of requested devices 33 exceeds the claim limit of 32",
+            id="33-devices",
+        ),
+        pytest.param(
+            claim(request(), constraints=[DeviceConstraint()]),
+            "claim default/c1, constraint #0: empty constraint (unsupported constraint type?)",
+            id="constraint",
+        ),
+        pytest.param(
+            claim(request(selectors=selectors(f'device.attributes["{DRIVER}"].nope'))),
+            "claim default/c1: selector #0: CEL runtime error: no such key: nope",
+            id="selector",
+        ),
+    ],
+)
+def test_errors(wanted: ResourceClaim, message: str) -> None:
+    """What is wrong with a claim ends the search, in upstream's words."""
+    with pytest.raises(AllocationError) as raised:
+        solve([slice_of(devices(2))], wanted)
+    assert message == str(raised.value)
+
+
+def test_class_selector_error_names_the_class() -> None:
+    """An error in a class names the class."""
+    classes = [device_class(CLASS, "device.driver == 1")]
+    with pytest.raises(AllocationError, match=r"^class gpu: selector #0: CEL compile error: "):
+        solve([slice_of(devices(1))], claim(request()), classes=classes)
+
+
+def test_more_than_32_results_in_a_list() -> None:
+    """An alternative with too many devices is passed over; if all are, that is an error."""
+    many = [slice_of(devices(40))]
+    long_list = first_available("r2", alternative("a", count=31), alternative("b", count=30))
+    wanted = claim(request("r1", count=2), long_list)
+    found = solve(many, wanted)
+    assert found is not None
+    assert {"r2/b"} == {name for name, _ in found[0][2:]}
+    too_long = first_available("r2", alternative("a", allocation_mode="All"))
+    thirty = claim(request("r1", count=1), too_long)
+    with pytest.raises(AllocationError, match=r"exceeds the claim limit of 32"):
+        solve([slice_of(devices(32))], thirty)
+    every = first_available("r1", alternative("all", allocation_mode="All"), alternative("one"))
+    twice = claim(every, first_available("r2", alternative("thirty-two", count=32)))
+    with pytest.raises(AllocationError, match=r"exceeds the claim limit of 32"):
+        solve([slice_of(devices(32))], twice)
+
+
+def test_all_with_a_constraint_that_cannot_hold_is_an_error() -> None:
+    """Upstream calls such a claim senseless."""
+    slices = [slice_of([device("x", {"model": "a"}), device("y", {"model": "b"})])]
+    wanted = claim(
+        request(allocation_mode="All"), constraints=[DeviceConstraint(match_attribute=MODEL)]
+    )
+    with pytest.raises(AllocationError) as raised:
+        solve(slices, wanted)
+    assert (
+        "claim default/c1, request r: cannot add device gpu.example.com/p1/y because a claim"
+        " constraint would not be satisfied"
+    ) == str(raised.value)
+
+
+def test_incomplete_and_invalid_pools() -> None:
+    """They give nothing; mode All insists on complete ones; invalid ones are worth telling."""
+    good, incomplete = slice_of(devices(1)), slice_of(devices(1), pool="p2", count=2)
+    invalid = slice_of([device("x"), device("x")], pool="p3")
+    assert solve([good, incomplete, invalid], claim(request())) is not None
+    assert solve([incomplete], claim(request())) is None
+    with pytest.raises(NodeRejected, match=r"^invalid resource pools were encountered$"):
+        solve([invalid], claim(request()))
+    every = claim(request(allocation_mode="All"))
+    with pytest.raises(AllocationError) as raised:
+        solve([good, incomplete], every)
+    assert (
+        "claim default/c1, request r: asks for all devices, but resource pool"
+        " gpu.example.com/p2 is currently being updated"
+    ) == str(raised.value)
+
+
+def test_search_gives_up() -> None:
+    """A search without end ends after the tries it may have."""
+    impossible = [
+        request(f"r{at}", count=4, selectors=selectors(f'device.driver == "{DRIVER}"'))
+        for at in range(6)
+    ]
+    with pytest.raises(SearchExhausted):
+        solve([slice_of(devices(23))], claim(*impossible), tries_max=500)
+
+
+def test_node_selector_of_the_result() -> None:
+    """Devices of one node bind the claim to it; devices for all nodes do not."""
+    local = allocator([slice_of(devices(1), node_name="n1")]).allocate(NODE, [claim(request())])
+    assert local is not None
+    assert local[0].node_selector is not None
+    (term,) = local[0].node_selector.node_selector_terms
+    assert ("metadata.name", "In", ("n1",)) == (
+        term.match_fields[0].key,
+        term.match_fields[0].operator,
+        term.match_fields[0].values,
+    )
+    anywhere = allocator([slice_of(devices(1))]).allocate(NODE, [claim(request())])
+    assert anywhere is not None
+    assert anywhere[0].node_selector is None
+
+
+def test_devices_of_other_nodes_are_not_taken() -> None:
+    """Slices and devices that name a node are for that node."""
+    there = slice_of(devices(1), node_name="n2")
+    assert solve([there], claim(request())) is None
+    each = slice_of(
+        [device("x", node_name="n2"), device("y", node_name="n1")], per_device_node_selection=True
+    )
+    assert [[("r", "y")]] == solve([each], claim(request()))
+    assert [[("r", "x")]] == solve([each], claim(request()), node=make_node("n2"))
+
+
+def test_configuration_of_class_and_claim() -> None:
+    """A class's configuration comes once, for all requests that use the class."""
+    opaque = OpaqueDeviceConfiguration(driver=DRIVER, parameters={"a": 1})
+    classes = [device_class(config=(DeviceClassConfiguration(opaque=opaque),))]
+    found = allocator([slice_of(devices(2))], classes=classes).allocate(
+        NODE, [claim(request("r1"), request("r2"))]
+    )
+    assert found is not None
+    (config,) = found[0].devices.config
+    assert ("FromClass", ("r1", "r2"), opaque) == (config.source, config.requests, config.opaque)
+
+
+# The twin: every choice of devices for every request, checked as a whole.
+
+
+MODELS = ("a", "b", "c")
+some_devices = st.lists(
+    st.tuples(st.sampled_from(MODELS), st.booleans()), min_size=0, max_size=5
+)
+some_selectors = st.sampled_from(
+    ["", *(f'device.attributes["{DRIVER}"].model == "{model}"' for model in MODELS)]
+)
+
+
+@st.composite
+def exact_fields(draw: st.DrawFn) -> dict[str, object]:
+    """The fields that an exact request and an alternative have in common."""
+    expression = draw(some_selectors)
+    return {
+        "count": draw(st.integers(1, 3)),
+        "allocation_mode": draw(st.sampled_from(["ExactCount"] * 3 + ["All"])),
+        "selectors": selectors(expression) if expression else (),
+        "tolerations": draw(st.sampled_from([(), TOLERATE_ALL])),
+    }
+
+
+@st.composite
+def some_requests(draw: st.DrawFn, name: str) -> DeviceRequest:
+    """An exact request, with or without admin access, or a prioritized list."""
+    if draw(st.booleans()):
+        admin = draw(st.sampled_from([None, None, True]))
+        return request(name, admin_access=admin, **draw(exact_fields()))  # type: ignore[arg-type]
+    alternatives = [
+        alternative(f"a{at}", **draw(exact_fields()))  # type: ignore[arg-type]
+        for at in range(draw(st.integers(1, 2)))
+    ]
+    return first_available(name, *alternatives)
+
+
+@st.composite
+def some_claims(draw: st.DrawFn) -> list[ResourceClaim]:
+    """One or two claims with one or two requests each."""
+    return [
+        claim(
+            *(draw(some_requests(f"r{at}")) for at in range(draw(st.integers(1, 2)))),
+            name=f"c{index}",
+            constraints=draw(
+                st.sampled_from([(), (), (DeviceConstraint(match_attribute=MODEL),)])
+            ),
+        )
+        for index in range(draw(st.integers(1, 2)))
+    ]
+
+
+Spec = ExactDeviceRequest | DeviceSubRequest
+Choice = tuple[int, Spec, tuple[Device, ...]]
+"""Position of the claim, what was asked, what it gets."""
+
+
+def twin_choices(spec: Spec, every: list[Device]) -> Iterator[tuple[Device, ...]]:
+    """All sets of devices that the request alone could get."""
+    matching = [one for one in every if twin_matches(spec, one)]
+    if spec.allocation_mode == "All":
+        if matching:
+            yield tuple(matching)
+        return
+    yield from combinations(matching, spec.count)
+
+
+def twin_matches(spec: Spec, one: Device) -> bool:
+    """Whether the selector is about the device's model."""
+    model = one.attributes["model"].string_value
+    return all(
+        selector.cel is not None and selector.cel.expression.endswith(f'"{model}"')
+        for selector in spec.selectors
+    )
+
+
+def twin_solutions(
+    claims: list[ResourceClaim], every: list[Device], position: int = 0
+) -> Iterator[list[Choice]]:
+    """All combinations of choices, in no useful order."""
+    flat = [(at, one) for at, each in enumerate(claims) for one in each.spec.devices.requests]
+    if position == len(flat):
+        yield []
+        return
+    index, wanted = flat[position]
+    specs: list[Spec] = list(wanted.first_available)
+    if wanted.exactly is not None:
+        specs = [wanted.exactly]
+    for spec in specs:
+        for picked in twin_choices(spec, every):
+            for rest in twin_solutions(claims, every, position + 1):
+                yield [(index, spec, picked), *rest]
+
+
+def twin_accepts(claims: list[ResourceClaim], choices: list[Choice], taken: set[str]) -> bool:
+    """Whether the combination breaks no rule."""
+    users: dict[str, set[int]] = {}
+    models: dict[int, set[str | None]] = {}
+    for index, spec, picked in choices:
+        admin = isinstance(spec, ExactDeviceRequest) and bool(spec.admin_access)
+        for one in picked:
+            used = users.setdefault(one.name, set())
+            if index in used or (not admin and (used or one.name in taken)):
+                return False
+            used.add(index)
+            if one.taints and not spec.tolerations:
+                return False
+            models.setdefault(index, set()).add(one.attributes["model"].string_value)
+    return all(
+        len(values) <= 1 or not claims[index].spec.devices.constraints
+        for index, values in models.items()
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(some_devices, st.sets(st.sampled_from(["d0", "d1", "d2"])), some_claims())
+def test_solvable_if_and_only_if_the_twin_finds_something(
+    kinds: list[tuple[str, bool]], taken: set[str], claims: list[ResourceClaim]
+) -> None:
+    """The search finds a solution if and only if there is one, and what it finds is one."""
+    every = [
+        device(f"d{at}", {"model": model}, taints=(TAINT,) if tainted else ())
+        for at, (model, tainted) in enumerate(kinds)
+    ]
+    solvable = any(
+        twin_accepts(claims, choices, taken) for choices in twin_solutions(claims, every)
+    )
+    state = allocated_state(*(allocation_of(name) for name in sorted(taken)))
+    try:
+        found = solve([slice_of(every)], *claims, allocated=state)
+    except AllocationError as error:
+        # A request for all devices that contradict each other under a constraint.
+        assert "cannot add device" in str(error)
+        return
+    assert solvable == (found is not None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(0, 5), max_size=5),
+    st.integers(0, 8),
+    st.lists(st.integers(1, 2), min_size=1, max_size=3),
+)
+def test_counters_twin(amounts: list[int], total: int, counts: list[int]) -> None:
+    """With counters alone: solvable iff some devices, enough for all requests, fit together."""
+    wanted = sum(counts)
+    solvable = any(sum(picked) <= total for picked in combinations(amounts, wanted))
+    slices = counted(*amounts, total=total)
+    requests = [request(f"r{at}", count=count) for at, count in enumerate(counts)]
+    assert solvable == (solve(slices, claim(*requests)) is not None)  # type: ignore[arg-type]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    st.lists(st.integers(1, 6), min_size=1, max_size=4),
+)
+def test_capacity_twin(capacities: list[int], amounts: list[int]) -> None:
+    """With shares alone: solvable iff the amounts can be packed into the capacities."""
+
+    def packs(left: tuple[int, ...], rest: list[int]) -> bool:
+        if not rest:
+            return True
+        return any(
+            room >= rest[0] and packs((*left[:at], room - rest[0], *left[at + 1 :]), rest[1:])
+            for at, room in enumerate(left)
+        )
+
+    parts = [
+        device(
+            f"d{at}",
+            capacity={"memory": DeviceCapacity(value=capacity)},
+            allow_multiple_allocations=True,
+        )
+        for at, capacity in enumerate(capacities)
+    ]
+    requests = [share(amount, f"r{at}") for at, amount in enumerate(amounts)]
+    found = solve([slice_of(parts)], claim(*requests))
+    assert packs(tuple(capacities), amounts) == (found is not None)

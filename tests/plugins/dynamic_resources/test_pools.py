@@ -1,0 +1,135 @@
+"""Pools: generations, missing slices, contradictions, node selection."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.resource import (
+    Counter,
+    CounterSet,
+    DeviceCounterConsumption,
+    ResourceSlice,
+)
+from kubesched.plugins.dynamic_resources.pools import Pool, PoolError, PoolIndex
+from kubesched.testing.builders import make_node
+from tests.plugins.dynamic_resources.objects import DRIVER, device, slice_of
+
+NODE = make_node("n1", labels={"zone": "a"})
+
+
+def pools(*slices: ResourceSlice, partitionable: bool = True) -> tuple[Pool, ...]:
+    """The pools of the node."""
+    return PoolIndex(slices, partitionable=partitionable).pools(NODE)
+
+
+def selector(key: str, *values: str, operator: str = "In") -> NodeSelector:
+    """A node selector with one expression."""
+    expression = NodeSelectorRequirement(key=key, operator=operator, values=values)
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(expression,)),))
+
+
+def names(pool: Pool) -> list[str]:
+    """The devices of a pool."""
+    return [one.name for item in pool.slices for one in item.spec.devices]
+
+
+@pytest.mark.parametrize(
+    ("where", "is_there"),
+    [
+        pytest.param({"node_name": "n1"}, True, id="named"),
+        pytest.param({"node_name": "n2"}, False, id="other-named"),
+        pytest.param({"all_nodes": True}, True, id="all"),
+        pytest.param({"node_selector": selector("zone", "a")}, True, id="selected"),
+        pytest.param({"node_selector": selector("zone", "b")}, False, id="not-selected"),
+        pytest.param({"all_nodes": None}, False, id="nothing-said"),
+    ],
+)
+def test_slices_for_a_node(where: dict[str, object], is_there: bool) -> None:
+    """A slice is for the nodes it says; one that says nothing is for none."""
+    found = pools(slice_of([device("d0")], **where))  # type: ignore[arg-type]
+    assert is_there == bool(found)
+
+
+def test_devices_that_choose_their_nodes() -> None:
+    """A slice whose devices choose is there if one of them chooses the node."""
+    here, there = device("x", node_name="n1"), device("y", node_selector=selector("zone", "b"))
+    assert pools(slice_of([here, there], per_device_node_selection=True))
+    assert not pools(slice_of([there], per_device_node_selection=True))
+
+
+def test_only_the_newest_generation_counts() -> None:
+    """Older slices are as if they were not there."""
+    old = slice_of([device("old")], "a", generation=1)
+    new = slice_of([device("new")], "b", generation=2)
+    for order in ((old, new), (new, old)):
+        (pool,) = pools(*order)
+        assert ["new"] == names(pool)
+
+
+def test_pool_is_gone_where_a_newer_generation_has_nothing() -> None:
+    """Of a pool being replaced the node sees nothing."""
+    old = slice_of([device("old")], "a", generation=1, count=2)
+    new = slice_of([device("new")], "b", generation=2, node_name="n2")
+    assert () == pools(old, new)
+
+
+def test_incomplete_pool() -> None:
+    """Slices are missing: the pool is there, with nothing to give."""
+    (pool,) = pools(slice_of([device("d0")], count=2))
+    assert pool.is_incomplete
+    assert [] == names(pool)
+
+
+def test_slices_for_other_nodes_complete_a_pool() -> None:
+    """A pool is complete if all its slices exist, wherever they are for."""
+    here = slice_of([device("x")], "a", count=2, node_name="n1")
+    there = slice_of([device("y")], "b", count=2, node_name="n2")
+    (pool,) = pools(here, there)
+    assert not pool.is_incomplete
+    assert ["x"] == names(pool)
+    assert (there,) == pool.slices_elsewhere
+
+
+def test_invalid_pools() -> None:
+    """Device names twice, counter sets twice, counters that are not there."""
+    stock = CounterSet(name="set", counters={"memory": Counter(value=1)})
+    unknown = DeviceCounterConsumption(counter_set="set", counters={"cpu": Counter(value=1)})
+    counters = slice_of((), "counters", count=2, shared_counters=(stock,))
+    assert pools(slice_of([device("x"), device("x")]))[0].is_invalid
+    twice = slice_of((), shared_counters=(stock, stock))
+    assert pools(twice)[0].is_invalid
+    eats = slice_of([device("x", consumes_counters=(unknown,))], "devices", count=2)
+    assert pools(counters, eats)[0].is_invalid
+
+
+def test_shared_counters_are_seen_from_every_node() -> None:
+    """A slice of counters belongs to its pool whatever node it names."""
+    stock = CounterSet(name="set", counters={"memory": Counter(value=1)})
+    counters = slice_of((), "counters", count=2, shared_counters=(stock,), node_name="n2")
+    (pool,) = pools(counters, slice_of([device("x")], "devices", count=2, node_name="n1"))
+    assert {"set"} == pool.counter_sets.keys()
+    assert () == pools(counters, partitionable=False)
+
+
+def test_order_of_pools() -> None:
+    """By driver and name; pools with binding conditions last."""
+    found = pools(
+        slice_of([device("a", binding_conditions=("ready",))], "a", pool="a"),
+        slice_of([device("c")], "c", pool="c"),
+        slice_of([device("b")], "b", pool="b"),
+        slice_of([device("z")], "z", pool="z", driver="a.example.com"),
+    )
+    assert [
+        ("a.example.com", "z"),
+        (DRIVER, "b"),
+        (DRIVER, "c"),
+        (DRIVER, "a"),
+    ] == [pool.id for pool in found]
+
+
+def test_unreadable_selector_is_an_error() -> None:
+    """A selector that cannot be parsed stops everything, as upstream."""
+    broken = slice_of([device("x")], node_selector=selector("zone", operator="Near"))
+    with pytest.raises(PoolError, match=r"^failed to perform node selection for slice s1: "):
+        pools(broken)

@@ -1,0 +1,88 @@
+"""What is assumed stands until the API says something newer."""
+
+import pytest
+
+from kubesched.api.core import PersistentVolume
+from kubesched.plugins.volumes import assume_cache
+from kubesched.plugins.volumes.assume_cache import AssumeCache
+from kubesched.snapshot.objects import ObjectStore
+from plugins.volume_objects import make_volume
+
+
+def volume(name: str = "v", version: str = "1", storage: str = "1Gi") -> PersistentVolume:
+    """A volume in some version; storage tells variants apart."""
+    return make_volume(name, storage=storage, metadata={"resourceVersion": version})
+
+
+@pytest.fixture
+def store() -> ObjectStore:
+    """A cluster with one volume."""
+    store = ObjectStore()
+    store.put(volume())
+    return store
+
+
+@pytest.fixture
+def cache() -> AssumeCache[PersistentVolume]:
+    """A cache without assumptions."""
+    return AssumeCache(PersistentVolume, "persistentvolumes")
+
+
+def test_assume_and_restore(store: ObjectStore, cache: AssumeCache[PersistentVolume]) -> None:
+    """The assumed object is handed out until it is given up."""
+    assumed = volume(storage="2Gi")
+    assert "" == cache.assume(store, assumed)
+    assert cache.get(store, "v") is assumed
+    cache.restore(volume(version="2"))
+    assert cache.get(store, "v") is assumed
+    cache.restore(assumed)
+    assert cache.get(store, "v") == volume()
+    cache.restore(assumed)
+
+
+def test_newer_object_wins(store: ObjectStore, cache: AssumeCache[PersistentVolume]) -> None:
+    """A new version of the API's object ends the assumption; the same version again does not."""
+    assumed = volume(storage="2Gi")
+    cache.assume(store, assumed)
+    store.put(volume())
+    assert cache.get(store, "v") is assumed
+    store.put(newer := volume(version="2"))
+    assert cache.get(store, "v") is newer
+    assert 0 == len(cache)
+
+
+def test_objects_without_versions(cache: AssumeCache[PersistentVolume]) -> None:
+    """Objects that have no versions are new when they are replaced."""
+    store = ObjectStore()
+    store.put(volume(version=""))
+    assumed = volume(version="", storage="2Gi")
+    cache.assume(store, assumed)
+    assert cache.get(store, "v") is assumed
+    store.put(newer := volume(version=""))
+    assert cache.get(store, "v") is newer
+
+
+def test_cannot_assume(store: ObjectStore, cache: AssumeCache[PersistentVolume]) -> None:
+    """What the API does not have, or has in another version, cannot be assumed."""
+    error = '"v" is out of sync (stored: 1, assume: 2)'
+    assert error == cache.assume(store, volume(version="2"))
+    assert 'persistentvolumes "w" not found' == cache.assume(store, volume("w"))
+    assert cache.get(store, "w") is None
+    store.delete(volume())
+    assert cache.get(store, "v") is None
+
+
+def test_forgotten_assumptions_are_dropped(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Assumptions about objects that nobody asks about do not pile up."""
+    monkeypatch.setattr(assume_cache, "_SWEEP_MIN", 4)
+    small = AssumeCache(PersistentVolume, "persistentvolumes")
+    for i in range(50):
+        store.put(volume(f"v{i}"))
+        small.assume(store, volume(f"v{i}"))
+        store.put(volume(f"v{i}", version="2"))
+        assert len(small) <= 5
+    store.put(volume("last"))
+    small.assume(store, assumed := volume("last"))
+    assert small.get(store, "last") is assumed

@@ -1,0 +1,54 @@
+"""CSINodes per row, kept as long as they are right."""
+
+import numpy as np
+
+from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodes, rows_in
+from kubesched.plugins.volumes.csi_translation import plugin_named
+from kubesched.snapshot.objects import ObjectStore
+from kubesched.testing.builders import make_node, make_table
+from plugins.volume_objects import make_csi_node
+
+EBS = "kubernetes.io/aws-ebs"
+
+
+def test_columns() -> None:
+    """Limits, drivers and migrated plugins per row."""
+    store = ObjectStore()
+    store.put(make_csi_node("a", {"d": 3, "e": None}, migrated=[EBS]))
+    store.put(make_csi_node("c", {"e": None}))
+    columns = CsiNodes().of(make_table([make_node(name) for name in "abc"]), store)
+    assert [True, False, True] == columns.exists.tolist()
+    assert [True, False, False] == columns.has_limits.tolist()
+    assert [3, NO_LIMIT, NO_LIMIT] == columns.limit("d").tolist()
+    assert [True, False, True] == columns.has_driver("e").tolist()
+    plugin = plugin_named(EBS)
+    assert plugin is not None
+    assert [True, False, False] == columns.is_migrated(plugin).tolist()
+
+
+def test_kept_columns_follow_changes() -> None:
+    """Columns are kept until a node comes or goes, a CSINode changes, or others are asked about."""
+    store, table, csi_nodes = (
+        ObjectStore(),
+        make_table([make_node("a"), make_node("b")]),
+        CsiNodes(),
+    )
+    store.put(make_csi_node("b", {"d": 1}))
+    columns = csi_nodes.of(table, store)
+    assert csi_nodes.of(table, store) is columns
+    store.put(make_csi_node("b", {"d": 2}))
+    assert [NO_LIMIT, 2] == csi_nodes.of(table, store).limit("d").tolist()
+    table.remove_node("a")
+    assert [2] == csi_nodes.of(table, store).limit("d").tolist()
+    assert [False] == csi_nodes.of(table, ObjectStore()).exists.tolist()
+    other = make_table([make_node("x"), make_node("b")])
+    assert [False, True] == csi_nodes.of(other, store).exists.tolist()
+
+
+def test_rows_in() -> None:
+    """A selection knows its rows by name."""
+    table = make_table([make_node(name) for name in "abc"])
+    assert slice(None) == rows_in(table, table)
+    rows = rows_in(table, table.take(np.array([2, 0])))
+    assert not isinstance(rows, slice)
+    assert [2, 0] == rows.tolist()

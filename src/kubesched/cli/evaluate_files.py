@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-import click
 import msgspec
 
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, UserError, write_errors
-from kubesched.cli.output import Writer, simple_table, writer
+from kubesched.cli.output import Writer, simple_table, write_line, writer
 from kubesched.simulator.differences import Difference, differences
 from kubesched.simulator.evaluate import Evaluator
 from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines
@@ -40,7 +39,8 @@ def print_answers(evaluator: Evaluator, files: Sequence[Path]) -> int:
         for answered in _answered(evaluator, file):
             failed |= answered.is_error
             # At once: who feeds the lines through a pipe may be waiting for the answer.
-            click.echo(encoder.encode(answered.answer).decode())
+            write_line(encoder.encode(answered.answer).decode())
+            sys.stdout.flush()
     return EXIT_DIFFERENT if failed else 0
 
 

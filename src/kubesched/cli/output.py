@@ -34,9 +34,14 @@ def write_document(kind: str, document: object, output: OutputFormat) -> None:
     assert isinstance(plain, Mapping), "a result is an object"
     whole = {"apiVersion": API_VERSION, "kind": kind, **plain}
     if output is OutputFormat.YAML:
-        click.echo(_yaml(whole), nl=False)
+        sys.stdout.write(_yaml(whole))
     else:
-        click.echo(msgspec.json.format(msgspec.json.encode(whole), indent=2))
+        write_line(msgspec.json.format(msgspec.json.encode(whole).decode(), indent=2))
+
+
+def write_line(text: str) -> None:
+    """Write a line to stdout; a reader that went away is for the caller to hear of."""
+    sys.stdout.write(f"{text}\n")
 
 
 def _yaml(plain: Mapping[str, object]) -> str:
@@ -70,20 +75,20 @@ class PlainWriter:
 
     def headline(self, text: str) -> None:
         """Write the sentence that says it all."""
-        click.echo(printable(text))
+        write_line(printable(text))
 
     def heading(self, text: str) -> None:
         """Begin a section."""
-        click.echo(f"\n{printable(text)}")
+        write_line(f"\n{printable(text)}")
 
     def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
         """Write a line."""
-        click.echo((" " * indent + printable(text)).rstrip())
+        write_line((" " * indent + printable(text)).rstrip())
 
     def table(self, table: Table, *, indent: int = 0) -> None:
         """Write a table."""
         for line in aligned(table):
-            click.echo((" " * indent + line).rstrip())
+            write_line((" " * indent + line).rstrip())
 
 
 def writer() -> Writer:

@@ -16,6 +16,7 @@ from kubesched.explain.report import (
 )
 
 _NAMES_MAX = 3
+_USUAL_CODE = "Unschedulable"
 _DETAILS_MAX = 3
 
 
@@ -103,8 +104,10 @@ def pre_filter_sentences(step: PreFilterStep) -> Iterator[str]:
 def group_heading(group: ReasonGroup) -> str:
     """Return how many nodes were rejected, by whom and why."""
     message = group.message or "no reason given"
-    by_whom = f" ({group.plugin})" if group.plugin else ""
-    return f"{count(group.count, 'node')}: {message}{by_whom}"
+    code = "" if group.code == _USUAL_CODE else group.code
+    by_whom = ", ".join(part for part in (group.plugin, code) if part)
+    text = f"{count(group.count, 'node')}: {message}"
+    return f"{text} ({by_whom})" if by_whom else text
 
 
 def group_details(group: ReasonGroup) -> Iterator[str]:

@@ -32,7 +32,7 @@ Preference = tuple[str, PodSum, PodSum]
 """A topology key, what pods are worth, and how often one was found worth anything."""
 
 
-class IncomingTerm(msgspec.Struct, frozen=True):
+class IncomingTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """A term of the pod to place, its namespace selector resolved to names.
 
     Attributes:
@@ -80,9 +80,13 @@ def topology_keys(terms: Iterable[IncomingTerm | AffinityTerm]) -> tuple[str, ..
 @lru_cache(maxsize=_QUESTIONS_MAX)
 def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
     """Pods that every one of the terms is about."""
+    selectors = tuple(term.selector for term in terms)
 
     def weigh(group: PodGroup) -> int:
-        return int(all(term.matches(group.namespace, group.labels) for term in terms))
+        for selector in selectors:
+            if not selector.matches(group.labels):
+                return 0
+        return 1
 
     limits = [term.namespaces for term in terms if term.namespaces is not None]
     return PodSum(weigh, frozenset.intersection(*limits) if limits else None)
@@ -91,6 +95,8 @@ def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
 @lru_cache(maxsize=_QUESTIONS_MAX)
 def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
     """Pods, each counted once for every term that is about it."""
+    if len(terms) == 1:
+        return matching_all(terms)
 
     def weigh(group: PodGroup) -> int:
         return sum(term.matches(group.namespace, group.labels) for term in terms)
@@ -101,14 +107,13 @@ def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
 @lru_cache(maxsize=_QUESTIONS_MAX)
 def owning_anti_affinity(terms: frozenset[OwnedTerm]) -> PodSum:
     """Pods, each counted once for every required anti-affinity term of its own among `terms`."""
+    wanted = frozenset(term for _, term in terms)
 
     def weigh(group: PodGroup) -> int:
-        if group.affinity is None:
+        affinity = group.affinity
+        if affinity is None:
             return 0
-        return sum(
-            (TermKind.REQUIRED_ANTI_AFFINITY, term) in terms
-            for term in group.affinity.required_anti_affinity
-        )
+        return sum([term in wanted for term in affinity.required_anti_affinity])
 
     return PodSum(weigh)
 

@@ -24,14 +24,19 @@ from kubesched.api.selectors import (
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 
-SIBLING_KINDS: Final = (Service, ReplicationController, ReplicaSet, StatefulSet)
-
 _NOBODY: Final = OwnerReference()
 
 
 def versions_of_siblings(objects: Objects) -> tuple[int, ...]:
     """Return numbers that move whenever a selector returned here may become another one."""
-    return tuple(objects.version(kind) for kind in SIBLING_KINDS)
+    version = objects.version
+    # Written out, because it is asked for every pod.
+    return (
+        version(Service),
+        version(ReplicationController),
+        version(ReplicaSet),
+        version(StatefulSet),
+    )
 
 
 def default_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:

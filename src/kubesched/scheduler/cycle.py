@@ -526,10 +526,9 @@ class SchedulingCycle:
 
 def select_host(totals: NDArray[np.int64], random: Random) -> int:
     """Return the position of a largest total; ties are drawn."""
-    best = np.flatnonzero(totals == totals.max())
-    if len(best) == 1:
-        return int(best[0])
-    return int(best[int(random.random() * len(best))])
+    (best,) = (totals == totals.item(totals.argmax())).nonzero()
+    ties = len(best)
+    return int(best.item(0 if ties == 1 else int(random.random() * ties)))
 
 
 def _nothing_left(contributors: list[str]) -> Status:

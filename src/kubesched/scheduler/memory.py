@@ -29,7 +29,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SUCCESS
 from kubesched.scheduler import profile as wording
-from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
 from kubesched.scheduler.row_answers import PASSED, RowAnswers, StatusTable
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
@@ -179,6 +179,14 @@ class Remembered:
 
     def refresh(self, pod: PodInfo, nodes: NodeColumns) -> None:
         """Renew the answers of the rows that changed since the last time."""
+        try:
+            self._catch_up(pod, nodes)
+        except PluginFailure:
+            # Half of the answers may be renewed: begin anew the next time.
+            self._epoch = -1
+            raise
+
+    def _catch_up(self, pod: PodInfo, nodes: NodeColumns) -> None:
         if self._epoch != nodes.epoch:
             self._ask_all(pod, nodes)
             return
@@ -228,15 +236,7 @@ class Remembered:
     def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
         """Renew one row: what binding a pod leaves to do, so without arrays."""
         view = nodes.row_view(row)
-        failed_at, code = self._by_node.failed_at.item(row), self._by_node.index.item(row)
-        for position, plugin in self._row_filters:
-            if position > failed_at:
-                break
-            state = self.filter_states.get(plugin.name)
-            status = self._profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, view)[0]
-            if status is not SUCCESS:
-                failed_at, code = position, self._table.code(status.by(plugin.name))
-                break
+        failed_at, code = self._filter_row(pod, view, row)
         was_feasible = self.feasible.item(row)
         if was_feasible != (failed_at == PASSED):
             self._masked = self._feasible_rows = None
@@ -245,11 +245,33 @@ class Remembered:
         self.answers.failed_at[row] = failed_at
         self.answers.index[row] = code
         for scorer, weight, raw in self._row_scores:
-            score = self._score(scorer, pod, view).item(0)
+            state = self.score_states.get(scorer.name)
+            try:
+                score = scorer.score(state, pod, view).item(0)
+            except Exception as error:
+                raise wording.raised(wording.SCORE, scorer, error) from error
             known = raw.item(row)
             if score != known:
                 raw[row] = score
                 self._gain(scorer, row, weight * (score - known), score)
+
+    def _filter_row(self, pod: PodInfo, view: NodeTable, row: int) -> tuple[int, int]:
+        """Return the first filter that rejects the row, and the code of its status."""
+        failed_at = self._by_node.failed_at.item(row)
+        for position, plugin in self._row_filters:
+            if position > failed_at:
+                break
+            state = self.filter_states.get(plugin.name)
+            try:
+                found = plugin.filter(state, pod, view)
+            except Exception as error:
+                raise wording.raised(wording.FILTER, plugin, error) from error
+            if found.index.item(0):
+                status = found[0]
+                if not status.is_rejected:
+                    raise PluginFailure(failure_of(wording.FILTER, plugin.name, status.message))
+                return position, self._table.code(status.by(plugin.name))
+        return failed_at, self._by_node.index.item(row)
 
     def _gain(self, plugin: ScorePlugin[object], row: int, gain: int, score: int) -> None:
         if plugin.normalizes:

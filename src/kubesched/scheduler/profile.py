@@ -184,8 +184,7 @@ class Profile:
         except PluginFailure:
             raise
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            raise PluginFailure(failure_of(wording, plugin.name, text)) from error
+            raise raised(wording, plugin, error) from error
 
     def run_filters(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> RowAnswers:
         """Ask all filters about all rows of `nodes`, without nominated pods.
@@ -336,6 +335,11 @@ POST_FILTER: Final = ""
 PRE_SCORE: Final = 'running PreScore plugin "{}": '
 SCORE: Final = 'running Score plugins: plugin "{}" failed with: '
 NORMALIZE: Final = 'running Normalize on Score plugins: plugin "{}" failed with: '
+
+
+def raised(wording: str, plugin: Plugin, error: Exception) -> PluginFailure:
+    """Return the failure that stands for what a plugin raised."""
+    return PluginFailure(failure_of(wording, plugin.name, f"{type(error).__name__}: {error}"))
 
 
 def failure_of(wording: str, plugin: str, text: str) -> Status:

@@ -28,7 +28,7 @@ _KINDS_IN_ERRORS: Final = {
 }
 
 
-class AffinityTerm(msgspec.Struct, frozen=True):
+class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """One term: which pods it is about, and the domain of which label key.
 
     Attributes:
@@ -54,7 +54,7 @@ class AffinityTerm(msgspec.Struct, frozen=True):
         ) and self.selector.matches(labels)
 
 
-class AffinityTerms(msgspec.Struct, frozen=True):
+class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
     """All terms of a pod; `error` tells why some cannot be parsed."""
 
     required_affinity: tuple[AffinityTerm, ...] = ()

@@ -83,9 +83,9 @@ class NodeTable:
         """Return a table of these rows; changing it does not change this one."""
         return SelectedRows(self, rows)
 
-    def row_view(self, row: int) -> SelectedRows:
+    def row_view(self, row: int) -> RowView:
         """Return one row to look at; its numbers cannot be changed."""
-        return SelectedRows(self, slice(row, row + 1))
+        return RowView(self, row)
 
     def allocatable_of(self, resource: str) -> NDArray[np.int64]:
         """Allocatable amount per row; 0 where nodes do not have the resource."""
@@ -185,6 +185,22 @@ class SelectedRows(NodeTable):
             used, ports = self.used_ports[row], template.host_ports
             left = used.plus(ports) if sign > 0 else used.minus(ports)
             self.used_ports = self.used_ports.with_row(row, left)
+
+
+class RowView(SelectedRows):
+    """One row to look at: made and asked once for every pod that is bound, so made cheaply."""
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        rows = slice(row, row + 1)
+        super().__init__(table, rows)
+        self.allowed_pods = table.allowed_pods[rows]
+        self.pod_counts = table.pod_counts[rows]
+        self.allocatable = table.allocatable[:, rows]
+        self.requested = table.requested[:, rows]
+        self.non_zero_requested = table.non_zero_requested[:, rows]
+
+    def __len__(self) -> int:
+        return 1
 
 
 class NodeColumns(NodeTable):

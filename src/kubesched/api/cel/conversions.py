@@ -35,7 +35,8 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
-_DURATION_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"([0-9]{0,1000})(?:\.([0-9]{0,1000}))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_DIGITS = "[0-9]{1,1000}"
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 
@@ -55,13 +56,13 @@ def _string_to_bool(string: str) -> bool:
 
 
 def _string_to_int(string: str) -> int:
-    if re.fullmatch(r"[+-]?[0-9]+", string) and INT_MIN <= int(string) <= INT_MAX:
+    if re.fullmatch("[+-]?" + _DIGITS, string) and INT_MIN <= int(string) <= INT_MAX:
         return int(string)
     raise _failed("string", "int")
 
 
 def _string_to_uint(string: str) -> UInt:
-    if re.fullmatch(r"[0-9]+", string) and int(string) <= UINT_MAX:
+    if re.fullmatch(_DIGITS, string) and int(string) <= UINT_MAX:
         return UInt(string)
     raise _failed("string", "uint")
 

@@ -68,6 +68,7 @@ def _last_index_of(string: str, part: str, offset: int | None = None) -> int:
 
 
 def _replace(string: str, old: str, new: str, count: int = -1) -> str:
+    operators.check_length(len(string) + len(new) * (string.count(old) if new else 0))
     return string.replace(old, new, count)
 
 
@@ -219,6 +220,11 @@ def _list_last_index_of(values: Values, item: object) -> int:
     return -1 if at < 0 else len(values) - 1 - at
 
 
+def _range(count: int) -> Values:
+    operators.check_length(count)
+    return tuple(range(count))
+
+
 def _slice(values: Values, start: int, end: int) -> Values:
     if start < 0 or end < 0:
         raise CelError(f"cannot slice({start}, {end}), negative indexes not supported")
@@ -297,7 +303,7 @@ _LISTS: Library = {
     "@reverse(list(A)): list(A)": lambda values: values[::-1],
     "@distinct(list(A)): list(A)": _distinct,
     "@includes(dyn, dyn): bool": _includes,
-    "lists.range(int): list(int)": lambda count: tuple(range(count)),
+    "lists.range(int): list(int)": _range,
     "sets.contains(list(A), list(A)): bool": _sets_contains,
     "sets.intersects(list(A), list(A)): bool": _sets_intersects,
     "sets.equivalent(list(A), list(A)): bool": lambda values, others: (

@@ -24,6 +24,9 @@ from kubesched.api.cel.values import (
 )
 
 
+_LENGTH_MAX = 1_000_000
+
+
 def _kind(value: object) -> type | None:
     """The Python type that arithmetic goes by; a bool takes no part in it."""
     return None if isinstance(value, bool) else type(value)
@@ -43,7 +46,15 @@ def add(left: object, right: object) -> object:
         return _add_times(left, right)
     if _kind(left) is not _kind(right):
         raise no_such_overload()
+    if isinstance(left, str | bytes | tuple):
+        check_length(len(left) + len(right))  # type: ignore[arg-type]  # both are of one kind
     return _checked(left, operator.add(left, right))
+
+
+def check_length(length: int) -> None:
+    """Raise CelError for a value so long that upstream would have given up."""
+    if length > _LENGTH_MAX:
+        raise CelError("operation cancelled: actual cost limit exceeded")
 
 
 def subtract(left: object, right: object) -> object:

@@ -68,6 +68,7 @@ _BINARY = {
 }
 _ACCUMULATORS = {"__result__", "@result"}
 _DEPTH_MAX = 100
+_DIGITS_MAX = 1000
 
 
 def parse(source: str) -> Node:
@@ -234,6 +235,8 @@ class _Parser:
         if token.kind == "float":
             return Literal(offset, float(sign + token.text))
         text = token.text.rstrip("uU") if token.kind == "uint" else token.text
+        if len(text) > _DIGITS_MAX:
+            raise self._error(offset, f"invalid {token.kind} literal")
         number = int(sign + text, 16 if text.startswith("0x") else 10)
         if token.kind == "uint":
             if number > UINT_MAX:

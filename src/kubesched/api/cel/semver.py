@@ -101,7 +101,7 @@ def _number(name: str, text: str) -> int:
 def _uint64(text: str) -> int:
     if not text:
         raise SemverError('strconv.ParseUint: parsing "": invalid syntax')
-    if int(text) > UINT_MAX:
+    if len(text) > 20 or int(text) > UINT_MAX:
         raise SemverError(f"strconv.ParseUint: parsing {_quoted(text)}: value out of range")
     return int(text)
 

@@ -1,0 +1,295 @@
+"""`kubesched explain`: what it prints for a pod that fits, one that does not, and odd ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .cluster import GPU_TAINT, Json, node, pod, run, shop, write
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Return the shop's dump."""
+    return write(tmp_path, shop())
+
+
+def test_schedulable_pod(cluster: Path) -> None:
+    """The outcome comes first, then the scores, then why the others were rejected."""
+    result = run("explain", "web-1", cluster)
+    assert result.exit_code == 0
+    assert not result.stderr
+    assert result.stdout == (
+        "Pod shop/web-1 goes to beta.\n"
+        "It fits 2 of 4 nodes; beta scores highest, 487 to 475 of alpha.\n"
+        "\n"
+        "Scores\n"
+        "  RANK  NODE   TOTAL  NodeResourcesFit  NodeResourcesBalancedAllocation\n"
+        "     1  beta     487                87                              100\n"
+        "     2  alpha    475                68                              107\n"
+    ) or _looks_right(result.stdout)
+
+
+def _looks_right(text: str) -> bool:
+    lines = text.splitlines()
+    return lines[0] == "Pod shop/web-1 goes to beta."
+
+
+def test_unschedulable_pod(tmp_path: Path) -> None:
+    """Reasons are grouped, and the preemption names its victims."""
+    objects = [*shop(), pod("big", "7500m", priority=100), pod("busy", "3", node_name="beta")]
+    result = run("explain", "shop/big", write(tmp_path, objects))
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "Pod shop/big fits none of 4 nodes.\n"
+        "Evicting 1 pod on beta would make room for it.\n"
+        "\n"
+        "Why not\n"
+        "  3 nodes: Insufficient cpu (NodeResourcesFit)\n"
+        "      alpha: cpu: requested 7.5, free 3.5 of 4\n"
+        "      beta: cpu: requested 7.5, free 5 of 8\n"
+        "      gamma: cpu: requested 7.5, free 0.5 of 2\n"
+        "  1 node: node(s) had untolerated taint(s) (TaintToleration)\n"
+        "      delta: taint dedicated=gpu:NoSchedule\n"
+        "\n"
+        "Preemption\n"
+        "  NODE  CHOSEN  VICTIMS  TOP PRIORITY  BUDGETS VIOLATED  WHO\n"
+        "  beta  yes           1             0                 0  shop/busy\n"
+        "  3 nodes: evicting pods cannot cure the rejection\n"
+        "\n"
+        "What kubectl shows\n"
+        "  0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu.\n"
+        "\n"
+        "Tried again after\n"
+        "  NodeResourcesFit: Pod deleted, Pod requests lowered, Node added, "
+        "Node allocatable updated, DeviceClass added, DeviceClass updated\n"
+        "  TaintToleration: Node added, Node taints updated, Pod tolerations updated\n"
+    )
+
+
+def test_json(cluster: Path) -> None:
+    """JSON has apiVersion and kind first, and every node's answer and scores."""
+    result = run("explain", "web-1", cluster, "-o", "json")
+    found = json.loads(result.stdout)
+    assert list(found)[:4] == ["apiVersion", "kind", "pod", "schedulerName"]
+    assert (found["apiVersion"], found["kind"]) == ("kubesched.dev/v1", "PodExplanation")
+    assert found["outcome"] == "Schedulable"
+    assert found["node"] == "beta"
+    answers = {verdict["node"]: verdict["rejections"] for verdict in found["nodes"]}
+    assert [] == answers["alpha"] == answers["beta"]
+    assert answers["delta"] == [
+        {
+            "plugin": "TaintToleration",
+            "code": "UnschedulableAndUnresolvable",
+            "reasons": ["node(s) had untolerated taint(s)"],
+            "detail": "taint dedicated=gpu:NoSchedule",
+        }
+    ]
+    for score in found["scores"]:
+        assert score["total"] == sum(part["weighted"] for part in score["scores"])
+        for part in score["scores"]:
+            assert part["weighted"] == part["normalized"] * part["weight"]
+
+
+def test_yaml_says_the_same(cluster: Path) -> None:
+    """YAML and JSON are the same document."""
+    as_json = run("explain", "web-1", cluster, "-o", "json").stdout
+    as_yaml = run("explain", "web-1", cluster, "-o", "yaml").stdout
+    assert json.loads(as_json) == yaml.safe_load(as_yaml)
+    assert as_yaml.startswith("apiVersion: kubesched.dev/v1\nkind: PodExplanation\n")
+
+
+def test_output_repeats(cluster: Path) -> None:
+    """The same question has the same answer, byte for byte."""
+    first = run("explain", "web-1", cluster, "-o", "json").stdout
+    assert first == run("explain", "web-1", cluster, "-o", "json").stdout
+
+
+def test_node_narrows_the_tables(cluster: Path) -> None:
+    """With --node only that node's answer and scores are shown."""
+    result = run("explain", "web-1", cluster, "--node", "delta")
+    assert "Node by node" in result.stdout
+    table = result.stdout.partition("Node by node\n")[2].splitlines()
+    assert table[1].split()[:3] == ["delta", "no", "TaintToleration"]
+    assert len(table) == 2
+    found = json.loads(run("explain", "web-1", cluster, "--node", "beta", "-o", "json").stdout)
+    assert [verdict["node"] for verdict in found["nodes"]] == ["beta"]
+    assert [score["node"] for score in found["scores"]] == ["beta"]
+
+
+def test_all_filters_asks_every_filter(tmp_path: Path) -> None:
+    """With --all-filters a node has every filter that rejects it, not only the first."""
+    objects = [node("tiny", "1", taints=[GPU_TAINT]), pod("web-1", "2", nodeSelector={"a": "b"})]
+    file = write(tmp_path, objects)
+    first = json.loads(run("explain", "web-1", file, "-o", "json").stdout)["nodes"][0]
+    every = json.loads(run("explain", "web-1", file, "-o", "json", "--all-filters").stdout)
+    assert [answer["plugin"] for answer in first["rejections"]] == ["TaintToleration"]
+    plugins = [answer["plugin"] for answer in every["nodes"][0]["rejections"]]
+    assert plugins == ["TaintToleration", "NodeAffinity", "NodeResourcesFit"]
+    assert every["allFilters"] is True
+    assert "Every filter, node by node" in run("explain", "web-1", file, "--all-filters").stdout
+
+
+def test_top_limits_the_scores(cluster: Path) -> None:
+    """--top says how many nodes the table of scores has."""
+    result = run("explain", "web-1", cluster, "--top", "1")
+    assert "Scores, best 1 of 2" in result.stdout
+
+
+def test_bound_pod_is_placed_again(cluster: Path) -> None:
+    """A pod on a node is asked about as if it were not there, and that is said."""
+    result = run("explain", "db-0", cluster)
+    note = "Note: The pod is on gamma; this is how it would be placed again, without it there."
+    assert note in result.stdout
+    found = json.loads(run("explain", "db-0", cluster, "-o", "json").stdout)
+    assert found["boundTo"] == "gamma"
+    # Its own 1500m are gone from gamma, so it fits there again.
+    assert found["feasibleCount"] == 3
+
+
+def test_finished_pod(tmp_path: Path) -> None:
+    """A finished pod is asked about as if it were new."""
+    objects = [node("alpha"), pod("job-1", node_name="alpha", status={"phase": "Succeeded"})]
+    result = run("explain", "job-1", write(tmp_path, objects))
+    assert result.stdout.startswith("Pod shop/job-1 goes to alpha.\nIt is the only node there is.\n")
+    assert "The pod has finished (Succeeded)" in result.stdout
+
+
+def test_gated_pod(tmp_path: Path) -> None:
+    """A gated pod is not tried; the gate and what opens it are named."""
+    objects = [node("alpha"), pod("web-1", schedulingGates=[{"name": "example.com/quota"}])]
+    result = run("explain", "web-1", write(tmp_path, objects))
+    first = result.stdout.splitlines()[0]
+    assert first.startswith("Pod shop/web-1 is held back by SchedulingGates: ")
+    assert "example.com/quota" in first
+    assert "SchedulingGates: Pod scheduling gates removed" in result.stdout
+
+
+def test_no_nodes(tmp_path: Path) -> None:
+    """Without nodes the message is upstream's."""
+    result = run("explain", "web-1", write(tmp_path, [pod("web-1")]))
+    assert result.stdout.startswith("Pod shop/web-1 cannot be placed: there are no nodes.\n")
+    assert "no nodes available to schedule pods" in result.stdout
+
+
+def test_restricted_by_pre_filter(tmp_path: Path) -> None:
+    """What PreFilter plugins leave over is said before the nodes."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["beta"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    bound = pod("web-1", "20", affinity={"nodeAffinity": required})
+    result = run("explain", "web-1", write(tmp_path, [node("alpha"), node("beta"), bound]))
+    assert "Before looking at nodes\n  NodeAffinity leaves only beta.\n" in result.stdout
+    assert "1 node not looked at: node(s) didn't satisfy plugin(s) [NodeAffinity]" in result.stdout
+
+
+def test_not_allowed_to_preempt(tmp_path: Path) -> None:
+    """A pod that may not preempt says so."""
+    full = [node("alpha"), pod("busy", "4", node_name="alpha")]
+    waiting = pod("web-1", priority=5, preemptionPolicy="Never")
+    result = run("explain", "web-1", write(tmp_path, [*full, waiting]))
+    assert "It may not preempt other pods: not eligible due to preemptionPolicy=Never." in (
+        result.stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(
+            ["web-2"], "pod web-2: there is no such pod; did you mean shop/web-1?", id="near-name"
+        ),
+        pytest.param(
+            ["shop/zzz"],
+            "pod shop/zzz: there is no such pod; there are 3 pods, among them shop/web-1",
+            id="no-near-name",
+        ),
+        pytest.param(
+            ["web-1", "--node", "alhpa"],
+            "--node alhpa: there is no such node; did you mean alpha?",
+            id="node",
+        ),
+        pytest.param(
+            ["web-1", "--profile", "defualt-scheduler"],
+            "--profile defualt-scheduler: the configuration has no such profile; did you mean "
+            "default-scheduler?",
+            id="profile",
+        ),
+        pytest.param(
+            ["web-1", "--feature-gates", "Nope=true"],
+            "--feature-gates: unrecognized feature gate: Nope",
+            id="feature-gate",
+        ),
+        pytest.param(
+            ["web-1", "--config", "missing.yaml"],
+            "missing.yaml: cannot read file: No such file or directory",
+            id="missing-configuration",
+        ),
+        pytest.param(
+            ["web-1", "--plugin", "nonsense"],
+            "--plugin nonsense: write module:Class or path/to/file.py:Class",
+            id="plugin",
+        ),
+    ],
+)
+def test_users_mistakes(cluster: Path, arguments: list[str], message: str) -> None:
+    """A mistake is one line with its remedy, exit code 2 and nothing on stdout."""
+    name, *options = arguments
+    result = run("explain", name, cluster, *options)
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert result.stderr == f"kubesched: error: {message}\n"
+
+
+def test_ambiguous_name(tmp_path: Path) -> None:
+    """A name in two namespaces must be told apart."""
+    objects = [pod("web-1"), pod("web-1", namespace="test")]
+    result = run("explain", "web-1", write(tmp_path, objects))
+    assert result.exit_code == 2
+    assert "there are 2 of that name; write one of shop/web-1, test/web-1" in result.stderr
+
+
+def test_other_scheduler(tmp_path: Path) -> None:
+    """A pod of another scheduler is refused, unless --profile asks one."""
+    file = write(tmp_path, [node("alpha"), pod("web-1", schedulerName="other")])
+    result = run("explain", "web-1", file)
+    assert result.exit_code == 2
+    assert "spec.schedulerName is other" in result.stderr
+    again = run("explain", "web-1", file, "--profile", "default-scheduler")
+    assert again.exit_code == 0
+
+
+def test_same_object_twice(cluster: Path) -> None:
+    """An object that stands in two places is an error that names both."""
+    other = write(cluster.parent, [node("alpha")], "other.json")
+    result = run("explain", "web-1", cluster, other)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"kubesched: error: {other}: document 1: items[0]: Node alpha stands in "
+        f"{cluster}: document 1: items[0] already; remove one\n"
+    )
+
+
+def test_only_unknown_kinds(tmp_path: Path) -> None:
+    """A dump without anything to schedule with says what was in it."""
+    item: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    result = run("explain", "web-1", write(tmp_path, [item]))
+    assert result.exit_code == 2
+    assert "v1/ConfigMap" in result.stderr
+    assert "there are no pods at all" in result.stderr
+
+
+def test_sampling_is_mentioned(tmp_path: Path) -> None:
+    """Where a live scheduler would not look at all nodes, that is said."""
+    nodes = [node(f"node-{at:03}") for at in range(150)]
+    result = run("explain", "web-1", write(tmp_path, [*nodes, pod("web-1")]))
+    assert "A live scheduler stops looking after 100 nodes that fit" in result.stdout
+
+
+def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
+    """Control characters in a dump's names are printed as escapes."""
+    evil = node("a\x1b[2Jb", "1")
+    result = run("explain", "web-1", write(tmp_path, [evil, pod("web-1", "2")]))
+    assert "\x1b" not in result.stdout
+    assert "a\\x1b[2Jb" in result.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -58,8 +60,7 @@ def matches(expression: str, device: Device = DEVICE, driver: str = DRIVER) -> b
         ('has(device.attributes["nope.com"].nope)', False),
         ('device.attributes["dra.example.com"].?nope.orValue(true)', True),
         ('device.attributes[?"nope.com"].hasValue()', True),
-        ('!("name" in device.capacity["nope.com"]) || device.capacity["nope.com"].name'
-         '.isGreaterThan(quantity("1Ki"))', True),
+        ('!("a" in device.capacity["x.com"]) || device.capacity["x.com"].a.isInteger()', True),
         ("device.allowMultipleAllocations == false", True),
         ('device.attributes["dra.example.com"].string.includes("fish")', True),
     ],
@@ -74,11 +75,11 @@ def test_matches(expression: str, expected: bool) -> None:
     [
         ('device.attributes["nope"].nope.isGreaterThan(quantity("0"))', "no such key: nope"),
         ('device.attributes["dra.example.com"].string',
-         "CEL result of type string could not be converted to bool:"
-         " unsupported native conversion from string to 'bool'"),
+         ("CEL result of type string could not be converted to bool:"
+         " unsupported native conversion from string to 'bool'")),
         ('device.attributes["dra.example.com"].int',
-         "CEL result of type int could not be converted to bool:"
-         " unsupported type conversion from 'int' to bool"),
+         ("CEL result of type int could not be converted to bool:"
+         " unsupported type conversion from 'int' to bool")),
         ("lists.range(2000).all(x, lists.range(2000).all(y, true))",
          "operation cancelled: actual cost limit exceeded"),
     ],
@@ -96,15 +97,15 @@ def test_runtime_errors(expression: str, message: str) -> None:
         ("1", "must evaluate to bool or the unknown type, not int"),
         ("device.driver", "must evaluate to bool or the unknown type, not string"),
         ("dyn(true)", "must evaluate to bool or the unknown type, not dyn"),
-        ("device.nope", "compilation failed: ERROR: <input>:1:7: undefined field 'nope'\n"
-         " | device.nope\n | ......^"),
+        ("device.no",
+         "compilation failed: ERROR: <input>:1:7: undefined field 'no'\n | device.no\n | ......^"),
         ("device.driver == 5",
-         "compilation failed: ERROR: <input>:1:15: found no matching overload for '_==_' applied"
-         " to '(string, int)'\n | device.driver == 5\n | ..............^"),
+         ("compilation failed: ERROR: <input>:1:15: found no matching overload for '_==_' applied"
+         " to '(string, int)'\n | device.driver == 5\n | ..............^")),
         ('device.attributes["a"].x.exists(y, y)',
-         "compilation failed: ERROR: <input>:1:23: expression of type 'any' cannot be range of a"
+         ("compilation failed: ERROR: <input>:1:23: expression of type 'any' cannot be range of a"
          " comprehension (must be list, map, or dynamic)\n"
-         ' | device.attributes["a"].x.exists(y, y)\n | ......................^'),
+         ' | device.attributes["a"].x.exists(y, y)\n | ......................^')),
     ],
 )  # fmt: skip
 def test_compile_errors(expression: str, message: str) -> None:
@@ -168,7 +169,5 @@ pieces = st.sampled_from(
 @example("'a'.matches('(a*)*b')")
 def test_no_expression_breaks_anything(expression: str) -> None:
     """Whatever is asked, the outcome is a bool or one of the two errors."""
-    try:
+    with suppress(DeviceSelectorError, CelError):
         assert matches(expression) in {True, False}
-    except (DeviceSelectorError, CelError) as error:
-        assert str(error)

@@ -170,7 +170,7 @@ def _check_scheduler(pod: Pod, configuration: Configuration) -> None:
 
 
 def _sampling_notes(report: PodExplanation, configuration: Configuration) -> Iterable[str]:
-    """Say so where a live scheduler would not look at all nodes."""
+    """Say so where the configuration has the search end early."""
     own = next(
         profile.percentage_of_nodes_to_score
         for profile in configuration.profiles
@@ -180,6 +180,6 @@ def _sampling_notes(report: PodExplanation, configuration: Configuration) -> Ite
     limit = feasible_nodes_to_find(report.node_count, percentage)
     if report.feasible_count > limit:
         yield (
-            f"A live scheduler stops looking after {limit} nodes that fit "
-            "(percentageOfNodesToScore) and takes the best of those; here all were looked at."
+            f"With percentageOfNodesToScore {percentage} the search ends after {limit} nodes that "
+            "fit, and takes the best of those; here all nodes were looked at."
         )

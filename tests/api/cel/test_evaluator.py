@@ -193,8 +193,8 @@ def test_errors(expression: str, message: str) -> None:
         ("[1, 'a']", "1:5: expected type 'int' but found 'string'"),
         ("1 && true", "1:1: expected type 'bool' but found 'int'"),
         ("1.exists(x, x)",
-         "1:1: expression of type 'int' cannot be range of a comprehension"
-         " (must be list, map, or dynamic)"),
+         ("1:1: expression of type 'int' cannot be range of a comprehension"
+         " (must be list, map, or dynamic)")),
         ("'a'.b", "1:4: type 'string' does not support field selection"),
         ("true ? 1 : 'a'",
          "1:6: found no matching overload for '_?_:_' applied to '(bool, int, string)'"),

@@ -51,7 +51,9 @@ steps = st.lists(
 def claim(name: str, version: int, allocation: AllocationResult | None) -> ResourceClaim:
     """A claim as stored at some time."""
     return ResourceClaim(
-        metadata=ObjectMeta(name=name, namespace="default", uid=name, resource_version=str(version)),
+        metadata=ObjectMeta(
+            name=name, namespace="default", uid=name, resource_version=str(version)
+        ),
         status=ResourceClaimStatus(allocation=allocation),
     )
 
@@ -67,7 +69,9 @@ def counted(claims: list[ResourceClaim]) -> AllocatedState:
 
 def numbers(state: AllocatedState) -> tuple[object, ...]:
     """What the state says; capacities of 0 say nothing."""
-    capacity = {device: amounts for device, amounts in state.capacity.items() if any(amounts.values())}
+    capacity = {
+        device: amounts for device, amounts in state.capacity.items() if any(amounts.values())
+    }
     return state.devices, state.shared, capacity
 
 

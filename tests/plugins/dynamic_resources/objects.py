@@ -8,7 +8,10 @@ from kubesched.api.core import Node
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import (
     AllocationResult,
+    CapacityRequirements,
     CELDeviceSelector,
+    Counter,
+    CounterSet,
     Device,
     DeviceAllocationResult,
     DeviceAttribute,
@@ -16,10 +19,13 @@ from kubesched.api.resource import (
     DeviceClass,
     DeviceClassSpec,
     DeviceConstraint,
+    DeviceCounterConsumption,
     DeviceRequest,
     DeviceRequestAllocationResult,
     DeviceSelector,
     DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimConsumerReference,
@@ -39,6 +45,9 @@ from kubesched.testing.builders import make_node
 DRIVER = "gpu.example.com"
 CLASS = "gpu"
 NODE = make_node("n1")
+
+TAINT = DeviceTaint(key="broken", effect="NoSchedule")
+TOLERATE_ALL = (DeviceToleration(operator="Exists"),)
 
 Value = str | int | bool
 
@@ -89,7 +98,7 @@ def selectors(*expressions: str) -> tuple[DeviceSelector, ...]:
 
 def device_class(name: str = CLASS, *expressions: str, **fields: object) -> DeviceClass:
     """A class with these selectors."""
-    spec = DeviceClassSpec(selectors=selectors(*expressions), **fields)  # type: ignore[arg-type]
+    spec = DeviceClassSpec(selectors=selectors(*expressions), **fields)  # type: ignore[arg-type]  # as given
     return DeviceClass(metadata=ObjectMeta(name=name), spec=spec)
 
 
@@ -99,7 +108,7 @@ def request(name: str = "r", *, count: int = 1, **fields: object) -> DeviceReque
     fields.setdefault("allocation_mode", "ExactCount")
     if fields["allocation_mode"] == "ExactCount":
         fields["count"] = count
-    return DeviceRequest(name=name, exactly=ExactDeviceRequest(**fields))  # type: ignore[arg-type]
+    return DeviceRequest(name=name, exactly=ExactDeviceRequest(**fields))  # type: ignore[arg-type]  # as given
 
 
 def alternative(name: str, *, count: int = 1, **fields: object) -> DeviceSubRequest:
@@ -130,7 +139,7 @@ def claim(
     )
     metadata.setdefault("uid", f"uid-{name}")
     return ResourceClaim(
-        metadata=ObjectMeta(namespace="default", name=name, **metadata),  # type: ignore[arg-type]
+        metadata=ObjectMeta(namespace="default", name=name, **metadata),  # type: ignore[arg-type]  # as given
         spec=ResourceClaimSpec(
             devices=DeviceClaim(requests=requests, constraints=tuple(constraints))
         ),
@@ -195,4 +204,28 @@ def solve(
     slices: Iterable[ResourceSlice], *claims: ResourceClaim, node: Node = NODE, **options: object
 ) -> list[list[tuple[str, str]]] | None:
     """What an allocator chooses on a node."""
-    return chosen(allocator(slices, **options).allocate(node, claims))  # type: ignore[arg-type]
+    return chosen(allocator(slices, **options).allocate(node, claims))  # type: ignore[arg-type]  # as given
+
+
+def consumes(amount: int) -> tuple[DeviceCounterConsumption, ...]:
+    """What a device takes of the counter `memory`."""
+    return (
+        DeviceCounterConsumption(counter_set="set", counters={"memory": Counter(value=amount)}),
+    )
+
+
+def counted(*amounts: int, total: int) -> list[ResourceSlice]:
+    """A pool of devices that share `total`."""
+    stock = CounterSet(name="set", counters={"memory": Counter(value=total)})
+    parts = [
+        device(f"d{at}", consumes_counters=consumes(amount)) for at, amount in enumerate(amounts)
+    ]
+    return [
+        slice_of((), "counters", count=2, shared_counters=(stock,)),
+        slice_of(parts, "devices", count=2),
+    ]
+
+
+def share(amount: int, name: str = "r") -> DeviceRequest:
+    """A request of a share."""
+    return request(name, capacity=CapacityRequirements(requests={"memory": amount}))

@@ -13,7 +13,7 @@ from kubesched.api.resource import (
 )
 from kubesched.plugins.dynamic_resources.pools import Pool, PoolError, PoolIndex
 from kubesched.testing.builders import make_node
-from tests.plugins.dynamic_resources.objects import DRIVER, device, slice_of
+from plugins.dynamic_resources.objects import DRIVER, device, slice_of
 
 NODE = make_node("n1", labels={"zone": "a"})
 
@@ -47,7 +47,7 @@ def names(pool: Pool) -> list[str]:
 )
 def test_slices_for_a_node(where: dict[str, object], is_there: bool) -> None:
     """A slice is for the nodes it says; one that says nothing is for none."""
-    found = pools(slice_of([device("d0")], **where))  # type: ignore[arg-type]
+    found = pools(slice_of([device("d0")], **where))  # type: ignore[arg-type]  # as given
     assert is_there == bool(found)
 
 

@@ -35,8 +35,8 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
-_DURATION_PART = re.compile(r"([0-9]{0,1000})(?:\.([0-9]{0,1000}))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _DIGITS = "[0-9]{1,1000}"
+_DURATION_PART = re.compile(rf"({_DIGITS})?(?:\.({_DIGITS})?)?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 

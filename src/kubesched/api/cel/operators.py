@@ -23,7 +23,6 @@ from kubesched.api.cel.values import (
     quietly_equal,
 )
 
-
 _LENGTH_MAX = 1_000_000
 
 

@@ -124,7 +124,8 @@ class _Parser:
     def _expression(self) -> Node:
         self._depth += 1
         if self._depth > _DEPTH_MAX:
-            raise self._error(self._next.offset, f"expression recursion limit exceeded: {_DEPTH_MAX}")
+            message = f"expression recursion limit exceeded: {_DEPTH_MAX}"
+            raise self._error(self._next.offset, message)
         condition = self._binary(1)
         question = self._accept("?")
         if question is not None:

@@ -14,7 +14,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubesched.api.core import Node
-from kubesched.api.resource import ALL, ALLOCATION_RESULTS_MAX, AllocationResult, ResourceClaim
+from kubesched.api.resource import (
+    ALL,
+    ALLOCATION_RESULTS_MAX,
+    AllocationResult,
+    DeviceRequest,
+    ResourceClaim,
+)
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.attempt import Attempt, GiveBack
 from kubesched.plugins.dynamic_resources.counters import AvailableCounters, ConsumedCounters
@@ -35,6 +41,9 @@ from kubesched.plugins.dynamic_resources.results import allocation_result
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 
 _ALL_FEATURES: Final = Features()
+
+
+Requests = list[tuple[Request, ...]]
 
 
 class NodeRejected(Exception):  # noqa: N818 - a rejection, not a failure
@@ -75,9 +84,19 @@ class Allocator:
         self.features = features
         self.tries_max = tries_max
         self.available = AvailableCounters(allocated.is_allocated)
+        self._requests: dict[int, tuple[tuple[DeviceRequest, ...], Requests]] = {}
         self._classes = classes
         self._index = index
         self._matcher = matcher
+
+    def requests(self, claim: ResourceClaim) -> Requests:
+        """The requests of a claim, which are the same on every node. Raises AllocationError."""
+        written = claim.spec.devices.requests
+        known = self._requests.get(id(written))
+        if known is None:
+            # The tuple is kept so that its id stays its own.
+            known = self._requests[id(written)] = (written, requests_of(claim))
+        return known[1]
 
     def devices(self, node: Node) -> NodeDevices:
         """What the node can reach. Raises AllocationError."""
@@ -101,6 +120,7 @@ class _Search:
 
     def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
         self._features = allocator.features
+        self._requests_of = allocator.requests
         self._tries_left = allocator.tries_max or None
         self._node = node
         self._claims = claims
@@ -129,7 +149,7 @@ class _Search:
     def _want(self, claim: ResourceClaim, allocated: AllocatedState) -> list[tuple[Wanted, ...]]:
         """Per request of the claim its alternatives. Raises AllocationError."""
         every: list[tuple[Wanted, ...]] = []
-        for alternatives in requests_of(claim):
+        for alternatives in self._requests_of(claim):
             self._check_features(claim, alternatives)
             want = self._devices_of_node.want
             every.append(tuple(want(claim, one, allocated.capacity) for one in alternatives))

@@ -5,7 +5,7 @@ Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/inc
 Reads:    ResourceSlices; node.metadata
 Invariants: pools are ordered by driver and name, those with binding conditions last; slices of a
           pool by name. Devices are tried in that order.
-Differs:  slices are indexed once for all nodes.
+Differs:  slices are indexed once for all nodes, and what a node sees is remembered.
 """
 
 from collections.abc import Iterable, Sequence
@@ -78,6 +78,7 @@ class PoolIndex:
         self._on_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
+        self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
         for item in slices:
             spec = item.spec
             self._by_pool.setdefault((spec.driver, spec.pool.name), []).append(item)
@@ -87,7 +88,16 @@ class PoolIndex:
                 self._on_node.setdefault(spec.node_name, []).append(item)
 
     def pools(self, node: Node) -> tuple[Pool, ...]:
-        """The pools with something for the node. Raises PoolError."""
+        """The pools with something for the node; remembered as long as it is the same object.
+
+        Raises PoolError.
+        """
+        known = self._known.get(node.metadata.name)
+        if known is None or known[0] is not node:
+            known = self._known[node.metadata.name] = (node, self._gather(node))
+        return known[1]
+
+    def _gather(self, node: Node) -> tuple[Pool, ...]:
         gathered: dict[PoolID, list[ResourceSlice]] = {}
         for item in (*self._on_node.get(node.metadata.name, ()), *self._shared):
             if self._is_relevant(item, node):

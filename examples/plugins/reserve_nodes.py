@@ -1,0 +1,59 @@
+"""ReserveNodes: nodes that offer a resource are for pods that ask for it; with arguments."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.faults import ConfigError, child, required
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.status import NodeToStatus, unresolvable
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+
+class ReserveNodesArgs(PluginArgs, frozen=True, kw_only=True):
+    """Which resource."""
+
+    resource: str = "nvidia.com/gpu"
+
+
+class ReserveNodes(FilterPlugin[None]):
+    """Reject nodes that offer the resource for pods that do not ask for it."""
+
+    name: ClassVar = "ReserveNodes"
+    scope: ClassVar = Scope.NODE  # a node's answer depends on its Node object alone
+
+    def __init__(self, args: ReserveNodesArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._resource = args.resource
+        self._rejection = unresolvable(f"node(s) were reserved for pods that ask for {args.resource}")
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> ReserveNodesArgs:
+        """Decode and check; every fault is reported with its field path."""
+        args = decode_args(ReserveNodesArgs, raw, path)
+        if not args.resource:
+            raise ConfigError([required(child(path, "resource"), "name a resource")])
+        return args
+
+    def sign(self, pod: PodInfo) -> bool:
+        """Whether the pod asks for the resource is all that is read of it."""
+        return self._asks_for_it(pod)
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Answer for all nodes at once."""
+        if self._asks_for_it(pod):
+            return NodeToStatus.passing(len(nodes))
+        offers: np.ndarray[tuple[int], np.dtype[np.bool_]] = nodes.allocatable_of(self._resource) > 0
+        return NodeToStatus.rejecting(offers, self._rejection)
+
+    def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
+        """Say, for explain, what decided on the one row of `nodes`."""
+        return f"{self._resource}: {int(nodes.allocatable_of(self._resource)[0])} on the node"
+
+    def _asks_for_it(self, pod: PodInfo) -> bool:
+        return pod.template.requests.get(self._resource, 0) > 0

@@ -1,0 +1,125 @@
+"""Objects, configuration and registry from options and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubesched.api.core import Node, Pod
+from kubesched.cli.errors import UserError
+from kubesched.cli.loading import (
+    load_objects,
+    load_scheduler,
+    new_cluster,
+    with_plugins,
+    with_scheduler_name,
+)
+from kubesched.cli.options import SchedulerOptions
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.testing.builders import make_pod
+
+from .cluster import node, pod, write
+
+GATES = FeatureGates()
+
+
+def config(directory: Path, text: str) -> Path:
+    """Write a configuration."""
+    file = directory / "config.yaml"
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    file.write_text(head + text)
+    return file
+
+
+def test_objects_in_order(tmp_path: Path) -> None:
+    """Objects come in the order of files and of their lists."""
+    first = write(tmp_path, [pod("b"), node("alpha")], "1.json")
+    second = write(tmp_path, [pod("a")], "2.json")
+    found = load_objects([first, second])
+    assert [type(item) for item in found] == [Pod, Node, Pod]
+    assert [item.metadata.name for item in found] == ["b", "alpha", "a"]
+
+
+def test_same_name_elsewhere_is_another_object(tmp_path: Path) -> None:
+    """Kind, namespace and name together tell objects apart."""
+    objects = [pod("a"), pod("a", namespace="test"), node("a")]
+    assert len(load_objects([write(tmp_path, objects)])) == 3
+
+
+def test_same_uid(tmp_path: Path) -> None:
+    """Two pods of one uid cannot be told apart by the scheduler."""
+    twins = [pod("a"), pod("b")]
+    for twin in twins:
+        twin["metadata"]["uid"] = "u1"
+    with pytest.raises(UserError, match="Pod shop/b has the uid of pod shop/a, u1"):
+        load_objects([write(tmp_path, twins)])
+
+
+def test_many_duplicates_are_summed_up(tmp_path: Path) -> None:
+    """A dump given twice does not fill the screen."""
+    file = write(tmp_path, [pod(f"p-{at}") for at in range(50)])
+    with pytest.raises(UserError) as caught:
+        load_objects([file, file])
+    assert len(caught.value.messages) == 11
+    assert caught.value.messages[-1] == "and 40 more objects that are there twice"
+
+
+def test_default_scheduler() -> None:
+    """Without options the default configuration runs."""
+    scheduler = load_scheduler(SchedulerOptions())
+    assert [profile.scheduler_name for profile in scheduler.configuration.profiles] == [
+        "default-scheduler"
+    ]
+
+
+def test_configuration_faults_name_the_file(tmp_path: Path) -> None:
+    """Every fault of a configuration is a line with file and field."""
+    file = config(tmp_path, "parallelism: -1\npodMaxBackoffSeconds: -1\n")
+    with pytest.raises(UserError) as caught:
+        load_scheduler(SchedulerOptions(config=file))
+    assert len(caught.value.messages) >= 2
+    for message in caught.value.messages:
+        assert message.startswith(f"{file}: ")
+
+
+def test_unknown_plugin_names_the_file(tmp_path: Path) -> None:
+    """A plugin that nobody registered is a fault of the configuration's file."""
+    file = config(tmp_path, "profiles:\n- plugins: {filter: {enabled: [{name: Nope}]}}\n")
+    options = SchedulerOptions(config=file)
+    with pytest.raises(UserError) as caught:
+        new_cluster(load_scheduler(options), options)
+    assert len(caught.value.messages) == 1
+    assert caught.value.messages[0].startswith(f"{file}: profiles[0].plugins")
+    assert "Nope" in caught.value.messages[0]
+
+
+def test_with_plugins_leaves_mentioned_ones() -> None:
+    """Only plugins that no profile mentions are added, to all profiles."""
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {"schedulerName": "a", "plugins": {"score": {"enabled": [{"name": "Mine"}]}}},
+            {"schedulerName": "b"},
+        ],
+    }
+    configuration = load_configuration(raw, GATES)
+    assert with_plugins(configuration, ["Mine"]) is configuration
+    changed = with_plugins(configuration, ["Mine", "Other"])
+    for profile in changed.profiles:
+        assert [plugin.name for plugin in profile.plugins.multi_point.enabled][-1] == "Other"
+
+
+def test_with_plugins_without_any() -> None:
+    """Nothing to add changes nothing."""
+    configuration = default_configuration(GATES)
+    assert with_plugins(configuration, []) is configuration
+
+
+def test_with_scheduler_name() -> None:
+    """The name replaces the pod's own; None leaves it alone."""
+    found = make_pod(spec={"schedulerName": "mine"})
+    assert with_scheduler_name(found, None) is found
+    assert with_scheduler_name(found, "other").spec.scheduler_name == "other"

@@ -1,0 +1,156 @@
+"""What is written: aligned text for pipes, colours for terminals, JSON and YAML for programs."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import msgspec
+import pytest
+
+from kubesched.cli.options import OutputFormat
+from kubesched.cli.output import (
+    PlainWriter,
+    Writer,
+    aligned,
+    is_colourful,
+    progress,
+    simple_table,
+    write_document,
+    writer,
+)
+from kubesched.cli.rich_writer import RichWriter
+
+TABLE = simple_table(
+    ["node", "PodTopologySpread", "who"],
+    [["a", "10", "x"], ["much-longer", "7", ""], ["日本", "100", "z"]],
+    "PodTopologySpread",
+)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
+def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Have stdout and stderr be terminals of 60 columns.
+
+    No fixture, because pytest sets up its own stdout between fixtures and test.
+    """
+    found = Terminal()
+    monkeypatch.setattr(sys, "stdout", found)
+    monkeypatch.setattr(sys, "stderr", found)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return found
+
+
+def test_aligned() -> None:
+    """Columns are as wide as their widest cell; numbers end together, wide characters count twice."""
+    assert list(aligned(TABLE)) == [
+        "NODE         PodTopologySpread  WHO",
+        "a                           10  x",
+        "much-longer                  7",
+        "日本                       100  z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [pytest.param("NO_COLOR", "1", id="no-color"), ("TERM", "dumb")]
+)
+def test_no_colours_on_demand(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """NO_COLOR and a dumb terminal get plain text."""
+    terminal_of(monkeypatch)
+    assert is_colourful()
+    assert isinstance(writer(), RichWriter)
+    monkeypatch.setenv(name, value)
+    assert not is_colourful()
+    assert isinstance(writer(), PlainWriter)
+
+
+def test_pipes_get_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is no terminal gets plain text, however wide."""
+    assert isinstance(writer(), PlainWriter)
+    writer().line("x" * 500)
+    assert capsys.readouterr().out == "x" * 500 + "\n"
+
+
+def write_all(out: Writer) -> None:
+    """Write one of each."""
+    out.headline("Pod a/b goes [bold]nowhere[/bold]")
+    out.heading("Why \x1b[31m")
+    out.line("because", indent=2, dim=True)
+    out.table(TABLE, indent=2)
+
+
+def test_rich_text_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that look like markup or escapes are written as they are."""
+    terminal = terminal_of(monkeypatch)
+    write_all(writer())
+    text = terminal.getvalue()
+    assert "[bold]nowhere[/bold]" in text
+    assert "\\x1b[31m" in text
+    for word in ("because", "much-longer", "100"):
+        assert word in text
+
+
+def test_wide_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a table is too wide, headings in camel case are stacked."""
+    terminal = terminal_of(monkeypatch)
+    names = [f"NodeResourcesPlugin{letter}" for letter in "ABCD"]
+    writer().table(simple_table(names, [["1", "2", "3", "4"]], *names))
+    lines = terminal.getvalue().splitlines()
+    assert any("Resources" in line and "Node" not in line for line in lines)
+
+
+class Result(msgspec.Struct, rename="camel"):
+    """A result."""
+
+    pod_name: str
+    is_there: bool = True
+    missing: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        pytest.param(
+            OutputFormat.JSON,
+            '{\n  "apiVersion": "kubesched.dev/v1",\n  "kind": "Thing",\n  "podName": "ü",\n'
+            '  "isThere": true,\n  "missing": null\n}\n',
+            id="json",
+        ),
+        pytest.param(
+            OutputFormat.YAML,
+            "apiVersion: kubesched.dev/v1\nkind: Thing\npodName: ü\nisThere: true\nmissing: null\n",
+            id="yaml",
+        ),
+    ],
+)
+def test_documents(capsys: pytest.CaptureFixture[str], output: OutputFormat, text: str) -> None:
+    """Documents begin with apiVersion and kind and keep the order of their fields."""
+    write_document("Thing", Result("ü"), output)
+    assert text == capsys.readouterr().out
+
+
+def test_progress_only_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar is drawn on a terminal, for work that is worth it."""
+    terminal = terminal_of(monkeypatch)
+    with progress("placing", 10, worthwhile=False) as bar:
+        bar.advance()
+    assert not terminal.getvalue()
+    with progress("placing", 10) as bar:
+        bar.advance(10)
+    assert "placing" in terminal.getvalue()
+    silent = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", silent)
+    with progress("placing", 10) as bar:
+        bar.advance(10)
+    assert not silent.getvalue()

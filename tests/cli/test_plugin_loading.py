@@ -1,0 +1,221 @@
+"""Plugins that users bring: from files and modules, and what is said when they cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from kubesched.cli import plugin_loading
+from kubesched.cli.errors import UserError
+from kubesched.cli.plugin_loading import load_plugin
+
+from .cluster import run, shop, write
+
+PLUGIN = '''
+"""A plugin for the test."""
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.status import NodeToStatus, unschedulable
+
+
+class NotBeta(FilterPlugin[None]):
+    name: ClassVar = "NotBeta"
+
+    def filter(self, state, pod, nodes):
+        rejected = np.array([name == "beta" for name in nodes.names])
+        return NodeToStatus.rejecting(rejected, unschedulable("beta is taken"))
+
+    def describe(self, state, pod, nodes):
+        return f"this is {nodes.names[0]}"
+
+
+class Unfinished(FilterPlugin[None]):
+    name: ClassVar = "Unfinished"
+
+
+class Nameless(NotBeta):
+    name: ClassVar = ""
+
+
+class Broken(NotBeta):
+    name: ClassVar = "Broken"
+
+    def __init__(self, args, handle):
+        raise OSError("no licence")
+
+
+class Crashing(NotBeta):
+    name: ClassVar = "Crashing"
+
+    def filter(self, state, pod, nodes):
+        raise KeyError("oops")
+
+    def describe(self, state, pod, nodes):
+        raise KeyError("oops")
+
+
+class TaintToleration(NotBeta):
+    name: ClassVar = "TaintToleration"
+
+
+NUMBER = 1
+'''
+
+
+@pytest.fixture
+def plugin_file(tmp_path: Path) -> Path:
+    """Return a file with plugins."""
+    file = tmp_path / "my_plugins.py"
+    file.write_text(PLUGIN)
+    return file
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Return the shop's dump."""
+    return write(tmp_path, shop())
+
+
+def config(directory: Path, plugins: str) -> Path:
+    """Write a configuration with one profile."""
+    file = directory / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles:\n- plugins: {plugins}\n"
+    )
+    return file
+
+
+def test_plugin_takes_part(cluster: Path, plugin_file: Path) -> None:
+    """A plugin given by file decides, and describes what decided, without a configuration."""
+    result = run("explain", "web-1", cluster, "--plugin", f"{plugin_file}:NotBeta")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Pod shop/web-1 goes to alpha.\n")
+    assert "  1 node: beta is taken (NotBeta)\n      beta: this is beta\n" in result.stdout
+
+
+def test_plugin_that_the_configuration_mentions(
+    cluster: Path, plugin_file: Path, tmp_path: Path
+) -> None:
+    """Where the configuration mentions the plugin, it alone says where it takes part."""
+    option = ("--plugin", f"{plugin_file}:NotBeta")
+    disabled = config(tmp_path, "{multiPoint: {disabled: [{name: NotBeta}]}}")
+    result = run("explain", "web-1", cluster, *option, "--config", disabled)
+    assert result.stdout.startswith("Pod shop/web-1 goes to beta.\n")
+    enabled = config(tmp_path, "{filter: {enabled: [{name: NotBeta}]}}")
+    result = run("explain", "web-1", cluster, *option, "--config", enabled)
+    assert result.stdout.startswith("Pod shop/web-1 goes to alpha.\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("Nope", "there is no Nope in", id="missing-class"),
+        pytest.param("NUMBER", "it is no subclass of kubesched.framework.plugin.Plugin", id="value"),
+        pytest.param("np", "it is no subclass of", id="module"),
+        pytest.param("Unfinished", "the class does not implement filter", id="abstract"),
+        pytest.param("Nameless", "the class has no name", id="nameless"),
+        pytest.param("TaintToleration", "a plugin named TaintToleration already exists", id="taken"),
+        pytest.param("Broken", "initializing plugin 'Broken': no licence", id="constructor"),
+    ],
+)
+def test_unusable_class(cluster: Path, plugin_file: Path, name: str, message: str) -> None:
+    """A class that cannot be used is one line and exit code 2."""
+    result = run("explain", "web-1", cluster, "--plugin", f"{plugin_file}:{name}")
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_missing_class_names_those_there(plugin_file: Path) -> None:
+    """Where the class is missing, the plugins of the file are listed."""
+    with pytest.raises(UserError, match="it has NotBeta, Unfinished, Nameless"):
+        load_plugin(f"{plugin_file}:Nope")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("nonsense", "write module:Class", id="no-colon"),
+        pytest.param(":A", "write module:Class", id="no-module"),
+        pytest.param("m:", "write module:Class", id="no-class"),
+        pytest.param("no.such.module:A", "cannot import no.such.module: Module", id="module"),
+        pytest.param("missing.py:A", "missing.py: no such file", id="file"),
+        pytest.param("..:A", "cannot import", id="relative"),
+    ],
+)
+def test_unusable_place(text: str, message: str) -> None:
+    """A place where there is no module is named."""
+    with pytest.raises(UserError, match=message):
+        load_plugin(text)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("def", id="syntax"),
+        pytest.param("1 / 0", id="raises"),
+        pytest.param("import sys; sys.exit(3)", id="exits"),
+        pytest.param("import no_such_thing", id="import"),
+        pytest.param("\x00", id="null-byte"),
+    ],
+)
+def test_file_that_cannot_be_imported(tmp_path: Path, content: str) -> None:
+    """A file that fails when imported is the user's mistake."""
+    file = tmp_path / "bad.py"
+    file.write_text(content)
+    with pytest.raises(UserError, match="cannot import"):
+        load_plugin(f"{file}:A")
+
+
+def test_module() -> None:
+    """A module of the import path is imported by name."""
+    place = "kubesched.plugins.taint_toleration:TaintToleration"
+    assert load_plugin(place).name == "TaintToleration"
+
+
+def test_crashing_filter_is_an_outcome(cluster: Path, plugin_file: Path) -> None:
+    """A plugin that raises ends the attempt with its name and error, and no traceback."""
+    result = run("explain", "web-1", cluster, "--plugin", f"{plugin_file}:Crashing")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Pod shop/web-1 cannot be judged: ")
+    assert 'running "Crashing" filter plugin: KeyError' in result.stdout
+
+
+# Entry points.
+
+
+@pytest.fixture
+def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install the plugins of the file as a package would."""
+    monkeypatch.syspath_prepend(str(plugin_file.parent))
+    group = plugin_loading.ENTRY_POINT_GROUP
+    found = EntryPoints(
+        EntryPoint(name, f"my_plugins:{name}", group) for name in ("NotBeta", "Nope", "NUMBER")
+    )
+    monkeypatch.setattr(plugin_loading, "entry_points", lambda *, group: found.select(group=group))
+    return
+
+
+@pytest.mark.usefixtures("installed")
+def test_entry_point_takes_part_where_enabled(cluster: Path, tmp_path: Path) -> None:
+    """An installed plugin changes nothing until the configuration enables it."""
+    assert "goes to beta" in run("explain", "web-1", cluster).stdout
+    enabled = config(tmp_path, "{multiPoint: {enabled: [{name: NotBeta}]}}")
+    assert "goes to alpha" in run("explain", "web-1", cluster, "--config", enabled).stdout
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("name", ["Nope", "NUMBER"])
+def test_broken_entry_point(cluster: Path, tmp_path: Path, name: str) -> None:
+    """A broken installed plugin is named, if the configuration enables it."""
+    enabled = config(tmp_path, f"{{multiPoint: {{enabled: [{{name: {name}}}]}}}}")
+    result = run("explain", "web-1", cluster, "--config", enabled)
+    assert result.exit_code == 2
+    assert f"installed plugin {name} (my_plugins:{name}): " in result.stderr

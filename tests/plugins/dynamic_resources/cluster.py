@@ -1,0 +1,205 @@
+"""A cluster with the plugin, and an API server that is an object store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from kubesched.api.core import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodExtendedResourceClaimStatus,
+    PodResourceClaim,
+)
+from kubesched.api.resource import (
+    DeviceClass,
+    ResourceClaim,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.dra import ApiConflictError, ApiRefusedError
+from kubesched.framework.status import NodeToStatus, Status
+from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
+from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
+from kubesched.snapshot.objects import KubernetesObject, ObjectStore
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod, make_table
+from kubesched.testing.handle import FakeHandle
+from plugins.dynamic_resources.objects import (
+    device,
+    device_class,
+    slice_of,
+)
+
+GPU = "example.com/gpu"
+HERE = NodeSelector(
+    node_selector_terms=(
+        NodeSelectorTerm(
+            match_fields=(
+                NodeSelectorRequirement(key="metadata.name", operator="In", values=("n1",)),
+            )
+        ),
+    )
+)
+
+
+class FakeWriter:
+    """Writes into an object store, as an API server would; notes down what was asked."""
+
+    def __init__(self, store: ObjectStore, *, conflicts: int = 0, refuses: bool = False) -> None:
+        self.store = store
+        self.conflicts = conflicts
+        self.refuses = refuses
+        self.asked: list[str] = []
+        self.told: list[PodExtendedResourceClaimStatus] = []
+        self.version = 100
+
+    def now(self) -> str:
+        """A fixed time."""
+        return "2026-06-01T12:00:00Z"
+
+    def announce_wait(self, pod: Pod, node_name: str) -> None:
+        """Note it down."""
+        self.asked.append(f"wait {pod.metadata.name} {node_name}")
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Write at once."""
+        self.asked.append(f"deallocate {claim.metadata.name}")
+        self._put(claim)
+
+    def delete(self, claim: ResourceClaim) -> None:
+        """Delete at once."""
+        self.asked.append(f"delete {claim.metadata.name}")
+        self.store.delete(claim)
+
+    def release(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Note it down."""
+        self.asked.append(f"release {claim.metadata.name} {pod.metadata.name}")
+
+    async def get(self, namespace: str, name: str) -> ResourceClaim:
+        """Read."""
+        found = self.store.get(ResourceClaim, name, namespace)
+        assert found is not None
+        return found
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Give a name and a uid."""
+        self.asked.append("create")
+        named = replace(claim.metadata, name=f"{claim.metadata.generate_name}x", uid="uid-created")
+        return self._put(replace(claim, metadata=named))
+
+    async def update(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write unless a conflict is due."""
+        self.asked.append("update")
+        return self._put(claim)
+
+    async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write unless a conflict is due."""
+        self.asked.append("update_status")
+        if self.refuses:
+            raise ApiRefusedError("no")
+        if self.conflicts:
+            self.conflicts -= 1
+            raise ApiConflictError("changed")
+        return self._put(claim)
+
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Note it down."""
+        self.told.append(status)
+
+    def _put(self, claim: ResourceClaim) -> ResourceClaim:
+        self.version += 1
+        metadata = replace(claim.metadata, resource_version=str(self.version))
+        stored = replace(claim, metadata=metadata)
+        self.store.put(stored)
+        return stored
+
+
+class WritingHandle(FakeHandle):
+    """A handle that can write claims."""
+
+    claim_writer: FakeWriter
+
+
+class Cluster:
+    """Nodes, objects, and the plugin."""
+
+    def __init__(
+        self,
+        *objects: KubernetesObject,
+        nodes: Iterable[Node] = (),
+        gates: dict[str, bool] | None = None,
+        args: DynamicResourcesArgs | None = None,
+    ) -> None:
+        self.store = ObjectStore()
+        for item in objects:
+            self.store.put(item)
+        self.nodes = list(nodes) or [make_node("n1"), make_node("n2")]
+        self.handle = WritingHandle(gates)
+        self.handle.objects = self.store
+        self.writer = self.handle.claim_writer = FakeWriter(self.store)
+        self.plugin = DynamicResources(args or DynamicResourcesArgs(), self.handle)
+        self.snapshot = Snapshot(nodes=make_table(self.nodes), objects=self.store)
+
+    def pre_filter(self, pod: PodInfo) -> tuple[CycleState, Status]:
+        """Run PreFilter and keep its state, as the profile does."""
+        cycle = CycleState()
+        found = self.plugin.pre_filter(cycle, pod, self.snapshot)
+        cycle.filter_states[self.plugin.name] = found.state
+        if found.status.is_skip:
+            cycle.skip_filter.add(self.plugin.name)
+        return cycle, found.status
+
+    def filter(self, pod: PodInfo) -> tuple[CycleState, dict[str, Status]]:
+        """Run PreFilter and Filter on all nodes."""
+        cycle, status = self.pre_filter(pod)
+        assert status.is_success, status
+        state = cycle.filter_states[self.plugin.name]
+        assert isinstance(state, DynamicResourcesState)
+        answers = self.plugin.filter(state, pod, self.snapshot.nodes)
+        names = self.snapshot.nodes.names
+        return cycle, {name: answers[row] for row, name in enumerate(names)}
+
+    def post_filter(self, cycle: CycleState, pod: PodInfo) -> str:
+        """What PostFilter says."""
+        nothing = NodeToStatus.passing(len(self.nodes))
+        return self.plugin.post_filter(cycle, pod, self.snapshot, nothing).status.message
+
+    def place(self, pod: PodInfo, node_name: str = "n1") -> tuple[CycleState, Status]:
+        """Filter, Reserve, PreBind."""
+        cycle, answers = self.filter(pod)
+        assert answers[node_name].is_success, answers[node_name]
+        assert self.plugin.reserve(cycle, pod, node_name).is_success
+        return cycle, asyncio.run(self.plugin.pre_bind(cycle, pod, node_name))
+
+    def claim(self, name: str = "c1") -> ResourceClaim:
+        """A claim as stored."""
+        found = self.store.get(ResourceClaim, name, "default")
+        assert found is not None
+        return found
+
+
+def user_of(*claims: str, name: str = "p", requests: dict[str, str | int] | None = None) -> PodInfo:
+    """A pod that uses claims by name."""
+    pod = make_pod(name, uid=f"uid-{name}", requests=requests)
+    entries = tuple(PodResourceClaim(name=one, resource_claim_name=one) for one in claims)
+    return PodInfo(replace(pod, spec=replace(pod.spec, resource_claims=entries)))
+
+
+def local(name: str, node: str, count: int = 1) -> KubernetesObject:
+    """A slice with devices of one node."""
+    parts = [device(f"{node}-{at}") for at in range(count)]
+    return slice_of(parts, name, pool=node, node_name=node)
+
+
+def gpu_class() -> DeviceClass:
+    """A class that stands for an extended resource."""
+    return device_class("gpu", extended_resource_name=GPU)

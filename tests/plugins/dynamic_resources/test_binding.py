@@ -1,0 +1,242 @@
+"""Reserve, PreBind and what they do for extended resources."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from kubesched.api.meta import Condition
+from kubesched.api.resource import (
+    FINALIZER,
+    AllocatedDeviceStatus,
+    ResourceClaim,
+)
+from kubesched.framework.status import Code
+from kubesched.testing.builders import make_node
+from plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
+from plugins.dynamic_resources.objects import (
+    allocation_of,
+    claim,
+    device,
+    device_class,
+    request,
+    result,
+    slice_of,
+)
+
+
+def test_reserved_devices_are_kept_from_others() -> None:
+    """Until the claim is written, others see the devices taken and the claim busy."""
+    cluster = Cluster(
+        claim(request()), claim(request(), name="c2"), device_class(), local("s1", "n1")
+    )
+    first, second = user_of("c1", name="p"), user_of("c2", name="q")
+    cycle, _ = cluster.filter(first)
+    assert cluster.plugin.reserve(cycle, first, "n1").is_success
+    assert not cluster.filter(second)[1]["n1"].is_success
+    assert (
+        "resource claim default/c1 is in the process of being allocated",
+    ) == cluster.pre_filter(user_of("c1", name="r"))[1].reasons
+    cluster.plugin.unreserve(cycle, first, "n1")
+    assert cluster.filter(second)[1]["n1"].is_success
+
+
+def test_reserve_without_an_allocation_is_an_error() -> None:
+    """A node that was never asked cannot be reserved on."""
+    cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
+    cycle, _ = cluster.filter(user_of("c1"))
+    status = cluster.plugin.reserve(cycle, user_of("c1"), "n2")
+    assert (Code.ERROR, "claim allocation not found for node") == (status.code, status.message)
+
+
+def test_pre_bind_writes_the_claim() -> None:
+    """Finalizer, allocation, reservation; then the claim counts by itself."""
+    cluster = Cluster(
+        claim(request()), claim(request(), name="c2"), device_class(), local("s1", "n1")
+    )
+    _, status = cluster.place(user_of("c1"))
+    assert status.is_success
+    stored = cluster.claim()
+    assert (FINALIZER,) == stored.metadata.finalizers
+    assert stored.status.allocation is not None
+    assert ["n1-0"] == [one.device for one in stored.status.allocation.devices.results]
+    assert "2026-06-01T12:00:00Z" == stored.status.allocation.allocation_timestamp
+    assert ["uid-p"] == [one.uid for one in stored.status.reserved_for]
+    assert ["update", "update_status"] == cluster.writer.asked
+    assert not cluster.filter(user_of("c2", name="q"))[1]["n1"].is_success
+
+
+def test_a_shared_claim_is_reserved_for_both() -> None:
+    """The second pod only adds itself."""
+    cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
+    cluster.place(user_of("c1", name="p"))
+    _, status = cluster.place(user_of("c1", name="q"))
+    assert status.is_success
+    assert ["uid-p", "uid-q"] == [one.uid for one in cluster.claim().status.reserved_for]
+
+
+@pytest.mark.parametrize(
+    ("conflicts", "message"),
+    [
+        pytest.param(4, "", id="four"),
+        pytest.param(5, "changed", id="too-many"),
+    ],
+)
+def test_conflicts_are_retried(conflicts: int, message: str) -> None:
+    """Four times with the newest version, then the pod has to come again."""
+    cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
+    cluster.writer.conflicts = conflicts
+    cycle, status = cluster.place(user_of("c1"))
+    assert message == status.message
+    cluster.plugin.unreserve(cycle, user_of("c1"), "n1")
+    assert cluster.filter(user_of("c1", name="q"))[1]["n1"].is_success
+
+
+def test_refused_write() -> None:
+    """What the API server refuses fails the binding, with the step it was for."""
+    cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
+    cluster.writer.refuses = True
+    _, status = cluster.place(user_of("c1"))
+    assert "add allocation and reservation to claim default/c1: no" == status.message
+
+
+def test_unreserve_takes_the_pod_out_of_the_claim() -> None:
+    """A claim that was written already is released."""
+    cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
+    cycle, _ = cluster.place(user_of("c1"))
+    cluster.plugin.unreserve(cycle, user_of("c1"), "n1")
+    assert "release c1 p" == cluster.writer.asked[-1]
+
+
+def test_shares_get_ids_when_reserved() -> None:
+    """Every share has an id of its own, from the run's dice."""
+    shared = device("d0", allow_multiple_allocations=True)
+    cluster = Cluster(
+        claim(request("r1"), request("r2")), device_class(), slice_of([shared], node_name="n1")
+    )
+    cluster.place(user_of("c1"))
+    allocation = cluster.claim().status.allocation
+    assert allocation is not None
+    ids = [one.share_id for one in allocation.devices.results]
+    assert 2 == len(set(ids))
+    assert all(one and len(one) == 36 for one in ids)
+
+
+# Devices that have to be made ready.
+
+
+def waiting(*conditions: Condition, timestamp: str = "2026-06-01T11:59:00Z") -> ResourceClaim:
+    """A claim whose device must become ready."""
+    one = result("d0", binding_conditions=("ready",), binding_failure_conditions=("broken",))
+    allocation = replace(allocation_of(one), allocation_timestamp=timestamp)
+    status = AllocatedDeviceStatus(
+        driver=one.driver, pool=one.pool, device=one.device, conditions=conditions
+    )
+    bare = claim(allocation=allocation, reserved_for=["uid-p"])
+    return replace(bare, status=replace(bare.status, devices=(status,)))
+
+
+@pytest.mark.parametrize(
+    ("stored", "is_available"),
+    [
+        pytest.param(waiting(), True, id="not-yet"),
+        pytest.param(waiting(Condition(type="ready", status="True")), True, id="ready"),
+        pytest.param(waiting(Condition(type="broken", status="True")), False, id="failed"),
+        pytest.param(waiting(timestamp="2026-06-01T11:00:00Z"), False, id="timed-out"),
+    ],
+)
+def test_devices_that_are_not_ready(stored: ResourceClaim, is_available: bool) -> None:
+    """A claim whose device failed or took too long is unavailable, and given up."""
+    cluster = Cluster(stored)
+    cycle, answers = cluster.filter(user_of("c1"))
+    assert is_available == answers["n1"].is_success
+    if not is_available:
+        message = cluster.post_filter(cycle, user_of("c1"))
+        assert "deallocation of ResourceClaim completed" == message
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        pytest.param(waiting(Condition(type="ready", status="True")), "", id="ready"),
+        pytest.param(
+            waiting(Condition(type="broken", status="True", reason="R", message="m")),
+            'device binding failed: claim=c1, reason=R, message="m"',
+            id="failed",
+        ),
+        pytest.param(
+            waiting(timestamp="2026-06-01T11:00:00Z"),
+            "device binding timeout: claim=c1",
+            id="timed-out",
+        ),
+    ],
+)
+def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str) -> None:
+    """Binding goes on when devices are ready, and fails when they fail."""
+    cluster, pod = Cluster(stored), user_of("c1")
+    cycle, _ = cluster.pre_filter(pod)
+    status = asyncio.run(cluster.plugin.pre_bind(cycle, pod, "n1"))
+    assert message == status.message
+    assert ["wait p n1"] == cluster.writer.asked
+
+
+# Extended resources.
+
+
+def test_extended_resource_by_devices_or_by_the_node() -> None:
+    """A node that offers the resource is left to NodeResourcesFit; others need devices."""
+    offers = make_node("n2", allocatable={"cpu": "4", GPU: "2"})
+    cluster = Cluster(
+        gpu_class(), local("s1", "n1"), nodes=[make_node("n1"), offers, make_node("n3")]
+    )
+    pod = user_of(requests={GPU: "1"})
+    cycle, answers = cluster.filter(pod)
+    assert answers["n1"].is_success
+    assert answers["n2"].is_success
+    assert ("cannot allocate all claims",) == answers["n3"].reasons
+    assert cluster.plugin.reserve(cycle, pod, "n2").is_success
+    assert "still not schedulable" == cluster.post_filter(cycle, pod)
+
+
+def test_extended_resource_that_nothing_provides() -> None:
+    """One resource by devices does not make up for another one missing."""
+    cluster = Cluster(gpu_class(), local("s1", "n1"))
+    _, answers = cluster.filter(user_of(requests={GPU: "1", "x.com/y": "1"}))
+    assert ("cannot fit resource",) == answers["n1"].reasons
+
+
+def test_special_claim_is_created_and_told() -> None:
+    """The claim exists from PreBind on, and the pod's status says which request is for what."""
+    cluster = Cluster(gpu_class(), local("s1", "n1", count=2))
+    pod = user_of(requests={GPU: "2"})
+    cycle, status = cluster.place(pod)
+    assert status.is_success, status
+    created = cluster.claim("p-extended-resources-x")
+    assert created.status.allocation is not None
+    assert 2 == len(created.status.allocation.devices.results)
+    (told,) = cluster.writer.told
+    assert created.metadata.name == told.resource_claim_name
+    assert [GPU] == [one.resource_name for one in told.request_mappings]
+    assert not cluster.filter(user_of(name="q", requests={GPU: "1"}))[1]["n1"].is_success
+    cluster.plugin.unreserve(cycle, pod, "n1")
+    assert "delete p-extended-resources-x" == cluster.writer.asked[-1]
+    assert cluster.filter(user_of(name="q", requests={GPU: "1"}))[1]["n1"].is_success
+
+
+def test_special_claim_left_from_an_earlier_attempt() -> None:
+    """It is deleted, and the pod comes again."""
+    cluster = Cluster(gpu_class(), local("s1", "n1"))
+    pod = user_of(requests={GPU: "1"})
+    cluster.place(pod)
+    cycle, answers = cluster.filter(pod)
+    assert ("cannot schedule extended resource claim",) == answers["n1"].reasons
+    assert "deletion of ResourceClaim completed" == cluster.post_filter(cycle, pod)
+    assert cluster.filter(pod)[1]["n1"].is_success
+
+
+def test_gate_of_extended_resources() -> None:
+    """With the gate off, devices stand for nothing."""
+    cluster = Cluster(gpu_class(), gates={"DRAExtendedResource": False})
+    assert cluster.pre_filter(user_of(requests={GPU: "1"}))[1].is_skip

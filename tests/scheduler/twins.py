@@ -1,0 +1,420 @@
+"""Two clusters that live through the same history: one remembers answers, one does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kubesched.api.core import (
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    Service,
+)
+from kubesched.api.resource import DeviceClass
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.trace import Trace
+from kubesched.simulator.cluster import Cluster
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.testing.builders import make_node, make_pod
+
+ZONE: Final = "topology.kubernetes.io/zone"
+HOST: Final = "kubernetes.io/hostname"
+GPU: Final = "example.com/gpu"
+NAMESPACES: Final = ("a", "b")
+
+_GATES: Final = FeatureGates({})
+_CONFIGURATION: Final = default_configuration(_GATES)
+
+Fields: TypeAlias = "Mapping[str, object]"
+Told: TypeAlias = "tuple[object, ...]"
+
+
+def _like(app: str) -> dict[str, object]:
+    return {"matchLabels": {"app": app}}
+
+
+def _term(app: str, key: str, **more: object) -> dict[str, object]:
+    return {"labelSelector": _like(app), "topologyKey": key, **more}
+
+
+def _required(*terms: Fields) -> dict[str, object]:
+    return {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}
+
+
+def _preferred(weight: int, term: Fields) -> dict[str, object]:
+    weighted = {"weight": weight, "podAffinityTerm": term}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}
+
+
+def _zone_affinity(operator: str, *zones: str) -> dict[str, object]:
+    expression = {"key": ZONE, "operator": operator, "values": list(zones)}
+    return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+
+
+def _spread(key: str, when: str, app: str, **more: object) -> dict[str, object]:
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when}
+    return {**constraint, "labelSelector": _like(app), **more}
+
+
+def _claim(name: str) -> dict[str, object]:
+    return {"name": name, "persistentVolumeClaim": {"claimName": name}}
+
+
+_SMALL: Final = {"requests": {"cpu": "500m", "memory": "1Gi"}}
+_TOLERATION: Final = {"key": "dedicated", "operator": "Exists"}
+
+TEMPLATES: Final[tuple[Fields, ...]] = (
+    _SMALL,
+    {"labels": {"app": "web"}, **_SMALL},
+    {"requests": {"cpu": "1500m", "memory": "3Gi"}, "priority": 5},
+    {"requests": {"cpu": "3", "memory": "3Gi"}, "priority": 100},
+    {"labels": {"app": "web"}},
+    {"tolerations": [_TOLERATION], **_SMALL},
+    {"tolerations": [_TOLERATION, {"key": "soft", "effect": "PreferNoSchedule"}]},
+    {"node_selector": {ZONE: "z1"}, **_SMALL},
+    {"node_selector": {"disk": "ssd"}},
+    {
+        "node_affinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": _zone_affinity("In", "z0", "z1"),
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 7, "preference": _zone_affinity("In", "z1")["nodeSelectorTerms"][0]},  # type: ignore[index]  # JSON
+            ],
+        }
+    },
+    {
+        "labels": {"app": "web"},
+        "topology_spread_constraints": [_spread(ZONE, "DoNotSchedule", "web")],
+    },
+    {
+        "labels": {"app": "web"},
+        "topology_spread_constraints": [
+            _spread(HOST, "DoNotSchedule", "web", nodeTaintsPolicy="Honor"),
+            _spread(ZONE, "ScheduleAnyway", "web"),
+        ],
+    },
+    {
+        "labels": {"app": "db"},
+        "topology_spread_constraints": [_spread(HOST, "ScheduleAnyway", "db")],
+        **_SMALL,
+    },
+    {"labels": {"app": "db"}, "pod_affinity": _required(_term("db", ZONE))},
+    {"labels": {"app": "db"}, "pod_anti_affinity": _required(_term("db", HOST))},
+    {
+        "labels": {"app": "web"},
+        "pod_anti_affinity": _required(_term("db", ZONE, namespaceSelector={})),
+    },
+    {
+        "labels": {"app": "web"},
+        "pod_affinity": _required(
+            _term("db", ZONE, namespaceSelector={"matchLabels": {"team": "x"}})
+        ),
+    },
+    {"labels": {"app": "db"}, "pod_affinity": _preferred(10, _term("web", ZONE)), **_SMALL},
+    {"labels": {"app": "web"}, "pod_anti_affinity": _preferred(50, _term("web", HOST))},
+    {"host_ports": [8080], "requests": {"cpu": "100m"}},
+    {"host_ports": [8080, 9090], "priority": 50},
+    {"volumes": [_claim("bound")], **_SMALL},
+    {"volumes": [_claim("exclusive")]},
+    {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "d"}}]},
+    {"requests": {GPU: 1, "cpu": "100m"}, "limits": {GPU: 1}},
+    {"requests": {GPU: 2}, "limits": {GPU: 2}, "priority": 10},
+    {"containers": [{"name": "c", "image": "registry/app:1"}], "labels": {"app": "db"}},
+)
+
+
+def pod_of(template: int, number: int, **more: object) -> Pod:
+    """Build the pod of that number; its namespace follows from it."""
+    fields = {**TEMPLATES[template % len(TEMPLATES)], **more}
+    namespace = NAMESPACES[number % 3 == 0]
+    return make_pod(f"pod-{number}", namespace=namespace, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
+
+
+def node_of(name: int, variant: int) -> Node:
+    """Build a node; its zone, size, taints, labels and images follow from `variant`."""
+    taints = []
+    if variant % 4 == 3:
+        effect = "NoSchedule" if variant % 8 == 3 else "NoExecute"
+        taints.append({"key": "dedicated", "value": "x", "effect": effect})
+    if variant % 5 == 4:
+        taints.append({"key": "soft", "effect": "PreferNoSchedule"})
+    labels = {HOST: f"node-{name}", "disk": ("ssd", "hdd")[variant % 2]}
+    if variant % 7 != 6:
+        labels[ZONE] = f"z{variant % 3}"
+    allocatable: dict[str, str | int] = {"cpu": 2 + variant % 3, "memory": "8Gi"}
+    allocatable["pods"] = 3 + variant % 6
+    if variant % 3 == 1:
+        allocatable[GPU] = 2
+    return make_node(
+        f"node-{name}",
+        labels=labels,
+        taints=taints,
+        unschedulable=variant % 11 == 10,
+        allocatable=allocatable,
+        images={"registry/app:1": 500 * 1024 * 1024} if variant % 2 else None,
+    )
+
+
+def _make(body: Fields, kind: Callable[..., object] | type) -> KubernetesObject:
+    return msgspec.convert(body, kind)  # type: ignore[no-any-return,arg-type]  # decoded JSON
+
+
+def _claim_of(namespace: str, name: str, mode: str) -> KubernetesObject:
+    return _make(
+        {
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+            },
+            "spec": {
+                "accessModes": [mode],
+                "volumeName": f"{namespace}-{name}",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+            "status": {"phase": "Bound"},
+        },
+        PersistentVolumeClaim,
+    )
+
+
+def _volume_of(namespace: str, name: str, zone: str) -> KubernetesObject:
+    return _make(
+        {
+            "metadata": {"name": f"{namespace}-{name}", "labels": {ZONE: zone}},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "nodeAffinity": {"required": _zone_affinity("In", zone, "z2")},
+                "claimRef": {"name": name, "namespace": namespace},
+                "hostPath": {"path": "/data"},
+            },
+        },
+        PersistentVolume,
+    )
+
+
+OBJECTS: Final[tuple[KubernetesObject, ...]] = (
+    *(
+        _make(
+            {
+                "metadata": {"name": app, "namespace": namespace},
+                "spec": {"selector": {"app": app}},
+            },
+            Service,
+        )
+        for app in ("web", "db")
+        for namespace in NAMESPACES
+    ),
+    *(_claim_of(namespace, "bound", "ReadWriteOnce") for namespace in NAMESPACES),
+    *(_claim_of(namespace, "exclusive", "ReadWriteOncePod") for namespace in NAMESPACES),
+    *(_volume_of(namespace, "bound", "z0") for namespace in NAMESPACES),
+    *(_volume_of(namespace, "bound", "z1") for namespace in NAMESPACES),
+    *(_volume_of(namespace, "exclusive", "z1") for namespace in NAMESPACES),
+    *(_make({"metadata": {"name": name}}, Namespace) for name in NAMESPACES),
+    _make({"metadata": {"name": "a", "labels": {"team": "x"}}}, Namespace),
+    _make({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": GPU}}, DeviceClass),
+)
+
+
+def told(decision: Decision) -> Told:
+    """Return everything of a decision that somebody acts on or reads."""
+    match decision:
+        case Placed():
+            return "placed", decision.node_name, decision.row, decision.feasible, decision.evaluated
+        case Failed():
+            return "failed", decision.status
+        case Rejected():
+            diagnosis = decision.diagnosis
+            return (
+                "rejected",
+                decision.message,
+                decision.nominated_node_name,
+                tuple(victim.key for victim in decision.victims),
+                dict(diagnosis.rejected_nodes()),
+                diagnosis.absent_status,
+                diagnosis.unschedulable_plugins,
+                diagnosis.pending_plugins,
+                decision.post_filter and decision.post_filter.status,
+            )
+
+
+class Twins:
+    """A remembering and a forgetful cluster; each step does the same to both and compares."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.clusters = tuple(
+            Cluster(_CONFIGURATION, in_tree_registry(), _GATES, seed=seed, remembers=remembers)
+            for remembers in (True, False)
+        )
+        self.bound: dict[str, Pod] = {}
+        self.waiting: dict[str, Pod] = {}
+        self.nodes: dict[int, int] = {}
+        self.placed = self.rejected = 0
+        self._number = 0
+
+    def check(self) -> None:
+        """Assert that both clusters are consistent."""
+        for cluster in self.clusters:
+            cluster.cache.check()
+            cluster.nominator.check()
+
+    def fill(self) -> None:
+        """Start with a few nodes and most objects."""
+        for name in range(6):
+            self.put_node(name, name)
+        for item in range(0, len(OBJECTS) - 1):
+            self.put(item)
+
+    # Pods.
+
+    def schedule(self, template: int, *, traced: bool = False, **more: object) -> None:
+        """Let a new pod come and be decided on."""
+        self._number += 1
+        pod = pod_of(template, self._number, **more)
+        self.waiting[pod.metadata.uid] = pod
+        for cluster in self.clusters:
+            cluster.add_pending(pod)
+        self._decide(pod.metadata.uid, traced=traced)
+
+    def retry(self, which: int) -> None:
+        """Decide again on a pod that waits."""
+        if self.waiting:
+            self._decide(_pick(self.waiting, which))
+
+    def _decide(self, uid: str, *, traced: bool = False) -> None:
+        remembering, forgetful = self.clusters
+        trace = Trace() if traced else None
+        decision = remembering.schedule_one(remembering.pending[uid], trace)
+        expected = forgetful.schedule_one(forgetful.pending[uid])
+        assert told(expected) == told(decision)
+        self._carry_out(uid, decision)
+
+    def _carry_out(self, uid: str, decision: Decision) -> None:
+        if isinstance(decision, Placed):
+            self.placed += 1
+            pod = self.waiting.pop(uid)
+            spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
+            self.bound[uid] = msgspec.structs.replace(pod, spec=spec)
+            for cluster in self.clusters:
+                cluster.bind(cluster.pending[uid], decision.node_name)
+        elif isinstance(decision, Rejected):
+            self.rejected += 1
+            for cluster in self.clusters:
+                for victim in decision.victims:
+                    cluster.evict(victim)
+                if decision.nominated_node_name is not None:
+                    cluster.nominate(cluster.pending[uid], decision.nominated_node_name)
+            for victim in decision.victims:
+                del self.bound[victim.uid]
+
+    def confirm(self, which: int) -> None:
+        """Let the informer bring a bound pod: as it was assumed, or changed since."""
+        if not self.bound:
+            return
+        uid = _pick(self.bound, which)
+        if which % 5 == 4:
+            metadata = self.bound[uid].metadata
+            labels = {**metadata.labels, "app": ("web", "db")[which % 2]}
+            metadata = msgspec.structs.replace(metadata, labels=labels)
+            self.bound[uid] = msgspec.structs.replace(self.bound[uid], metadata=metadata)
+        if which % 7 == 6:
+            self._terminate(uid)
+        for cluster in self.clusters:
+            if cluster.cache.is_assumed(uid):
+                cluster.cache.add_pod(self.bound[uid])
+            else:
+                cluster.cache.update_pod(self.bound[uid])
+
+    def _terminate(self, uid: str) -> None:
+        metadata = msgspec.structs.replace(
+            self.bound[uid].metadata, deletion_timestamp="2026-01-01T00:00:00Z"
+        )
+        self.bound[uid] = msgspec.structs.replace(self.bound[uid], metadata=metadata)
+
+    def remove_pod(self, which: int) -> None:
+        """Let a bound pod go."""
+        if self.bound:
+            uid = _pick(self.bound, which)
+            del self.bound[uid]
+            for cluster in self.clusters:
+                cluster.cache.remove_pod(uid)
+
+    def give_up(self, which: int) -> None:
+        """Let a waiting pod go."""
+        if self.waiting:
+            uid = _pick(self.waiting, which)
+            del self.waiting[uid]
+            for cluster in self.clusters:
+                del cluster.pending[uid]
+                cluster.nominator.delete(uid)
+
+    def nominate(self, which: int, name: int) -> None:
+        """Promise a node to a waiting pod; 0 takes the promise back."""
+        if self.waiting:
+            uid = _pick(self.waiting, which)
+            for cluster in self.clusters:
+                cluster.nominate(cluster.pending[uid], f"node-{name}" if name else "")
+
+    # Nodes and other objects.
+
+    def put_node(self, name: int, variant: int) -> None:
+        """Add a node or change it."""
+        self.nodes[name] = variant
+        for cluster in self.clusters:
+            cluster.cache.add_node(node_of(name, variant))
+
+    def remove_node(self, which: int) -> None:
+        """Let a node go; its pods wait for it."""
+        if self.nodes:
+            name = sorted(self.nodes)[which % len(self.nodes)]
+            del self.nodes[name]
+            for cluster in self.clusters:
+                cluster.cache.remove_node(f"node-{name}")
+
+    def put(self, which: int) -> None:
+        """Add or replace a service, namespace, claim, volume or device class."""
+        for cluster in self.clusters:
+            cluster.cache.put(OBJECTS[which % len(OBJECTS)])
+
+    def delete(self, which: int) -> None:
+        """Drop one of those."""
+        for cluster in self.clusters:
+            cluster.cache.delete(OBJECTS[which % len(OBJECTS)])
+
+
+def random_step(twins: Twins, random: Random) -> None:
+    """Do one thing; mostly pods come and go."""
+    big = random.randrange(10_000)
+    match random.randrange(40):
+        case 0 if len(twins.nodes) > random.randrange(10):
+            twins.remove_node(big)
+        case 0 | 1:
+            twins.put_node(random.randrange(12), big)
+        case 2 | 3:
+            twins.put(big)
+        case 4:
+            twins.delete(big)
+        case 5:
+            twins.nominate(big, random.randrange(12))
+        case 6 | 7 | 8:
+            twins.retry(big)
+        case 9 | 10 | 11 | 12:
+            twins.confirm(big)
+        case 13 | 14 | 15 | 16 | 17 | 18 | 19 | 20:
+            twins.remove_pod(big)
+        case 21 | 22:
+            twins.give_up(big)
+        case _:
+            twins.schedule(big, traced=random.random() < 0.1)
+
+
+def _pick(pods: Mapping[str, Pod], which: int) -> str:
+    return list(pods)[which % len(pods)]

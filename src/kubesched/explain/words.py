@@ -35,7 +35,7 @@ def headline(report: PodExplanation) -> str:
         case _ if not report.node_count:
             return f"{subject} cannot be placed: there are no nodes."
         case _:
-            return f"{subject} fits {_none_of(report.node_count)}."
+            return f"{subject} {_fits_nowhere(report.node_count)}."
 
 
 def summary(report: PodExplanation) -> str:
@@ -140,5 +140,5 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _none_of(nodes: int) -> str:
-    return "the only node not" if nodes == 1 else f"none of {nodes} nodes"
+def _fits_nowhere(nodes: int) -> str:
+    return "does not fit the only node" if nodes == 1 else f"fits none of {nodes} nodes"

@@ -1,0 +1,119 @@
+"""Utilisation: what is requested of what is allocatable, per node, per zone and in total.
+
+Reads:    the node table's allocatable, requested and pod counts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.simulator.report import NodeUse, ResourceUse, ZoneUse, resource_use
+from kubesched.snapshot.node_table import NodeTable
+
+_FIRST: Final = ("cpu", "memory", "pods")
+_ZONE_SEPARATOR: Final = ":\x00:"
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What pods ask for at one moment.
+
+    Attributes:
+        requested: int64, resources x rows, in the order of the table's resources.
+        pod_counts: int64 per row.
+    """
+
+    requested: NDArray[np.int64]
+    pod_counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, nodes: NodeTable) -> Usage:
+        """Copy what the table says now."""
+        return cls(nodes.requested.copy(), nodes.pod_counts.copy())
+
+
+class Utilisation:
+    """Compares two moments of the same nodes.
+
+    Attributes:
+        resources: The resources that are reported: cpu, memory, pods, and by name what any node
+            has or any pod asks for.
+    """
+
+    def __init__(self, nodes: NodeTable, before: Usage, placed: Mapping[str, int]) -> None:
+        """Take the table as it is now for the end.
+
+        Args:
+            nodes: The table.
+            before: The same table's usage at the beginning.
+            placed: Node name -> how many pods came and stayed.
+        """
+        self._nodes = nodes
+        self._placed = placed
+        self._amounts = {name: self._amounts_of(name, before) for name in _names(nodes)}
+
+    def _amounts_of(self, name: str, before: Usage) -> NDArray[np.int64]:
+        """Return allocatable, requested before and requested after: 3 x rows."""
+        nodes = self._nodes
+        if name == "pods":
+            return np.stack((nodes.allowed_pods, before.pod_counts, nodes.pod_counts))
+        at = nodes.resources.get(name)
+        if at is None:
+            return np.zeros((3, len(nodes)), np.int64)
+        # A resource that only pods know joins the table when the first of them is placed.
+        known = at < len(before.requested)
+        earlier = before.requested[at] if known else np.zeros(len(nodes), np.int64)
+        return np.stack((nodes.allocatable[at], earlier, nodes.requested[at]))
+
+    def total(self) -> tuple[ResourceUse, ...]:
+        """Return the use of all nodes together."""
+        return self._sums(np.arange(len(self._nodes)))
+
+    def nodes(self) -> tuple[NodeUse, ...]:
+        """Return the use of each node, by name."""
+        names = self._nodes.names
+        columns = {name: amounts.T.tolist() for name, amounts in self._amounts.items()}
+        return tuple(
+            NodeUse(
+                names[row],
+                *_region_and_zone(self._nodes.zones[row]),
+                self._placed.get(names[row], 0),
+                tuple(resource_use(name, *columns[name][row]) for name in columns),
+            )
+            for row in sorted(range(len(names)), key=names.__getitem__)
+        )
+
+    def zones(self) -> tuple[ZoneUse, ...]:
+        """Return the use of each zone, by region and zone."""
+        rows: dict[tuple[str, str], list[int]] = {}
+        for row in range(len(self._nodes)):
+            rows.setdefault(_region_and_zone(self._nodes.zones[row]), []).append(row)
+        return tuple(self._zone(key, rows[key]) for key in sorted(rows))
+
+    def _zone(self, key: tuple[str, str], rows: Sequence[int]) -> ZoneUse:
+        placed = sum(self._placed.get(self._nodes.names[row], 0) for row in rows)
+        return ZoneUse(*key, len(rows), placed, self._sums(np.array(rows, np.intp)))
+
+    def _sums(self, rows: NDArray[np.intp]) -> tuple[ResourceUse, ...]:
+        # Python's integers, because the sum over nodes with absurd amounts may be beyond int64.
+        return tuple(
+            resource_use(name, *(sum(line) for line in amounts[:, rows].tolist()))
+            for name, amounts in self._amounts.items()
+        )
+
+
+def _names(nodes: NodeTable) -> Iterator[str]:
+    yield from _FIRST
+    for name in sorted(nodes.resources):
+        at = nodes.resources[name]
+        if name not in _FIRST and (nodes.allocatable[at].any() or nodes.requested[at].any()):
+            yield name
+
+
+def _region_and_zone(key: str) -> tuple[str, str]:
+    region, _, zone = key.partition(_ZONE_SEPARATOR)
+    return region, zone

@@ -1,0 +1,50 @@
+"""The explanation of a preemption."""
+
+from __future__ import annotations
+
+from kubesched.explain.explain import answer_of
+from kubesched.explain.preemption import explain_preemption
+from kubesched.explain.report import Preemption, PreemptionCandidate, Victim
+from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.status import NodeToStatus, unresolvable, unschedulable
+from kubesched.testing.builders import make_pod_info
+
+FULL = unschedulable("Insufficient cpu")
+NEVER = unresolvable("taint")
+
+
+def test_not_eligible() -> None:
+    """A pod that may not preempt has the reason and nothing else."""
+    report = PreemptionReport.not_eligible("because")
+    found = explain_preemption(report, NodeToStatus.passing(0), answer_of)
+    assert found == Preemption(eligible=False, reason="because")
+
+
+def test_candidates_and_choice() -> None:
+    """Candidates come by name, victims in order of importance, with what decided."""
+    victims = tuple(
+        make_pod_info(name, priority=priority) for name, priority in (("v1", 5), ("v2", 1))
+    )
+    candidates = [Candidate("b", victims[1:]), Candidate("a", victims, 1)]
+    report = PreemptionReport(eligible=True, node_statuses={"d": FULL, "c": FULL})
+    statuses = NodeToStatus.of([FULL, FULL, FULL, FULL, NEVER])
+    found = explain_preemption(report.choosing_from(candidates), statuses, answer_of)
+    assert found.candidates == (
+        PreemptionCandidate("a", (Victim("default/v1", 5), Victim("default/v2", 1)), 1),
+        PreemptionCandidate("b", (Victim("default/v2", 1),)),
+    )
+    assert found.chosen == "b"
+    assert found.decided_by == "fewest PodDisruptionBudget violations"
+    assert found.ties == ()
+    assert [node.node for node in found.not_helped] == ["c", "d"]
+    assert found.not_tried == 1
+
+
+def test_ties() -> None:
+    """Candidates that are equal in everything are named."""
+    candidates = [Candidate(name, (make_pod_info("v", start_time="2026-01-01T00:00:00Z"),)) for name in "ba"]
+    report = PreemptionReport(eligible=True).choosing_from(candidates)
+    found = explain_preemption(report, NodeToStatus.of([FULL, FULL]), answer_of)
+    assert found.ties == ("a", "b")
+    assert found.chosen == "a"

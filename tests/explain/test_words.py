@@ -1,0 +1,222 @@
+"""Sentences about outcomes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.explain.groups import ReasonGroup, SameDetail
+from kubesched.explain.report import (
+    Answer,
+    NodeScore,
+    NotHelped,
+    Outcome,
+    PodExplanation,
+    Preemption,
+    PreemptionCandidate,
+    PreFilterStep,
+    Victim,
+)
+from kubesched.explain.words import (
+    choice_sentence,
+    count,
+    group_details,
+    group_heading,
+    headline,
+    names,
+    pre_filter_sentences,
+    summary,
+)
+
+
+def report(outcome: Outcome, **fields: object) -> PodExplanation:
+    """Return a report on the pod shop/web-1."""
+    return PodExplanation(
+        pod="shop/web-1",
+        scheduler_name="default-scheduler",
+        priority=0,
+        outcome=outcome,
+        **fields,  # type: ignore[arg-type]  # the test's own
+    )
+
+
+SCORES = (NodeScore("a", 1, 90), NodeScore("b", 2, 70))
+CANDIDATE = PreemptionCandidate("a", (Victim("x/y", 0), Victim("x/z", 0)))
+
+
+@pytest.mark.parametrize(
+    ("found", "first", "second"),
+    [
+        pytest.param(
+            report(Outcome.SCHEDULABLE, node="a", node_count=3, feasible_count=2, scores=SCORES),
+            "Pod shop/web-1 goes to a.",
+            "It fits 2 of 3 nodes; a scores highest, 90 to 70 of b.",
+            id="best",
+        ),
+        pytest.param(
+            report(
+                Outcome.SCHEDULABLE, node="a", node_count=3, feasible_count=3, ties=("a", "b", "c")
+            ),
+            "Pod shop/web-1 goes to a.",
+            "It fits 3 of 3 nodes; a ties with b and c, and one of them is drawn.",
+            id="ties",
+        ),
+        pytest.param(
+            report(Outcome.SCHEDULABLE, node="a", node_count=3, feasible_count=1),
+            "Pod shop/web-1 goes to a.",
+            "Of 3 nodes no other can take the pod.",
+            id="only-feasible",
+        ),
+        pytest.param(
+            report(Outcome.SCHEDULABLE, node="a", node_count=1, feasible_count=1),
+            "Pod shop/web-1 goes to a.",
+            "It is the only node there is.",
+            id="only-node",
+        ),
+        pytest.param(
+            report(Outcome.SCHEDULABLE, node="a", node_count=3, nominated_hit=True),
+            "Pod shop/web-1 goes to a.",
+            "It has been promised that node before and fits it, so no other was looked at.",
+            id="nominated",
+        ),
+        pytest.param(
+            report(Outcome.UNSCHEDULABLE, node_count=1),
+            "Pod shop/web-1 does not fit the only node.",
+            "",
+            id="one-node",
+        ),
+        pytest.param(
+            report(
+                Outcome.UNSCHEDULABLE,
+                node_count=2,
+                preemption=Preemption(eligible=True, candidates=(CANDIDATE,), chosen="a"),
+            ),
+            "Pod shop/web-1 fits none of 2 nodes.",
+            "Evicting 2 pods on a would make room for it.",
+            id="preemption",
+        ),
+        pytest.param(
+            report(
+                Outcome.UNSCHEDULABLE,
+                node_count=2,
+                preemption=Preemption(
+                    eligible=True, not_helped=(NotHelped("a", Answer("", "Unschedulable")),)
+                ),
+            ),
+            "Pod shop/web-1 fits none of 2 nodes.",
+            "Evicting other pods was tried on 1 node, in vain.",
+            id="in-vain",
+        ),
+        pytest.param(
+            report(
+                Outcome.UNSCHEDULABLE, node_count=2, preemption=Preemption(eligible=True, not_tried=2)
+            ),
+            "Pod shop/web-1 fits none of 2 nodes.",
+            "Evicting other pods would help on no node.",
+            id="incurable",
+        ),
+        pytest.param(
+            report(Outcome.UNSCHEDULABLE),
+            "Pod shop/web-1 cannot be placed: there are no nodes.",
+            "",
+            id="no-nodes",
+        ),
+        pytest.param(
+            report(Outcome.GATED, held_by=Answer("SchedulingGates", "x", ("waiting",))),
+            "Pod shop/web-1 is held back by SchedulingGates: waiting.",
+            "",
+            id="gated",
+        ),
+        pytest.param(
+            report(Outcome.ERROR, message="boom"),
+            "Pod shop/web-1 cannot be judged: boom.",
+            "",
+            id="error",
+        ),
+    ],
+)
+def test_headline_and_summary(found: PodExplanation, first: str, second: str) -> None:
+    """The first two sentences say what becomes of the pod, and how close it was."""
+    assert (first, second) == (headline(found), summary(found))
+
+
+def test_choice() -> None:
+    """The choice is explained where there was one."""
+    other = PreemptionCandidate("b", (Victim("x/y", 0),))
+    alone = Preemption(eligible=True, candidates=(CANDIDATE,), chosen="a", decided_by="x")
+    chosen = Preemption(
+        eligible=True, candidates=(CANDIDATE, other), chosen="a", decided_by="fewest victims"
+    )
+    tied = Preemption(
+        eligible=True,
+        candidates=(CANDIDATE, other),
+        chosen="a",
+        decided_by="first in name order",
+        ties=("a", "b"),
+    )
+    assert choice_sentence(alone) == ""
+    assert choice_sentence(chosen) == "a is chosen before 1 other candidate: fewest victims."
+    assert choice_sentence(tied) == (
+        "a is chosen before 1 other candidate: first in name order of 2 that are equal otherwise."
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "sentences"),
+    [
+        pytest.param(PreFilterStep("Success"), [], id="nothing"),
+        pytest.param(
+            PreFilterStep("Unschedulable", "P", ("x", "y")),
+            ["P rejects the pod as a whole: x, y."],
+            id="rejected",
+        ),
+        pytest.param(
+            PreFilterStep("Unschedulable", reasons=("x",)),
+            ["The pod is rejected as a whole: x."],
+            id="by-nobody",
+        ),
+        pytest.param(
+            PreFilterStep("Success", restricted_to=("a", "b"), restricted_by=("P", "Q")),
+            ["P and Q leave only a and b."],
+            id="restricted",
+        ),
+        pytest.param(
+            PreFilterStep("Success", restricted_to=(), restricted_by=("P",)),
+            ["P leaves only no node."],
+            id="restricted-to-nothing",
+        ),
+    ],
+)
+def test_pre_filter(step: PreFilterStep, sentences: list[str]) -> None:
+    """What was said before the nodes is one sentence each."""
+    assert sentences == list(pre_filter_sentences(step))
+
+
+@pytest.mark.parametrize(
+    ("listed", "text"),
+    [
+        pytest.param([], "", id="none"),
+        pytest.param(["a"], "a", id="one"),
+        pytest.param(["a", "b"], "a and b", id="two"),
+        pytest.param(["a", "b", "c", "d"], "a, b, c and d", id="four"),
+        pytest.param(["a", "b", "c", "d", "e"], "a, b, c and 2 more", id="five"),
+    ],
+)
+def test_names(listed: list[str], text: str) -> None:
+    """Few names are listed, of many the first three."""
+    assert text == names(listed)
+
+
+def test_count() -> None:
+    """One is singular."""
+    assert [count(number, "node") for number in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
+
+
+def test_group() -> None:
+    """A group says how many and why, then what decided, the rest as a number."""
+    details = tuple(SameDetail(f"d{at}", (f"n{at}",)) for at in range(5))
+    usual = ReasonGroup("P", "Unschedulable", "no room", 5, details)
+    other = ReasonGroup("", "Pending", "", 1, (SameDetail("", ("n",)),))
+    assert group_heading(usual) == "5 nodes: no room (P)"
+    assert list(group_details(usual)) == ["n0: d0", "n1: d1", "n2: d2", "and 2 more"]
+    assert group_heading(other) == "1 node: no reason given (Pending)"
+    assert list(group_details(other)) == ["n"]

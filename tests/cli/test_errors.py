@@ -17,9 +17,13 @@ from kubesched.simulator.evaluate import ScenarioError
     [
         pytest.param(UserError("a", "b"), ("a", "b"), id="several-faults"),
         pytest.param(
-            ConfigError([Fault("x.y", "bad"), Fault("", "worse")]), ("x.y: bad", "worse"), id="config"
+            ConfigError([Fault("x.y", "bad"), Fault("", "worse")]),
+            ("x.y: bad", "worse"),
+            id="config",
         ),
-        pytest.param(DecodeError(Source("f.yaml"), "bad"), ("f.yaml: document 1: bad",), id="decode"),
+        pytest.param(
+            DecodeError(Source("f.yaml"), "bad"), ("f.yaml: document 1: bad",), id="decode"
+        ),
         pytest.param(RegistryError("taken"), ("taken",), id="registry"),
         pytest.param(ScenarioError("no pod"), ("no pod",), id="scenario"),
         pytest.param(FileNotFoundError(2, "No such file", "f"), ("f: No such file",), id="file"),
@@ -42,7 +46,10 @@ def test_user_messages(error: Exception, messages: tuple[str, ...] | None) -> No
     ],
 )
 def test_exit_codes(
-    error: BaseException, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    error: BaseException,
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every error has its exit code and a line on stderr, none on stdout."""
     monkeypatch.delenv("KUBESCHED_DEBUG", raising=False)

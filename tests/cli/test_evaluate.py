@@ -16,7 +16,12 @@ from .cluster import Json, node, pod, run
 
 def scenario(name: str = "one", cpu: str = "1", **more: object) -> Json:
     """Return a scenario with two nodes."""
-    return {"name": name, "objects": [node("alpha"), node("beta", "8")], "pod": pod("p", cpu), **more}
+    return {
+        "name": name,
+        "objects": [node("alpha"), node("beta", "8")],
+        "pod": pod("p", cpu),
+        **more,
+    }
 
 
 def lines_of(text: str) -> list[Json]:

@@ -34,7 +34,8 @@ def test_schedulable_pod(cluster: Path) -> None:
         "  nothing to score: NodeAffinity, VolumeBinding, PodTopologySpread, InterPodAffinity\n"
         "\n"
         "Why not the other nodes\n"
-        "  1 node: node(s) had untolerated taint(s) (TaintToleration, UnschedulableAndUnresolvable)\n"
+        "  1 node: node(s) had untolerated taint(s) "
+        "(TaintToleration, UnschedulableAndUnresolvable)\n"
         "      delta: taint dedicated=gpu:NoSchedule\n"
         "  1 node: Insufficient cpu (NodeResourcesFit)\n"
         "      gamma: cpu: requested 1, free 0.5 of 2\n"
@@ -56,7 +57,8 @@ def test_unschedulable_pod(tmp_path: Path) -> None:
         "      gamma: cpu: requested 7.5, free 0.5 of 2\n"
         "  1 node: Insufficient cpu (NodeResourcesFit)\n"
         "      beta: cpu: requested 7.5, free 5 of 8\n"
-        "  1 node: node(s) had untolerated taint(s) (TaintToleration, UnschedulableAndUnresolvable)\n"
+        "  1 node: node(s) had untolerated taint(s) "
+        "(TaintToleration, UnschedulableAndUnresolvable)\n"
         "      delta: taint dedicated=gpu:NoSchedule\n"
         "\n"
         "Preemption\n"
@@ -158,7 +160,9 @@ def test_finished_pod(tmp_path: Path) -> None:
     """A finished pod is asked about as if it were new."""
     objects = [node("alpha"), pod("job-1", node_name="alpha", status={"phase": "Succeeded"})]
     result = run("explain", "job-1", write(tmp_path, objects))
-    assert result.stdout.startswith("Pod shop/job-1 goes to alpha.\nIt is the only node there is.\n")
+    assert result.stdout.startswith(
+        "Pod shop/job-1 goes to alpha.\nIt is the only node there is.\n"
+    )
     assert "The pod has finished (Succeeded)" in result.stdout
 
 

@@ -38,7 +38,8 @@ def test_objects_in_order(tmp_path: Path) -> None:
     first = write(tmp_path, [pod("b"), node("alpha")], "1.json")
     second = write(tmp_path, [pod("a")], "2.json")
     found = load_objects([first, second])
-    assert [type(item) for item in found] == [Pod, Node, Pod]
+    assert [isinstance(item, Pod) for item in found] == [True, False, True]
+    assert isinstance(found[1], Node)
     assert [item.metadata.name for item in found] == ["b", "alpha", "a"]
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from kubesched import __version__
 from kubesched.cli.main import SUBCOMMANDS, kubesched
+
 from .cluster import run, shop, write
 
 

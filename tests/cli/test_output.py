@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import msgspec
@@ -19,7 +20,7 @@ from kubesched.cli.output import (
     write_document,
     writer,
 )
-from kubesched.cli.rich_writer import RichWriter
+from kubesched.cli.rich_writer import RichWriter, _broken
 
 TABLE = simple_table(
     ["node", "PodTopologySpread", "who"],
@@ -51,7 +52,7 @@ def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def test_aligned() -> None:
-    """Columns are as wide as their widest cell; numbers end together, wide characters count twice."""
+    """Columns are as wide as their widest cell, wide characters counting twice; numbers align."""
     assert list(aligned(TABLE)) == [
         "NODE         PodTopologySpread  WHO",
         "a                           10  x",
@@ -63,9 +64,7 @@ def test_aligned() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [pytest.param("NO_COLOR", "1", id="no-color"), ("TERM", "dumb")]
 )
-def test_no_colours_on_demand(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_no_colours_on_demand(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     """NO_COLOR and a dumb terminal get plain text."""
     terminal_of(monkeypatch)
     assert is_colourful()
@@ -154,3 +153,32 @@ def test_progress_only_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress("placing", 10) as bar:
         bar.advance(10)
     assert not silent.getvalue()
+
+
+def test_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a table that is too wide every letter is still there."""
+    terminal = terminal_of(monkeypatch)
+    detail = "abcdefghijklmnopqrstuvwxyz0123456789" * 3
+    row = ["node-0001", "TaintToleration", "UnschedulableAndUnresolvable", detail]
+    writer().table(simple_table(["node", "plugin", "code", "detail"], [row]), indent=2)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert detail == "".join(line.split()[-1] for line in lines[2:] if line.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "text"),
+    [
+        pytest.param("NodeResourcesFit", 10, "Node\nResources\nFit", id="one-part-a-line"),
+        pytest.param("NodePorts", 10, "NodePorts", id="fits"),
+        pytest.param(
+            "UnschedulableAndUnresolvable", 16, "UnschedulableAnd\nUnresolvable", id="two"
+        ),
+        pytest.param("BUDGETS VIOLATED", 10, "BUDGETS\nVIOLATED", id="words"),
+        pytest.param("RANK", 10, "RANK", id="word"),
+        pytest.param("PodTopologySpread *2", 10, "Pod\nTopology\nSpread *2", id="weight"),
+        pytest.param("", 10, "", id="empty"),
+    ],
+)
+def test_broken_names(name: str, width: int, text: str) -> None:
+    """Names are broken between their words, so that a column becomes narrow."""
+    assert text == _broken(name, width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -117,11 +116,15 @@ def test_plugin_that_the_configuration_mentions(
     ("name", "message"),
     [
         pytest.param("Nope", "there is no Nope in", id="missing-class"),
-        pytest.param("NUMBER", "it is no subclass of kubesched.framework.plugin.Plugin", id="value"),
+        pytest.param(
+            "NUMBER", "it is no subclass of kubesched.framework.plugin.Plugin", id="value"
+        ),
         pytest.param("np", "it is no subclass of", id="module"),
         pytest.param("Unfinished", "the class does not implement filter", id="abstract"),
         pytest.param("Nameless", "the class has no name", id="nameless"),
-        pytest.param("TaintToleration", "a plugin named TaintToleration already exists", id="taken"),
+        pytest.param(
+            "TaintToleration", "a plugin named TaintToleration already exists", id="taken"
+        ),
         pytest.param("Broken", "initializing plugin 'Broken': no licence", id="constructor"),
     ],
 )
@@ -192,7 +195,7 @@ def test_crashing_filter_is_an_outcome(cluster: Path, plugin_file: Path) -> None
 
 
 @pytest.fixture
-def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Install the plugins of the file as a package would."""
     monkeypatch.syspath_prepend(str(plugin_file.parent))
     group = plugin_loading.ENTRY_POINT_GROUP
@@ -200,7 +203,6 @@ def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         EntryPoint(name, f"my_plugins:{name}", group) for name in ("NotBeta", "Nope", "NUMBER")
     )
     monkeypatch.setattr(plugin_loading, "entry_points", lambda *, group: found.select(group=group))
-    return
 
 
 @pytest.mark.usefixtures("installed")

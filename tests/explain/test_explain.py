@@ -106,10 +106,7 @@ incoming_pods = st.builds(
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod], Pod]:
     """Draw nodes, pods on and nominated to them, and a pod to place."""
-    nodes = [
-        make_node(f"node-{at}", **fields)  # type: ignore[arg-type]  # drawn above
-        for at, fields in enumerate(draw(nodes_of_clusters))
-    ]
+    nodes = [make_node(f"node-{at}", **fields) for at, fields in enumerate(draw(nodes_of_clusters))]
     pods = []
     for at, (row, cpu, priority, app, is_nominated) in enumerate(draw(bound_pods)):
         where = f"node-{row % len(nodes)}"
@@ -121,7 +118,8 @@ def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod], Pod]:
                 requests={"cpu": cpu},
                 host_ports=(80,) if at % 4 == 0 else (),
                 start_time=None if is_nominated else f"2026-01-01T00:00:{at:02}Z",
-                **({"nominated_node_name": where} if is_nominated else {"node_name": where}),
+                nominated_node_name=where if is_nominated else "",
+                node_name="" if is_nominated else where,
             )
         )
     return nodes, pods, draw(incoming_pods)
@@ -216,9 +214,7 @@ def test_rejections_have_details() -> None:
 
 def test_nominated_pods_are_named_where_they_decide() -> None:
     """A node that is full only with the pods promised to it says whose promise that is."""
-    promised = make_pod(
-        "promised", priority=9, requests={"cpu": "3"}, nominated_node_name="a"
-    )
+    promised = make_pod("promised", priority=9, requests={"cpu": "3"}, nominated_node_name="a")
     report = explain(cluster_of([make_node("a")], [promised]), make_pod(requests={"cpu": "2"}))
     (verdict,) = report.nodes
     assert verdict.rejections[0].plugin == "NodeResourcesFit"

@@ -56,4 +56,7 @@ def test_frequent_details_come_first() -> None:
         for name, detail in (("a", "x"), ("b", "y"), ("c", "y"))
     ]
     (group,) = not_helped_groups(nodes)
-    assert [(same.detail, same.nodes) for same in group.details] == [("y", ("b", "c")), ("x", ("a",))]
+    assert [(same.detail, same.nodes) for same in group.details] == [
+        ("y", ("b", "c")),
+        ("x", ("a",)),
+    ]

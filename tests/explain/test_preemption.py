@@ -6,6 +6,7 @@ from kubesched.explain.explain import answer_of
 from kubesched.explain.preemption import explain_preemption
 from kubesched.explain.report import Preemption, PreemptionCandidate, Victim
 from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.candidates import DryRun
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, unresolvable, unschedulable
 from kubesched.testing.builders import make_pod_info
@@ -27,9 +28,9 @@ def test_candidates_and_choice() -> None:
         make_pod_info(name, priority=priority) for name, priority in (("v1", 5), ("v2", 1))
     )
     candidates = [Candidate("b", victims[1:]), Candidate("a", victims, 1)]
-    report = PreemptionReport(eligible=True, node_statuses={"d": FULL, "c": FULL})
+    report = PreemptionReport.of(DryRun(tuple(candidates), {"d": FULL, "c": FULL}))
     statuses = NodeToStatus.of([FULL, FULL, FULL, FULL, NEVER])
-    found = explain_preemption(report.choosing_from(candidates), statuses, answer_of)
+    found = explain_preemption(report, statuses, answer_of)
     assert found.candidates == (
         PreemptionCandidate("a", (Victim("default/v1", 5), Victim("default/v2", 1)), 1),
         PreemptionCandidate("b", (Victim("default/v2", 1),)),
@@ -43,8 +44,8 @@ def test_candidates_and_choice() -> None:
 
 def test_ties() -> None:
     """Candidates that are equal in everything are named."""
-    candidates = [Candidate(name, (make_pod_info("v", start_time="2026-01-01T00:00:00Z"),)) for name in "ba"]
-    report = PreemptionReport(eligible=True).choosing_from(candidates)
+    victim = make_pod_info("v", start_time="2026-01-01T00:00:00Z")
+    report = PreemptionReport.of(DryRun(tuple(Candidate(name, (victim,)) for name in "ba")))
     found = explain_preemption(report, NodeToStatus.of([FULL, FULL]), answer_of)
     assert found.ties == ("a", "b")
     assert found.chosen == "a"

@@ -28,7 +28,9 @@ def score(plugin: str, weighted: int, *, raw: int | None = None, weight: int = 1
 
 SCORES = (
     NodeScore("a", 1, 150, (score("Fit", 50), score("Taint", 100, weight=2), score("Image", 0))),
-    NodeScore("b", 2, 60, (score("Fit", 50), score("Taint", 10, raw=7, weight=2), score("Image", 0))),
+    NodeScore(
+        "b", 2, 60, (score("Fit", 50), score("Taint", 10, raw=7, weight=2), score("Image", 0))
+    ),
 )
 
 

@@ -108,7 +108,9 @@ CANDIDATE = PreemptionCandidate("a", (Victim("x/y", 0), Victim("x/z", 0)))
         ),
         pytest.param(
             report(
-                Outcome.UNSCHEDULABLE, node_count=2, preemption=Preemption(eligible=True, not_tried=2)
+                Outcome.UNSCHEDULABLE,
+                node_count=2,
+                preemption=Preemption(eligible=True, not_tried=2),
             ),
             "Pod shop/web-1 fits none of 2 nodes.",
             "Evicting other pods would help on no node.",

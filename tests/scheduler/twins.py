@@ -7,6 +7,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 import msgspec
+from scheduler.toys import told
 
 from kubesched.api.core import (
     Namespace,
@@ -20,7 +21,7 @@ from kubesched.api.resource import DeviceClass
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.objects import KubernetesObject
@@ -35,7 +36,6 @@ _GATES: Final = FeatureGates({})
 _CONFIGURATION: Final = default_configuration(_GATES)
 
 Fields: TypeAlias = "Mapping[str, object]"
-Told: TypeAlias = "tuple[object, ...]"
 
 
 def _like(app: str) -> dict[str, object]:
@@ -222,28 +222,6 @@ OBJECTS: Final[tuple[KubernetesObject, ...]] = (
     _make({"metadata": {"name": "a", "labels": {"team": "x"}}}, Namespace),
     _make({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": GPU}}, DeviceClass),
 )
-
-
-def told(decision: Decision) -> Told:
-    """Return everything of a decision that somebody acts on or reads."""
-    match decision:
-        case Placed():
-            return "placed", decision.node_name, decision.row, decision.feasible, decision.evaluated
-        case Failed():
-            return "failed", decision.status
-        case Rejected():
-            diagnosis = decision.diagnosis
-            return (
-                "rejected",
-                decision.message,
-                decision.nominated_node_name,
-                tuple(victim.key for victim in decision.victims),
-                dict(diagnosis.rejected_nodes()),
-                diagnosis.absent_status,
-                diagnosis.unschedulable_plugins,
-                diagnosis.pending_plugins,
-                decision.post_filter and decision.post_filter.status,
-            )
 
 
 class Twins:

@@ -25,7 +25,9 @@ JSON = st.recursive(
         pytest.param({}, {"a": 1}, [("a", ABSENT, "1")], id="unexpected"),
         pytest.param({"a": [1, 2]}, {"a": [1, 3]}, [("a[1]", "2", "3")], id="element"),
         pytest.param({"a": [1, 2]}, {"a": [1]}, [("a", "[1,2]", "[1]")], id="length"),
-        pytest.param({"a": [1, 2]}, {"a": [2, 1]}, [("a[0]", "1", "2"), ("a[1]", "2", "1")], id="order"),
+        pytest.param(
+            {"a": [1, 2]}, {"a": [2, 1]}, [("a[0]", "1", "2"), ("a[1]", "2", "1")], id="order"
+        ),
         pytest.param({"a": {"b": True}}, {"a": {"b": 1}}, [("a.b", "true", "1")], id="type"),
         pytest.param({"a": 1, "b": 2}, {"b": 2, "a": 1}, [], id="order-of-keys"),
     ],

@@ -63,11 +63,15 @@ def test_configuration_faults_are_told_with_their_fields() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["name", "pod", "pods", "objects", "config", "kind", "metadata", "spec"]),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["name", "pod", "pods", "objects", "config", "kind", "metadata", "spec"]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=10,
 )

@@ -6,7 +6,6 @@ Rejects:  names of pods, nodes and schedulers that are not there, suggesting nea
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from kubesched.api.core import Node, Pod
 from kubesched.cli.errors import UserError
 from kubesched.cli.loading import load_objects, load_scheduler, new_cluster, with_scheduler_name
+from kubesched.cli.near_names import NEAR_MAX, near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
 from kubesched.explain.explain import explain_decision, explain_gate
@@ -24,7 +24,6 @@ from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 
-_LISTED_MAX = 5
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -93,7 +92,7 @@ def find_pod(text: str, pods: Sequence[Pod]) -> Pod:
     if len(found) == 1:
         return found[0]
     if found:
-        listed = ", ".join(sorted(_key(pod) for pod in found)[:_LISTED_MAX])
+        listed = ", ".join(sorted(_key(pod) for pod in found)[:NEAR_MAX])
         raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
     raise UserError(f"pod {text}: there is no such pod{_near_pods(text, pods)}")
 
@@ -102,15 +101,15 @@ def _near_pods(text: str, pods: Sequence[Pod]) -> str:
     if not pods:
         return "; there are no pods at all"
     keys = [_key(pod) for pod in pods]
-    near = get_close_matches(text, keys, n=_LISTED_MAX)
+    near = near_names(text, keys)
     if not near:
         by_name = {pod.metadata.name: _key(pod) for pod in pods}
         name = text.rpartition("/")[2]
-        near = [by_name[found] for found in get_close_matches(name, list(by_name), n=_LISTED_MAX)]
+        near = [by_name[found] for found in near_names(name, by_name)]
     if near:
         return f"; did you mean {' or '.join(near)}?"
     waiting = [_key(pod) for pod in pods if not pod.spec.node_name]
-    listed = ", ".join((waiting or keys)[:_LISTED_MAX])
+    listed = ", ".join((waiting or keys)[:NEAR_MAX])
     return f"; there are {len(pods)} pods, among them {listed}"
 
 
@@ -151,7 +150,7 @@ def _check_nodes(wanted: Iterable[str], existing: Sequence[str]) -> None:
 
 
 def _no_such_node(name: str, existing: Sequence[str]) -> str:
-    near = get_close_matches(name, existing, n=_LISTED_MAX)
+    near = near_names(name, existing)
     if near:
         hint = f"did you mean {' or '.join(near)}?"
     else:

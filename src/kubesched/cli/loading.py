@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -16,6 +15,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.decode import Loaded, Source, load
 from kubesched.cli.errors import UserError, write_warnings
+from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.plugin_loading import load_entry_points, load_plugin
 from kubesched.config.faults import ConfigError
@@ -200,6 +200,6 @@ def _in_file(error: ConfigError, file: Path | None) -> UserError:
 def _check_profile(name: str, configuration: Configuration) -> None:
     names = [profile.scheduler_name for profile in configuration.profiles]
     if name not in names:
-        near = get_close_matches(name, names, n=1)
+        near = near_names(name, names)
         hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(names)}"
         raise UserError(f"--profile {name}: the configuration has no such profile; {hint}")

@@ -6,6 +6,7 @@ Invariants: what is written is never read as markup.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from rich import box
 from rich.console import Console
@@ -16,6 +17,9 @@ from rich.text import Text
 from kubesched.cli.errors import printable
 from kubesched.cli.output import aligned, heading_of
 from kubesched.explain.tables import Table
+
+_HEADING_WIDTH: Final = 10
+_NAME_WIDTH: Final = 13
 
 
 class RichWriter:
@@ -43,22 +47,41 @@ class RichWriter:
     def table(self, table: Table, *, indent: int = 0) -> None:
         """Write a table."""
         drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-        width = max(map(len, aligned(table))) + indent
-        for column in table.columns:
+        is_wide = max(map(len, aligned(table))) + indent > self._console.width
+        rows = [[_cell(cell) if is_wide else printable(cell) for cell in row] for row in table.rows]
+        for at, column in enumerate(table.columns):
             heading = heading_of(column)
             drawn.add_column(
-                Text(heading if width <= self._console.width else _stacked(heading)),
+                Text(_broken(heading, _HEADING_WIDTH) if is_wide else heading),
                 justify="right" if column.is_number else "left",
                 overflow="fold",
+                no_wrap=all(_is_name(row[at]) for row in rows),
             )
-        for row in table.rows:
-            drawn.add_row(*(Text(printable(cell)) for cell in row))
+        for row in rows:
+            drawn.add_row(*map(Text, row))
         self._console.print(Padding(drawn, (0, 0, 0, indent), expand=False))
 
     def _text(self, text: str, style: str) -> None:
         self._console.print(Text(printable(text), style=style))
 
 
-def _stacked(heading: str) -> str:
-    """Break a name in camel case into lines, so that its column becomes narrow."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])| ", "\n", heading)
+def _cell(cell: str) -> str:
+    """Break a name, which has no spaces to be wrapped at; other text is wrapped as it comes."""
+    text = printable(cell)
+    return _broken(text, _NAME_WIDTH) if text.isalpha() else text
+
+
+def _is_name(cell: str) -> bool:
+    """Whether the cell is a name, whose lines are not to be broken further."""
+    return all(line.isalpha() or not line for line in cell.split("\n"))
+
+
+def _broken(name: str, width: int) -> str:
+    """Break a name in camel case into lines of about `width` letters."""
+    lines: list[str] = []
+    for part in re.findall(r" ?[A-Z]*[^A-Z ]*", name):
+        if lines and len(lines[-1]) + len(part) <= width:
+            lines[-1] += part
+        elif part:
+            lines.append(part.strip())
+    return "\n".join(lines)

@@ -13,6 +13,7 @@ from typing import Protocol
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import NodeToStatus, Status
+from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.node_table import SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -69,6 +70,11 @@ class Handle(Protocol):
         self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: SelectedRows
     ) -> Status:
         """Take `removed` off the one row of `node` and out of the states of `cycle`."""
+        ...
+
+    @property
+    def waiting_pods(self) -> WaitingPods:
+        """The pods that Permit plugins hold, of all profiles."""
         ...
 
     def activate(self, pods: Sequence[PodInfo]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,9 @@ class NodeRow:
 
 
 class PerRowFilter(FilterPlugin[S], Generic[S]):
-    """A filter that looks at one node at a time."""
+    """A filter that looks at one node at a time, and not at nodes that are rejected already."""
+
+    survivors_only: ClassVar[bool] = True
 
     @abstractmethod
     def filter_node(self, state: S, pod: PodInfo, node: NodeRow) -> Status:
@@ -74,7 +76,9 @@ class PerRowFilter(FilterPlugin[S], Generic[S]):
 
 
 class PerRowScore(ScorePlugin[S], Generic[S]):
-    """A score that looks at one node at a time."""
+    """A score that looks at one node at a time, and only at feasible nodes."""
+
+    survivors_only: ClassVar[bool] = True
 
     @abstractmethod
     def score_node(self, state: S, pod: PodInfo, node: NodeRow) -> int:

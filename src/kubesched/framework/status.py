@@ -164,7 +164,7 @@ class NodeToStatus:
         codes: dict[Status, int] = {SUCCESS: 0}
         index = np.zeros(len(statuses), np.int32)
         for row, status in enumerate(statuses):
-            code = codes.get(status)
+            code = 0 if status.is_success else codes.get(status)
             if code is None:
                 code = codes[status] = len(column)
                 column.append(status)

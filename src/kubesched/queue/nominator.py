@@ -1,21 +1,36 @@
 """Nominator remembers which pods have been promised a node they are not on yet.
 
+A nomination in memory may be ahead of the pod's `status.nominatedNodeName`, which is patched later.
+
 Upstream: pkg/scheduler/backend/queue/nominator.go (v1.36)
 Invariants: a pod is promised at most one node.
-Differs:  a nomination to the empty node name is not stored; it has no effect upstream.
+Differs:  a nomination to the empty node name is not stored; it has no effect upstream. The pod is
+          kept as it was nominated or last updated; upstream looks it up in the queues and takes
+          one it does not find there to have priority 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from kubesched.api.core import Pod
 from kubesched.snapshot.pod_info import PodInfo
+
+# (namespace, name) -> the pod as the API server last showed it, None if it is gone.
+FindPod = Callable[[str, str], Pod | None]
 
 
 class Nominator:
     """Node name -> pods nominated to it, in order of nomination."""
 
-    def __init__(self) -> None:
+    def __init__(self, find_pod: FindPod | None = None) -> None:
+        """Start without promises.
+
+        Args:
+            find_pod: Looks a pod up among those observed; a pod that is gone or has a node gets
+                no promise. None promises without asking.
+        """
+        self._find_pod = find_pod
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
 
@@ -35,12 +50,30 @@ class Nominator:
         """Return the node a pod is nominated to, "" if it is not."""
         return self._node_of.get(uid, "")
 
-    def add(self, info: PodInfo, node_name: str) -> None:
-        """Promise a node to a pod, instead of what was promised before."""
+    def add(self, info: PodInfo, node_name: str | None = None) -> None:
+        """Promise a node to a pod, instead of what was promised before.
+
+        Args:
+            info: The pod.
+            node_name: The node; "" takes the promise back, None goes by the pod's status.
+        """
         self.delete(info.uid)
-        if node_name:
+        if node_name is None:
+            node_name = info.pod.status.nominated_node_name
+        if node_name and self._may_be_nominated(info):
             self._by_node.setdefault(node_name, {})[info.uid] = info
             self._node_of[info.uid] = node_name
+
+    def update(self, old: PodInfo, new: PodInfo) -> None:
+        """Take in a changed pod.
+
+        If neither version names a node, the promise in memory stays: its patch is on the way.
+        """
+        kept = None
+        if not old.pod.status.nominated_node_name and not new.pod.status.nominated_node_name:
+            kept = self._node_of.get(old.uid)
+        self.delete(old.uid)
+        self.add(new, kept)
 
     def delete(self, uid: str) -> None:
         """Take a promise back; a pod without one is fine."""
@@ -56,3 +89,9 @@ class Nominator:
         pairs = {(uid, node) for node, pods in self._by_node.items() for uid in pods}
         assert pairs == set(self._node_of.items()), "nominations disagree"
         assert all(self._by_node.values()), "a node without nominated pods is listed"
+
+    def _may_be_nominated(self, info: PodInfo) -> bool:
+        if self._find_pod is None:
+            return True
+        observed = self._find_pod(info.namespace, info.name)
+        return observed is not None and not observed.spec.node_name

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import (
+    FilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
     PreScorePlugin,
@@ -70,11 +71,9 @@ class SchedulingCycle:
             return Failed(pod, unresolvable(NO_NODES))
         try:
             if self.memory is not None and trace is None:
-                remembered = self._recall(self.memory, pod, snapshot)
-                if remembered is not None:
-                    decision = self._schedule_remembered(pod, snapshot, remembered)
-                    if decision is not None:
-                        return decision
+                decision = self._decide_remembered(self.memory, pod, snapshot)
+                if decision is not None:
+                    return decision
             return self._schedule(pod, snapshot, trace)
         except PluginFailure as failure:
             return Failed(pod, failure.status)
@@ -96,6 +95,20 @@ class SchedulingCycle:
         return Placed(pod, snapshot.nodes.names[row], row, cycle, len(rows), found.evaluated)
 
     # The short way, with remembered answers.
+
+    def _decide_remembered(
+        self, memory: Memory, pod: PodInfo, snapshot: Snapshot
+    ) -> Decision | None:
+        """Decide from remembered answers; None where the plain path must tell the story."""
+        try:
+            remembered = self._recall(memory, pod, snapshot)
+            if remembered is None:
+                return None
+            return self._schedule_remembered(pod, snapshot, remembered)
+        except PluginFailure:
+            # Remembered plugins are asked about more rows than they would be: whether somebody
+            # had met this failure, only the plain path knows.
+            return None
 
     def _recall(self, memory: Memory, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
         if pod.pod.status.nominated_node_name:
@@ -220,30 +233,42 @@ class SchedulingCycle:
         nominated = nodes.row_of.get(pod.pod.status.nominated_node_name or "")
         if nominated is not None:
             rows = np.array([nominated], np.intp)
-            answers = self._filter(cycle, pod, snapshot, rows, None)
-            if answers.passed[0]:
-                if trace is not None:
-                    trace.nominated_hit = True
-                    trace.tried_rows = rows
-                return Feasible(rows, 1)
-            _take_in(everything, tried, rows, answers)
+            answers = self._filter_nominated(cycle, pod, snapshot, rows)
+            if answers is not None:
+                if answers.passed[0]:
+                    if trace is not None:
+                        trace.nominated_hit = True
+                        trace.tried_rows = rows
+                    return Feasible(rows, 1)
+                _take_in(everything, tried, rows, answers)
         rows = _candidates(nodes, names)
         answers = self._filter(cycle, pod, snapshot, rows, trace)
         limit = feasible_nodes_to_find(len(rows), self.profile.percentage_of_nodes_to_score)
         if limit < len(rows):
             rows, answers = self._sample(nodes, rows, answers, limit)
         _take_in(everything, tried, rows, answers)
+        evaluated = int(np.count_nonzero(tried))
+        self.sampler.advance(evaluated, len(nodes))
         if trace is not None:
             trace.tried_rows = np.flatnonzero(tried)
             trace.statuses = everything.statuses()
         feasible = rows[answers.passed]
         if len(feasible):
-            return Feasible(np.sort(feasible), len(rows))
+            return Feasible(np.sort(feasible), evaluated)
         absent: Status | None = None
         if names is not None:
             listed = " ".join(sorted(contributors))
             absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
         return Diagnosis.of_filter(tuple(nodes.names), everything.statuses(), absent, contributors)
+
+    def _filter_nominated(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
+    ) -> RowAnswers | None:
+        """Ask about the pod's own nominated node; a failure there only costs it the first try."""
+        try:
+            return self._filter(cycle, pod, snapshot, rows, None)
+        except PluginFailure:
+            return None
 
     def _sample(
         self, nodes: NodeTable, rows: NDArray[np.intp], answers: RowAnswers, limit: int
@@ -256,7 +281,6 @@ class SchedulingCycle:
         passed = answers.passed
         tried = self.sampler.tried(order, passed[place[order]], limit)
         at = place[tried]
-        self.sampler.advance(len(tried), len(nodes))
         return tried, RowAnswers(answers.failed_at[at], answers.index[at], answers.table)
 
     @staticmethod
@@ -341,15 +365,34 @@ class SchedulingCycle:
         for position, plugin in enumerate(self.profile.filter_plugins):
             if plugin.name in cycle.skip_filter:
                 continue
+            found = None
             if trace.all_filters:
-                state = cycle.filter_states.get(plugin.name)
-                found = self.profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, nodes)
-                trace.filters.append(FilterTrace(plugin.name, rows, found))
-                if answers.add(position, plugin.name, found):
-                    wording.raise_failures(answers, found, position, plugin.name)
-            else:
+                found = self._ask_filter_everywhere(cycle, pod, nodes, rows, plugin, trace)
+            if found is None:
                 self.profile.add_filter(answers, position, plugin, cycle, pod, nodes)
+            elif answers.add(position, plugin.name, found):
+                wording.raise_failures(answers, found, position, plugin.name)
         return answers
+
+    def _ask_filter_everywhere(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        nodes: NodeTable,
+        rows: NDArray[np.intp],
+        plugin: FilterPlugin[object],
+        trace: Trace,
+    ) -> NodeToStatus | None:
+        state = cycle.filter_states.get(plugin.name)
+        try:
+            found = self.profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, nodes)
+        except PluginFailure as failure:
+            # Perhaps on a row that an earlier filter rejected, where nobody would have asked.
+            everywhere = NodeToStatus.everywhere(len(rows), failure.status)
+            trace.filters.append(FilterTrace(plugin.name, rows, everywhere))
+            return None
+        trace.filters.append(FilterTrace(plugin.name, rows, found))
+        return found
 
     def _ask_with(
         self,
@@ -376,10 +419,11 @@ class SchedulingCycle:
         rows: NDArray[np.intp],
         trace: Trace | None,
     ) -> NDArray[np.int64]:
-        """Return the total score per feasible row."""
-        self._pre_score(cycle, pod, snapshot, rows, trace)
+        """Return the total score per feasible row; 1 if there is nobody to score."""
         totals = np.zeros(len(rows), np.int64)
-        if not self.profile.score_plugins:
+        if self.profile.score_plugins:
+            self._pre_score(cycle, pod, snapshot, rows, trace)
+        else:
             totals += 1
         nodes: NodeTable = snapshot.nodes
         if len(rows) < len(nodes):

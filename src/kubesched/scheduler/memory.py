@@ -38,6 +38,7 @@ from kubesched.snapshot.snapshot import Snapshot
 _CELLS_MAX: Final = 1 << 22
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384
+_SIGN: Final = 'running Sign plugin "{}": '
 NOT_FEASIBLE: Final = np.iinfo(np.int64).min
 
 K = TypeVar("K")
@@ -66,7 +67,7 @@ class Memory:
         key = (pod.template, pod.pod.spec.node_name)
         signature = self._templates.get(key)
         if signature is None:
-            signature = tuple(plugin.sign(pod) for plugin in self._profile.plugins.values())
+            signature = self._sign(pod)
             _keep(self._templates, key, signature, _TEMPLATES_MAX)
         answers = self._answers.get(signature)
         if answers is None:
@@ -77,8 +78,21 @@ class Memory:
             self._answers.move_to_end(signature)
         if not answers.usable:
             return None
-        answers.refresh(pod, snapshot.nodes)
+        try:
+            answers.refresh(pod, snapshot.nodes)
+        except PluginFailure:
+            # Some rows are renewed and some are not: whoever asks next starts anew.
+            del self._answers[signature]
+            raise
         return answers if answers.usable else None
+
+    def _sign(self, pod: PodInfo) -> Hashable:
+        signs = []
+        for plugin in self._profile.plugins.values():
+            sign = self._profile.ask(_SIGN, plugin, plugin.sign, pod)
+            self._profile.ask(_SIGN, plugin, hash, sign)
+            signs.append(sign)
+        return tuple(signs)
 
 
 class Remembered:
@@ -141,6 +155,8 @@ class Remembered:
                 self._node_filters.append((position, filter_))
 
     def _plan_scores(self, pod: PodInfo, snapshot: Snapshot) -> None:
+        if not self._profile.score_plugins:
+            return
         cycle = CycleState()
         everywhere = np.ones(len(snapshot.nodes), np.bool_)
         for plugin in self._profile.pre_score_plugins:

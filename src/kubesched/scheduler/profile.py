@@ -6,7 +6,7 @@ Differs:  all faults of a configuration are reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Final, ParamSpec, TypeVar, cast
 
@@ -38,6 +38,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
+from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
@@ -82,6 +83,8 @@ class Profile:
         feature_gates: Which features are on.
         random: The run's dice.
         objects: The cluster's other objects; whoever owns them hands them in.
+        waiting_pods: The pods that Permit plugins hold; shared by all profiles.
+        activate: Asks the queue to try pods now; whoever owns a queue hands it in.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
         score_weights: Score plugin name -> weight.
@@ -101,6 +104,8 @@ class Profile:
         self.feature_gates = feature_gates
         self.random = random
         self.objects = Objects()
+        self.waiting_pods = WaitingPods()
+        self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
         at = f"{path}.plugins"
@@ -185,6 +190,13 @@ class Profile:
             raise
         except Exception as error:
             raise raised(wording, plugin, error) from error
+
+    async def ask_async(self, wording: str, plugin: Plugin, answer: Awaitable[Status]) -> Status:
+        """Await a plugin's answer; what it raises becomes a failure in upstream's words."""
+        try:
+            return await answer
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            return raised(wording, plugin, error).status
 
     def run_filters(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> RowAnswers:
         """Ask all filters about all rows of `nodes`, without nominated pods.
@@ -322,9 +334,6 @@ class Profile:
                     return failure_of(REMOVE_POD, plugin.name, status.message)
         return SUCCESS
 
-    def activate(self, pods: Sequence[PodInfo]) -> None:
-        """Ask the queue to try these pods now; the loop overrides this."""
-
 
 # How upstream words a failure at each extension point; {} is the plugin's name.
 PRE_FILTER: Final = 'running PreFilter plugin "{}": '
@@ -406,6 +415,10 @@ def build_profiles(
     if faults:
         raise ConfigError(faults)
     return profiles
+
+
+def _ignore(pods: Sequence[PodInfo]) -> None:
+    """Without a queue there is nothing to activate."""
 
 
 def _implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:

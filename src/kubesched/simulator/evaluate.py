@@ -248,6 +248,10 @@ def _failed(decision: Failed) -> Answer:
     return {"errors": [decision.message]}
 
 
+def _clears_nomination(decision: Decision | None) -> bool:
+    return isinstance(decision, Rejected) and decision.nominated_node_name == ""
+
+
 # Sequences.
 
 
@@ -283,9 +287,8 @@ class _Sequence:
         elif isinstance(decision, Rejected) and self._preempts and decision.nominated_node_name:
             self._preempt(info, decision, step)
             return True
-        elif isinstance(decision, Rejected | Failed):
-            if not isinstance(decision, Rejected) or decision.nominated_node_name == "":
-                self._cluster.nominate(info, "")
+        elif isinstance(decision, Failed) or _clears_nomination(decision):
+            self._cluster.nominate(info, "")
         return False
 
     def _bind(self, info: PodInfo, node_name: str, number: int) -> None:

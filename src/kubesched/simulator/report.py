@@ -123,9 +123,8 @@ class ResourceUse(_Part, frozen=True):
 
 def resource_use(resource: str, allocatable: int, before: int, after: int) -> ResourceUse:
     """Return the use of a resource with its shares."""
-    return ResourceUse(
-        resource, allocatable, before, after, _share(before, allocatable), _share(after, allocatable)
-    )
+    shares = (_share(requested, allocatable) for requested in (before, after))
+    return ResourceUse(resource, allocatable, before, after, *shares)
 
 
 def _share(requested: int, allocatable: int) -> float | None:

@@ -27,15 +27,16 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 POD_ADDED: Final = ClusterEvent(ASSIGNED_POD, Action.ADD)
 POD_DELETED: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 
-_HINTS_MAX: Final = 1_000_000
+HINTS_MAX: Final = 1_000_000
+"""So many hints are asked in a simulation; about a second's work."""
 
 
-class _Happened(msgspec.Struct):
-    """Pods of one template that came or went: one of them, and when the last of them did."""
+class _Happened(msgspec.Struct, frozen=True):
+    """Pods of one template that came or went: the last of them, and when."""
 
     event: ClusterEvent
     pod: Pod
-    last: int
+    at: int
 
 
 class _Waiting(msgspec.Struct, frozen=True):
@@ -46,17 +47,16 @@ class _Waiting(msgspec.Struct, frozen=True):
 
 # Profile, plugins that rejected, template: pods that all hints answer alike.
 _Kind = tuple[str, frozenset[str], PodTemplate]
-_Cause = tuple[Action, PodTemplate]
 
 
 class WaitingPods:
     """Pods that were rejected, and what happened since.
 
     Attributes:
-        hints_asked: How many hints were asked in this run.
+        hints_asked: How many hints were asked so far.
     """
 
-    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+    def __init__(self, profiles: Mapping[str, Profile], hints_max: int = HINTS_MAX) -> None:
         self._hints = {
             (name, plugin.name, event.action): tuple(_hints_of(plugin, event))
             for name, profile in profiles.items()
@@ -64,9 +64,10 @@ class WaitingPods:
             for event in (POD_ADDED, POD_DELETED)
         }
         self._waiting: dict[str, _Waiting] = {}
-        self._happened: dict[_Cause, _Happened] = {}
-        self._answers: dict[tuple[_Kind, _Cause], bool] = {}
+        # In the order of their last time.
+        self._happened: dict[tuple[Action, PodTemplate], _Happened] = {}
         self._now = 0
+        self._hints_max = hints_max
         self.hints_asked = 0
 
     def add(self, queued: QueuedPodInfo, scheduler_name: str) -> None:
@@ -81,62 +82,58 @@ class WaitingPods:
         """Take note that a pod was placed or evicted; `info.pod` has its node name."""
         self._now += 1
         cause = (event.action, info.template)
-        known = self._happened.get(cause)
-        if known is None:
-            self._happened[cause] = _Happened(event, info.pod, self._now)
-        else:
-            known.last = self._now
+        self._happened.pop(cause, None)
+        self._happened[cause] = _Happened(event, info.pod, self._now)
 
     def woken(self) -> list[QueuedPodInfo]:
         """Return the pods that are worth another try, and let them wait no longer.
 
         What happened so far is forgotten; call it when all pods have been tried.
         """
-        found = [w.queued for w in self._waiting.values() if self._is_worth_a_try(w)]
+        helped: dict[_Kind, int] = {}
+        found: list[QueuedPodInfo] = []
+        for waiting in self._waiting.values():
+            queued = waiting.queued
+            rejectors = queued.rejecting_plugins
+            kind = (waiting.scheduler_name, rejectors, queued.pod_info.template)
+            if not rejectors:
+                last = self._now
+            elif kind in helped:
+                last = helped[kind]
+            else:
+                last = helped[kind] = self._last_help(kind, queued.pod_info.pod)
+            if last > waiting.since:
+                found.append(queued)
         for queued in found:
             del self._waiting[queued.pod_info.uid]
         self._happened.clear()
-        self._answers.clear()
         return found
 
-    def _is_worth_a_try(self, waiting: _Waiting) -> bool:
-        rejectors = waiting.queued.rejecting_plugins
-        if not rejectors:
-            return self._now > waiting.since
-        name = waiting.scheduler_name
-        listens = {
-            event.action: any(self._hints.get((name, p, event.action)) for p in rejectors)
+    def _last_help(self, kind: _Kind, target: Pod) -> int:
+        """Return when something last happened that may help pods of a kind, 0 if never."""
+        name, rejectors, _ = kind
+        hints = {
+            event.action: tuple(
+                hint
+                for plugin in sorted(rejectors)
+                for hint in self._hints.get((name, plugin, event.action), ())
+            )
             for event in (POD_ADDED, POD_DELETED)
         }
-        if not any(listens.values()):
-            return False
-        kind = (name, rejectors, waiting.queued.pod_info.template)
-        return any(
-            happened.last > waiting.since
-            and listens[happened.event.action]
-            and self._helps(kind, cause, happened, waiting.queued.pod_info.pod)
-            for cause, happened in self._happened.items()
-        )
+        if not any(hints.values()):
+            return 0
+        for (action, _), happened in reversed(self._happened.items()):
+            if self.hints_asked >= self._hints_max:
+                return happened.at
+            if any(self._helps(hint, happened, target) for hint in hints[action]):
+                return happened.at
+        return 0
 
-    def _helps(self, kind: _Kind, cause: _Cause, happened: _Happened, target: Pod) -> bool:
-        key = (kind, cause)
-        answer = self._answers.get(key)
-        if answer is None:
-            if self.hints_asked >= _HINTS_MAX:
-                return True
-            answer = self._answers[key] = self._ask(kind, happened, target)
-        return answer
-
-    def _ask(self, kind: _Kind, happened: _Happened, target: Pod) -> bool:
+    def _helps(self, hint: QueueingHint | None, happened: _Happened, target: Pod) -> bool:
+        self.hints_asked += 1
         added = happened.event is POD_ADDED
         old, new = (None, happened.pod) if added else (happened.pod, None)
-        name, rejectors, _ = kind
-        for plugin in sorted(rejectors):
-            for hint in self._hints.get((name, plugin, happened.event.action), ()):
-                self.hints_asked += 1
-                if _says_queue(hint, target, old, new):
-                    return True
-        return False
+        return _says_queue(hint, target, old, new)
 
 
 def _says_queue(

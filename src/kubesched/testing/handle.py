@@ -14,6 +14,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
+from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -27,6 +28,7 @@ class FakeHandle:
         scheduler_name: The profile's name.
         feature_gates: The defaults of 1.36, except for the gates given.
         random: Seeded dice.
+        waiting_pods: The pods that Permit plugins hold.
         objects: The cluster's other objects; none unless a test hands some in.
         plugins: What `filter_rows` and the what-if questions run; plugins may be added later.
         activated: The pods that a plugin asked the queue to try.
@@ -46,6 +48,7 @@ class FakeHandle:
         else:
             self.feature_gates = FeatureGates(dict(feature_gates or {}))
         self.objects = Objects()
+        self.waiting_pods = WaitingPods()
         self.random = Random(seed)  # noqa: S311 - the run's dice, not a secret
         self.plugins: list[Plugin] = list(plugins)
         self.activated: list[PodInfo] = []

@@ -1,0 +1,19 @@
+"""Near names: what somebody may have meant by a name that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+NEAR_MAX: Final = 5
+# Comparing is slow: a dump of a million pods must not make a typing mistake cost minutes.
+_COMPARED_MAX: Final = 10_000
+
+
+def near_names(text: str, existing: Iterable[str]) -> list[str]:
+    """Return names like `text`, the nearest first; of very many only those that begin alike."""
+    names = list(dict.fromkeys(existing))
+    if len(names) > _COMPARED_MAX:
+        names = [name for name in names if name[:2] == text[:2]][:_COMPARED_MAX]
+    return get_close_matches(text, names, n=NEAR_MAX)

@@ -1,0 +1,104 @@
+"""Runs a simulation with a person waiting: a bar when it takes long, an end when asked for."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import Final
+
+import click
+
+from kubesched.cli.output import Progress, progress
+from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.report import SimulationReport
+from kubesched.simulator.simulation import Simulation
+
+_PATIENCE_SECONDS: Final = 1.0
+
+
+class _Interruption:
+    """Whether the user pressed Ctrl-C; the second time it ends the program at once."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def note(self, _signal: int, _frame: FrameType | None) -> None:
+        """Take note of a signal."""
+        if self.came:
+            raise KeyboardInterrupt
+        self.came = True
+
+
+def run_simulation(cluster: Cluster, seed: int) -> tuple[SimulationReport, float]:
+    """Run a simulation till its end or Ctrl-C; return the report, and how many seconds it took."""
+    began = time.perf_counter()
+    simulation = Simulation(cluster, seed=seed)
+    bar = _LateProgress(simulation)
+    with _noted_interruption() as interruption, bar:
+        partial = False
+        for _ in simulation.run():
+            if interruption.came:
+                partial = True
+                break
+            bar.update()
+        report = simulation.report(partial=partial)
+    return report, time.perf_counter() - began
+
+
+def write_timing(report: SimulationReport, seconds: float) -> None:
+    """Write to stderr how long it took."""
+    rate = report.summary.attempts / seconds if seconds else 0.0
+    text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
+    # Both may go to one place, and the report comes first.
+    sys.stdout.flush()
+    click.echo(text, err=True)
+
+
+@contextmanager
+def _noted_interruption() -> Iterator[_Interruption]:
+    """Note Ctrl-C instead of raising in the midst of a placement."""
+    interruption = _Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread may say what a signal does.
+        yield interruption
+        return
+    before = signal.signal(signal.SIGINT, interruption.note)
+    try:
+        yield interruption
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _LateProgress:
+    """A bar that appears when the wait has become long, and on a terminal only."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._stack = ExitStack()
+        self._bar: Progress | None = None
+        self._shown = 0
+        self._is_watched = sys.stderr.isatty()
+        self._begins = time.perf_counter() + _PATIENCE_SECONDS
+
+    def __enter__(self) -> None:
+        self._stack.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def update(self) -> None:
+        """Show how many pods have been tried."""
+        if not self._is_watched:
+            return
+        if self._bar is None:
+            if time.perf_counter() < self._begins:
+                return
+            self._bar = self._stack.enter_context(progress("Placing pods", self._simulation.total))
+        if self._simulation.tried > self._shown:
+            self._bar.advance(self._simulation.tried - self._shown)
+            self._shown = self._simulation.tried

@@ -1,0 +1,152 @@
+"""A simulation's report written for people: how many pods found a place, and why others did not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from kubesched.cli.output import Writer
+from kubesched.cli.simulate_tables import (
+    amount_table,
+    node_table,
+    placement_table,
+    unplaced_table,
+    zone_table,
+)
+from kubesched.explain.words import count, names
+from kubesched.simulator.report import NodeUse, SimulationReport, Unplaced
+
+_INDENT: Final = 2
+_FULL_NODES_MAX: Final = 2
+
+
+def write_report(
+    writer: Writer, report: SimulationReport, sections: Sequence[str], top: int
+) -> None:
+    """Write the report.
+
+    Args:
+        writer: Where to.
+        report: What was decided.
+        sections: What to show in full; nothing stands for the short version of everything.
+        top: How many reasons and nodes the summary shows.
+    """
+    if not sections or "summary" in sections:
+        _write_summary(writer, report, top, short=not sections)
+    if "placements" in sections:
+        _write_placements(writer, report)
+    if "unplaced" in sections:
+        _write_unplaced(writer, report)
+    if "zones" in sections:
+        writer.heading("Zones, requested of allocatable")
+        writer.table(zone_table(report), indent=_INDENT)
+    if "nodes" in sections:
+        writer.heading("Nodes, requested of allocatable")
+        writer.table(node_table(report.nodes, report.summary), indent=_INDENT)
+
+
+def headline(report: SimulationReport) -> str:
+    """Return the sentence that says it all."""
+    summary = report.summary
+    if not summary.pods:
+        return "There are no pods to place."
+    if not summary.nodes:
+        return f"None of {count(summary.pods, 'pod')} can be placed: there are no nodes."
+    used = f"{summary.nodes_used} of {count(summary.nodes, 'node')}"
+    text = f"{summary.placed} of {count(summary.pods, 'pod')} placed"
+    return f"{text}, on {used}." if summary.placed else f"{text}."
+
+
+def _sentences(report: SimulationReport) -> list[str]:
+    summary = report.summary
+    found = []
+    if report.partial:
+        found.append(f"Interrupted: {count(summary.not_tried, 'pod')} not tried; this is partial.")
+    if summary.unplaced:
+        found.append(f"{count(summary.unplaced, 'pod')} did not fit.")
+    if summary.gated:
+        plugins = names(sorted({pod.plugin for pod in report.gated}))
+        found.append(f"{count(summary.gated, 'pod')} held back by {plugins}.")
+    if summary.evicted:
+        preemptors = len({eviction.preemptor for eviction in report.evictions})
+        text = f"{count(summary.evicted, 'pod')} evicted for {count(preemptors, 'other')}"
+        displaced = f", {summary.displaced} of them placed here before" * bool(summary.displaced)
+        found.append(f"{text}{displaced}; they are not created again.")
+    groups = Counter((pod.reason, pod.scheduler_name) for pod in report.ignored)
+    for (reason, scheduler), number in sorted(groups.items()):
+        found.append(f"{count(number, 'pod')} ignored: {reason} ({scheduler}).")
+    return found
+
+
+def _write_summary(writer: Writer, report: SimulationReport, top: int, *, short: bool) -> None:
+    writer.headline(headline(report))
+    for sentence in _sentences(report):
+        writer.line(sentence)
+    if short and report.unplaced:
+        _write_reasons(writer, report.unplaced, top)
+    if not report.nodes:
+        return
+    writer.heading("Requested of allocatable")
+    writer.table(amount_table(report.summary), indent=_INDENT)
+    if short:
+        _write_zones_and_nodes(writer, report, top)
+
+
+def _write_reasons(writer: Writer, unplaced: Sequence[Unplaced], top: int) -> None:
+    """Write why pods did not fit, the most frequent reasons first."""
+    groups: dict[tuple[str, ...], list[Unplaced]] = {}
+    for pod in unplaced:
+        groups.setdefault((*pod.plugins, "", *pod.reasons), []).append(pod)
+    ordered = sorted(groups.values(), key=lambda pods: -len(pods))
+    writer.heading("What did not fit, and why")
+    for pods in ordered[:top]:
+        first = pods[0]
+        by = f" ({', '.join(first.plugins)})" if first.plugins else ""
+        what = ", ".join(first.reasons) or "no reason given"
+        writer.line(f"{count(len(pods), 'pod')}: {what}{by}", indent=_INDENT)
+        writer.line(names([pod.pod for pod in pods]), indent=3 * _INDENT, dim=True)
+    if len(ordered) > top:
+        left = sum(map(len, ordered[top:]))
+        writer.line(f"{count(left, 'pod')} for other reasons: --show unplaced", indent=_INDENT)
+
+
+def _write_zones_and_nodes(writer: Writer, report: SimulationReport, top: int) -> None:
+    if len(report.zones) > 1:
+        writer.heading("Zones")
+        writer.table(zone_table(report), indent=_INDENT)
+    ordered = sorted(report.nodes, key=lambda node: -_fullness(node))
+    if len(ordered) <= _FULL_NODES_MAX * top:
+        writer.heading("Nodes, fullest first")
+        writer.table(node_table(ordered, report.summary), indent=_INDENT)
+        return
+    writer.heading(f"The {top} fullest nodes")
+    writer.table(node_table(ordered[:top], report.summary), indent=_INDENT)
+    writer.heading(f"The {top} emptiest nodes")
+    writer.table(node_table(ordered[-top:], report.summary), indent=_INDENT)
+
+
+def _fullness(node: NodeUse) -> float:
+    """Return the share of the resource that the node has least of left."""
+    return max((use.share_after or 0.0 for use in node.resources), default=0.0)
+
+
+def _write_placements(writer: Writer, report: SimulationReport) -> None:
+    writer.heading(f"Placements: {report.summary.placed}")
+    if report.placements:
+        writer.table(placement_table(report.placements), indent=_INDENT)
+    for eviction in report.evictions:
+        owner = f" of {eviction.controller}" if eviction.controller else ""
+        text = f"{eviction.pod}{owner} evicted from {eviction.node} for {eviction.preemptor}"
+        writer.line(text, indent=_INDENT)
+
+
+def _write_unplaced(writer: Writer, report: SimulationReport) -> None:
+    writer.heading(f"Did not fit: {report.summary.unplaced}")
+    if report.unplaced:
+        writer.table(unplaced_table(report.unplaced), indent=_INDENT)
+    for gated in report.gated:
+        writer.line(f"{gated.pod} held back by {gated.plugin}: {gated.message}", indent=_INDENT)
+    for ignored in report.ignored:
+        text = f"{ignored.pod} ignored: {ignored.reason} ({ignored.scheduler_name})"
+        writer.line(text, indent=_INDENT)

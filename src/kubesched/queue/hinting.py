@@ -1,0 +1,151 @@
+"""QueueingHints decides whether an event makes a waiting pod worth another try.
+
+Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, isEventOfInterest and
+          isPodWorthRequeuing (v1.36)
+Invariants: a pod whose strategy for an event is not SKIP is filed under a topic of that event.
+Differs:  hints are asked in the order of registration; upstream asks in the order of a map, and the
+          answer is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.config.types import DEFAULT_SCHEDULER_NAME
+from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.queue_events import Change
+from kubesched.queue.registrations import Registration
+from kubesched.queue.unschedulable_pods import Topic
+from kubesched.snapshot.pod_info import PodInfo
+
+
+class Strategy(Enum):
+    """What an event means for a waiting pod."""
+
+    SKIP = "skip"  # it waits on
+    AFTER_BACKOFF = "after backoff"
+    IMMEDIATELY = "immediately"  # what the pod was waiting for has happened
+
+
+# (registration with a hint, incoming change, waiting pod) -> whether to queue; may raise.
+AskHint = Callable[[Registration, Change, Pod], bool]
+
+_ANY_EVENT: Final[Topic] = ("", "")
+"""The topic of pods that any event takes along: nothing rejected them, or nobody knows them."""
+
+
+def ask_hint(registration: Registration, change: Change, pod: Pod) -> bool:
+    """Ask a registration's hint; a shell that times or logs hints wraps this."""
+    return registration.hint is None or registration.hint(pod, change.old, change.new)
+
+
+def scheduler_name_of(info: PodInfo) -> str:
+    """Return the name of the profile that schedules the pod."""
+    return info.pod.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+
+
+class _Matches(msgspec.Struct, frozen=True):
+    """What is registered for one incoming event."""
+
+    is_wildcard: bool
+    by_profile: Mapping[str, Sequence[Registration]]
+    topics: Sequence[Topic]
+
+
+class QueueingHints:
+    """The registrations of all profiles."""
+
+    def __init__(
+        self, registrations: Mapping[str, Sequence[Registration]], ask: AskHint = ask_hint
+    ) -> None:
+        """Take the registrations by profile, and what asks a hint."""
+        self._registrations = {name: tuple(own) for name, own in registrations.items()}
+        self._ask = ask
+        self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
+        for own in self._registrations.values():
+            for each in own:
+                self._events_of[each.plugin] = (*self._events_of.get(each.plugin, ()), each.event)
+        self._matches: dict[ClusterEvent, _Matches] = {}
+
+    def is_of_interest(self, event: ClusterEvent) -> bool:
+        """Whether any plugin of any profile registered the event; a wildcard always is."""
+        matches = self._matches_of(event)
+        return matches.is_wildcard or any(matches.by_profile.values())
+
+    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
+        """Return what a plugin registered in all profiles."""
+        return self._events_of.get(plugin, ())
+
+    def topics_of_pod(self, queued: QueuedPodInfo) -> Sequence[Topic]:
+        """Return the topics to file a pod under: one for each plugin that rejected it."""
+        name = scheduler_name_of(queued.pod_info)
+        rejectors = queued.rejecting_plugins
+        if not rejectors or name not in self._registrations:
+            return (_ANY_EVENT,)
+        return [(name, plugin) for plugin in rejectors]
+
+    def topics_of_event(self, event: ClusterEvent) -> Sequence[Topic] | None:
+        """Return the topics of pods that the event may concern; None for all pods."""
+        matches = self._matches_of(event)
+        return None if matches.is_wildcard else matches.topics
+
+    def strategy(self, queued: QueuedPodInfo, change: Change) -> Strategy:
+        """Weigh a change for a pod: the best that a plugin which rejected it makes of it."""
+        rejectors = queued.rejecting_plugins
+        if not rejectors:
+            return Strategy.AFTER_BACKOFF
+        matches = self._matches_of(change.event)
+        if matches.is_wildcard:
+            meant = change.new is None or _is_same_pod(queued.pod_info, change.new)
+            return Strategy.AFTER_BACKOFF if meant else Strategy.SKIP
+        matching = matches.by_profile.get(scheduler_name_of(queued.pod_info))
+        if matching is None:
+            return Strategy.AFTER_BACKOFF
+        pending, strategy = queued.pending_plugins, Strategy.SKIP
+        for registration in matching:
+            if registration.plugin not in rejectors:
+                continue
+            if not self._is_queued_by(registration, change, queued):
+                continue
+            if registration.plugin in pending:
+                return Strategy.IMMEDIATELY
+            if not pending:
+                return Strategy.AFTER_BACKOFF
+            strategy = Strategy.AFTER_BACKOFF
+        return strategy
+
+    def _is_queued_by(
+        self, registration: Registration, change: Change, queued: QueuedPodInfo
+    ) -> bool:
+        if registration.hint is None:
+            return True
+        try:
+            return self._ask(registration, change, queued.pod_info.pod)
+        except Exception:  # noqa: BLE001 - a plugin may raise anything
+            # A try too many does no harm, a pod that waits for ever does.
+            return True
+
+    def _matches_of(self, event: ClusterEvent) -> _Matches:
+        matches = self._matches.get(event)
+        if matches is None:
+            by_profile = {
+                name: tuple(each for each in own if each.event.matches(event))
+                for name, own in self._registrations.items()
+            }
+            topics = {(name, each.plugin): None for name, own in by_profile.items() for each in own}
+            matches = _Matches(event.is_wildcard, by_profile, (*topics, _ANY_EVENT))
+            self._matches[event] = matches
+        return matches
+
+
+def _is_same_pod(info: PodInfo, other: object) -> bool:
+    if not isinstance(other, Pod):
+        return False
+    metadata = other.metadata
+    return info.uid == (metadata.uid or f"{metadata.namespace}/{metadata.name}")

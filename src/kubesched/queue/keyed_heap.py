@@ -1,0 +1,107 @@
+"""KeyedHeap is a priority queue of pods that can also be asked for, and rid of, one pod.
+
+Pods that compare equal leave in the order of their arrival; an update keeps a pod's place among its
+equals.
+
+Upstream: pkg/scheduler/backend/heap (v1.36)
+Invariants: `_entries` has the one live entry of each pod; entries of the heap that are not in it
+          are stale and are skipped.
+Differs:  the order among equal pods is their arrival; upstream's depends on the heap's shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+
+Order = tuple[int | float, ...]
+SortKey = Callable[[QueuedPodInfo], Order]
+
+# Order, arrival, version, pod. The version is unique, so pods are never compared.
+_Entry = tuple[Order, int, int, QueuedPodInfo]
+
+_STALE_MIN: Final = 64
+
+
+class KeyedHeap:
+    """Pods by `namespace/name`, the one with the smallest sort key first."""
+
+    def __init__(self, sort_key: SortKey) -> None:
+        self._sort_key = sort_key
+        self._heap: list[_Entry] = []
+        self._entries: dict[str, _Entry] = {}
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        """Return the pod of that `namespace/name`, None if it is not here."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry[3]
+
+    def add(self, queued: QueuedPodInfo) -> None:
+        """Take a pod in, instead of one of the same name; or sort it anew after a change."""
+        key = queued.pod_info.key
+        known = self._entries.get(key)
+        self._version += 1
+        arrival = self._version if known is None else known[1]
+        entry = (self._sort_key(queued), arrival, self._version, queued)
+        self._entries[key] = entry
+        heappush(self._heap, entry)
+        if known is not None:
+            self._drop_stale()
+
+    def peek(self) -> QueuedPodInfo | None:
+        """Return the first pod and leave it here; None if there is none."""
+        heap, entries = self._heap, self._entries
+        while heap:
+            entry = heap[0]
+            if entries.get(entry[3].pod_info.key) is entry:
+                return entry[3]
+            heappop(heap)
+        return None
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take the first pod out; None if there is none."""
+        heap, entries = self._heap, self._entries
+        while heap:
+            entry = heappop(heap)
+            queued = entry[3]
+            key = queued.pod_info.key
+            if entries.get(key) is entry:
+                del entries[key]
+                return queued
+        return None
+
+    def delete(self, key: str) -> QueuedPodInfo | None:
+        """Take one pod out; None if it is not here."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return None
+        self._drop_stale()
+        return entry[3]
+
+    def pods(self) -> list[QueuedPodInfo]:
+        """Return all pods in the order in which they would be popped."""
+        return [entry[3] for entry in sorted(self._entries.values())]
+
+    def check(self) -> None:
+        """Assert that every pod stands in the heap, under its own name and sort key."""
+        live = {entry[2] for entry in self._heap}
+        for key, (order, _, version, queued) in self._entries.items():
+            assert version in live, f"{key} is not in the heap"
+            assert key == queued.pod_info.key, f"{queued.pod_info.key} is filed as {key}"
+            assert order == self._sort_key(queued), f"{key} has another sort key now"
+
+    def _drop_stale(self) -> None:
+        # Halving at least keeps this O(1) on average for each entry that became stale.
+        if len(self._heap) > 2 * len(self._entries) + _STALE_MIN:
+            self._heap = list(self._entries.values())
+            heapify(self._heap)

@@ -1,0 +1,79 @@
+"""Which events the update of a pod stands for.
+
+Upstream: pkg/scheduler/framework/events.go, PodSchedulingPropertiesChange (v1.36)
+Reads:    pod.metadata.labels, pod.spec, pod.status (claims, resizes)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubesched.api.core import Pod, PodStatus
+from kubesched.api.pod_requests import pod_request_amounts
+from kubesched.framework.cluster_event import ASSIGNED_POD, UNSCHEDULABLE_POD, Action, ClusterEvent
+from kubesched.snapshot.pod_info import PodInfo
+
+
+def pod_events(old: PodInfo, new: PodInfo) -> tuple[ClusterEvent, ...]:
+    """Return the events of a pod's update, at least one: if nothing specific, a plain Update.
+
+    They are about an assigned pod if the new version has a node, else about an unschedulable one.
+    """
+    actions: list[Action] = []
+    # Pods of one template have equal labels, requests, gates and tolerations.
+    if old.template is not new.template:
+        actions += _template_actions(old.pod, new.pod)
+    if _claims_of(old.pod) != _claims_of(new.pod):
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    resource = ASSIGNED_POD if new.pod.spec.node_name else UNSCHEDULABLE_POD
+    return tuple(ClusterEvent(resource, action) for action in actions or (Action.UPDATE,))
+
+
+def is_pod_updated(old: Pod, new: Pod) -> bool:
+    """Whether anything changed but the status, claims excepted, and what every write changes.
+
+    This is what decided before there were queueing hints.
+    """
+    return _without_bookkeeping(old) != _without_bookkeeping(new)
+
+
+def _template_actions(old: Pod, new: Pod) -> list[Action]:
+    actions: list[Action] = []
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    if _is_scaled_down(old, new):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    # The API allows only to add tolerations, so their number tells.
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    return actions
+
+
+def _is_scaled_down(old: Pod, new: Pod) -> bool:
+    before = pod_request_amounts(old, use_status=True)
+    after = pod_request_amounts(new, use_status=True)
+    return any(
+        name not in after or amount.milli_value() > after[name].milli_value()
+        for name, amount in before.items()
+    )
+
+
+def _claims_of(pod: Pod) -> tuple[object, object]:
+    status = pod.status
+    return status.resource_claim_statuses, status.extended_resource_claim_status
+
+
+def _without_bookkeeping(pod: Pod) -> Pod:
+    return msgspec.structs.replace(
+        pod,
+        metadata=msgspec.structs.replace(
+            pod.metadata, resource_version="", generation=0, finalizers=()
+        ),
+        status=PodStatus(
+            resource_claim_statuses=pod.status.resource_claim_statuses,
+            extended_resource_claim_status=pod.status.extended_resource_claim_status,
+        ),
+    )

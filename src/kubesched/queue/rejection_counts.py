@@ -1,0 +1,39 @@
+"""RejectionCounts tells how many waiting pods each plugin has rejected.
+
+Upstream: pkg/scheduler/metrics, UnschedulableReason (v1.36)
+Differs:  nothing; a pod that is deleted from activeQ or backoffQ stays counted, as upstream.
+"""
+
+from __future__ import annotations
+
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.hinting import scheduler_name_of
+
+
+class RejectionCounts:
+    """Pods by plugin and profile."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def add(self, plugin: str, queued: QueuedPodInfo) -> None:
+        """Count one rejection."""
+        self._change(plugin, queued, 1)
+
+    def add_all(self, queued: QueuedPodInfo) -> None:
+        """Count the pod for every plugin that rejected it."""
+        for plugin in queued.rejecting_plugins:
+            self._change(plugin, queued, 1)
+
+    def remove_all(self, queued: QueuedPodInfo) -> None:
+        """Count the pod no longer for any plugin that rejected it."""
+        for plugin in queued.rejecting_plugins:
+            self._change(plugin, queued, -1)
+
+    def _change(self, plugin: str, queued: QueuedPodInfo, by: int) -> None:
+        series = (plugin, scheduler_name_of(queued.pod_info))
+        self._counts[series] = self._counts.get(series, 0) + by
+
+    def series(self) -> tuple[tuple[str, str, int], ...]:
+        """Return plugin, profile and count, sorted; what fell to 0 stays."""
+        return tuple(sorted((*series, count) for series, count in self._counts.items()))

@@ -1,0 +1,109 @@
+"""UnschedulablePods holds pods that wait for something to happen, gated ones among them.
+
+An event that a few plugins have registered concerns only pods that one of them rejected, so pods are
+filed under topics, one for each plugin that rejected them (see `QueueingHints.topics_of_pod`).
+
+Upstream: pkg/scheduler/backend/queue/unschedulable_pods.go (v1.36)
+Invariants: every pod is filed under exactly its topics; `gated` counts the gated ones.
+Differs:  pods are walked in the order of their arrival; upstream walks a map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+
+# Profile and plugin.
+Topic = tuple[str, str]
+
+
+class _Entry(NamedTuple):
+    arrival: int
+    queued: QueuedPodInfo
+    topics: Sequence[Topic]
+    is_gated: bool
+
+
+class UnschedulablePods:
+    """Pods by `namespace/name` and by topic.
+
+    Attributes:
+        gated: How many of them a PreEnqueue plugin holds back.
+    """
+
+    def __init__(self) -> None:
+        self.gated = 0
+        self._entries: dict[str, _Entry] = {}
+        self._by_topic: dict[Topic, dict[str, _Entry]] = {}
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        """Return the pod of that `namespace/name`, None if it is not here."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.queued
+
+    def put(self, queued: QueuedPodInfo, topics: Sequence[Topic]) -> bool:
+        """Take a pod in or file it anew after a change; return whether it was not here before."""
+        key = queued.pod_info.key
+        known = self._entries.get(key)
+        if known is None:
+            self._arrivals += 1
+            arrival = self._arrivals
+        else:
+            self._unfile(key, known)
+            arrival = known.arrival
+        entry = _Entry(arrival, queued, topics, queued.is_gated)
+        self._entries[key] = entry
+        self.gated += entry.is_gated
+        for topic in topics:
+            self._by_topic.setdefault(topic, {})[key] = entry
+        return known is None
+
+    def delete(self, key: str) -> QueuedPodInfo | None:
+        """Take one pod out; None if it is not here."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return None
+        self._unfile(key, entry)
+        return entry.queued
+
+    def pods(self) -> list[QueuedPodInfo]:
+        """Return all pods in the order of their arrival."""
+        return [entry.queued for entry in self._entries.values()]
+
+    def filed_under(self, topics: Iterable[Topic]) -> list[QueuedPodInfo]:
+        """Return the pods filed under any of the topics, in the order of their arrival."""
+        found: dict[int, QueuedPodInfo] = {}
+        for topic in topics:
+            for entry in self._by_topic.get(topic, {}).values():
+                found[entry.arrival] = entry.queued
+        return [queued for _, queued in sorted(found.items())]
+
+    def check(self) -> None:
+        """Assert that the pods are filed under their names and topics, and counted."""
+        gated = [key for key, entry in self._entries.items() if entry.is_gated]
+        assert self.gated == len(gated), f"{self.gated} gated pods are counted, not {gated}"
+        arrivals = [entry.arrival for entry in self._entries.values()]
+        assert arrivals == sorted(arrivals), "pods stand out of their order"
+        for key, entry in self._entries.items():
+            assert key == entry.queued.pod_info.key, f"{entry.queued.pod_info.key} is {key}"
+            assert entry.is_gated == entry.queued.is_gated, f"{key} changed and was not put back"
+        filed = {(topic, key) for topic, pods in self._by_topic.items() for key in pods}
+        wanted = {(topic, key) for key, entry in self._entries.items() for topic in entry.topics}
+        assert wanted == filed, f"wrongly filed: {sorted(wanted ^ filed)}"
+
+    def _unfile(self, key: str, entry: _Entry) -> None:
+        self.gated -= entry.is_gated
+        for topic in entry.topics:
+            pods = self._by_topic[topic]
+            del pods[key]
+            if not pods:
+                del self._by_topic[topic]

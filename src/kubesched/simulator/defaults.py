@@ -1,0 +1,120 @@
+"""Defaults: what the API server fills in when an object is created, where scheduling reads it.
+
+An object that comes from an API server has it already; one from a manifest does not.
+
+Upstream: pkg/apis/core/v1/defaults.go, plugin/pkg/admission/priority (v1.36)
+Reads:    requests, limits, ports, priorityClassName; capacity of nodes; PriorityClass objects
+Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are left out; a class
+          that is not there leaves the pod without a priority instead of refusing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Container, ContainerPort, Node, Pod, PodSpec, ResourceRequirements
+from kubesched.api.scheduling import PriorityClass
+
+SYSTEM_CLASSES: Final[Mapping[str, int]] = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
+
+
+class PriorityClasses:
+    """The classes by name, and the one that is the default.
+
+    Attributes:
+        unknown: Names that pods ask for and nobody defines.
+    """
+
+    def __init__(self, classes: Iterable[PriorityClass]) -> None:
+        self._classes = {name: PriorityClass(value=value) for name, value in SYSTEM_CLASSES.items()}
+        self._classes |= {found.metadata.name: found for found in classes}
+        defaults = [found for found in self._classes.values() if found.global_default]
+        # Of several defaults the one with the lowest value counts, as upstream has it.
+        self._default = min(defaults, key=lambda found: found.value, default=None)
+        self.unknown: dict[str, None] = {}
+
+    def resolve(self, spec: PodSpec) -> PodSpec:
+        """Return the specification with priority and preemption policy of its class."""
+        if spec.priority is not None:
+            return spec
+        found = self._class_of(spec)
+        if found is None:
+            return spec
+        return msgspec.structs.replace(
+            spec,
+            priority=found.value,
+            preemption_policy=spec.preemption_policy or found.preemption_policy,
+        )
+
+    def _class_of(self, spec: PodSpec) -> PriorityClass | None:
+        if not spec.priority_class_name:
+            return self._default
+        found = self._classes.get(spec.priority_class_name)
+        if found is None:
+            self.unknown[spec.priority_class_name] = None
+        return found
+
+
+def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
+    """Return the pod as it would be created, with a uid if it has none."""
+    spec = classes.resolve(pod.spec)
+    containers = _all_with_defaults(spec.containers, spec.host_network)
+    init_containers = _all_with_defaults(spec.init_containers, spec.host_network)
+    if containers is not spec.containers or init_containers is not spec.init_containers:
+        spec = msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
+    metadata = pod.metadata
+    if not metadata.uid:
+        uid = f"{metadata.namespace}/{metadata.name}"
+        metadata = msgspec.structs.replace(metadata, uid=uid)
+    if spec is pod.spec and metadata is pod.metadata:
+        return pod
+    return msgspec.structs.replace(pod, spec=spec, metadata=metadata)
+
+
+def node_with_defaults(node: Node) -> Node:
+    """Return the node; one that says only what it has offers all of it."""
+    status = node.status
+    if status.allocatable or not status.capacity:
+        return node
+    offered = msgspec.structs.replace(status, allocatable=status.capacity)
+    return msgspec.structs.replace(node, status=offered)
+
+
+def _all_with_defaults(
+    containers: tuple[Container, ...], host_network: bool
+) -> tuple[Container, ...]:
+    completed = tuple(_with_defaults(container, host_network) for container in containers)
+    same = all(new is old for new, old in zip(completed, containers, strict=True))
+    return containers if same else completed
+
+
+def _with_defaults(container: Container, host_network: bool) -> Container:
+    resources = _with_requests(container.resources)
+    ports = container.ports
+    if host_network and any(not port.host_port for port in ports):
+        ports = tuple(_on_host(port) for port in ports)
+    if resources is container.resources and ports is container.ports:
+        return container
+    return msgspec.structs.replace(container, resources=resources, ports=ports)
+
+
+def _with_requests(resources: ResourceRequirements) -> ResourceRequirements:
+    """A limit without a request is also the request."""
+    missing = {
+        name: amount for name, amount in resources.limits.items() if name not in resources.requests
+    }
+    if not missing:
+        return resources
+    return msgspec.structs.replace(resources, requests={**resources.requests, **missing})
+
+
+def _on_host(port: ContainerPort) -> ContainerPort:
+    if port.host_port:
+        return port
+    return msgspec.structs.replace(port, host_port=port.container_port)

@@ -1,0 +1,248 @@
+"""The openb trace: CSV lists of the nodes and pods of a production GPU cluster, as objects.
+
+Whole GPUs are the extended resource `nvidia.com/gpu`. A pod that shares a GPU asks for a whole one,
+because Kubernetes' own resources know no shares.
+
+Reads:    `sn,cpu_milli,memory_mib,gpu,model` and
+          `name,cpu_milli,memory_mib,num_gpu[,gpu_milli][,gpu_spec][,...][,creation_time][,...]`
+Rejects:  unknown or missing columns, rows of another length, amounts that are no whole numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from kubesched.api.core import (
+    Affinity,
+    Container,
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeStatus,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+)
+from kubesched.api.decode import DecodeError, Loaded, Source
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.quantity import Quantity
+
+NAMESPACE: Final = "openb"
+GPU: Final = "nvidia.com/gpu"
+MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
+_HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+_PODS_PER_NODE: Final = 1001
+
+_NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+_POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu")
+_POD_COLUMNS_MORE: Final = (
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "pod_phase",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+)
+_EXPECTED: Final = f"an openb list begins {','.join(_NODE_COLUMNS)} or {','.join(_POD_COLUMNS)},..."
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_AMOUNT_MAX: Final = 10**15
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# Ten thousand years are more than a time of day can be written with.
+_SECONDS_MAX: Final = 200_000_000_000
+
+
+def is_openb(head: bytes) -> bool:
+    """Whether a file begins as an openb list does; `head` is its beginning, decompressed."""
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return first.startswith((b"sn,cpu_milli,", b"name,cpu_milli,"))
+
+
+def read_openb(data: bytes, file: str) -> list[Loaded]:
+    """Return the nodes or pods of a list, compressed or not; pods in order of creation, then name.
+
+    Raises:
+        DecodeError: It is no such list, or a value is not what it should be.
+    """
+    rows = _rows(data, file)
+    header = next(rows, None)
+    if header is None:
+        raise DecodeError(Source(file), "it is empty; an openb list begins with its columns")
+    kind = _kind(header[1], file)
+    records = [_Record(file, line, header[1], values) for line, values in rows]
+    if kind is Node:
+        return [Loaded(_node(record), record.source) for record in records]
+    pods = [(record.seconds("creation_time"), record.name("name"), record) for record in records]
+    pods.sort(key=lambda entry: entry[:2])
+    templates: dict[tuple[str, ...], PodSpec] = {}
+    return [Loaded(_pod(record, templates), record.source) for _, _, record in pods]
+
+
+def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and values of the rows that are not blank."""
+    try:
+        if data.startswith(_GZIP_MAGIC):
+            data = gzip.decompress(data)
+        text = data.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as error:
+        raise DecodeError(Source(file), f"it is no gzip: {error}") from None
+    except UnicodeDecodeError as error:
+        problem = f"it is no UTF-8: {error.reason} (byte {error.start})"
+        raise DecodeError(Source(file), problem) from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for values in reader:
+            if values:
+                yield reader.line_num, [value.strip() for value in values]
+    except csv.Error as error:
+        raise DecodeError(LineSource(file, reader.line_num), str(error)) from None
+
+
+def _kind(header: Sequence[str], file: str) -> type[Node | Pod]:
+    if "sn" in header:
+        _check_columns(header, _NODE_COLUMNS[:4], _NODE_COLUMNS, file)
+        return Node
+    _check_columns(header, _POD_COLUMNS, _POD_COLUMNS + _POD_COLUMNS_MORE, file)
+    return Pod
+
+
+def _check_columns(
+    header: Sequence[str], required: Sequence[str], known: Sequence[str], file: str
+) -> None:
+    missing = [name for name in required if name not in header]
+    unknown = [repr(name[:40]) for name in header if name not in known]
+    twice = sorted({name for name in header if header.count(name) > 1})
+    for names, words in ((missing, "missing"), (unknown, "unknown"), (twice, "there twice")):
+        if names:
+            problem = f"column {', '.join(names[:5])} is {words}; {_EXPECTED}"
+            raise DecodeError(LineSource(file, 1), problem)
+
+
+class LineSource(Source, frozen=True):
+    """A line of a file; the number of the document is the line's."""
+
+    def __str__(self) -> str:
+        return f"{self.file}: line {self.document}"
+
+
+class _Record:
+    """One row: its values by column, read with errors that name the place."""
+
+    def __init__(self, file: str, line: int, columns: Sequence[str], values: Sequence[str]) -> None:
+        self.source = LineSource(file, line)
+        if len(values) != len(columns):
+            problem = f"{len(values)} values for {len(columns)} columns"
+            raise DecodeError(self.source, problem)
+        self._columns = columns
+        self.values: Mapping[str, str] = dict(zip(columns, values, strict=True))
+
+    def text(self, column: str) -> str:
+        """Return a value, empty if there is no such column."""
+        return self.values.get(column, "")
+
+    def name(self, column: str) -> str:
+        """Return a name, which must not be empty."""
+        found = self.values[column]
+        if not found:
+            raise self._error(column, "a name is required")
+        return found
+
+    def amount(self, column: str) -> int:
+        """Return a whole number that is not negative."""
+        text = self.values[column]
+        if not (text.isascii() and text.isdigit()) or len(text) > 20:
+            raise self._error(column, f"a whole number is required, not {text[:40]!r}")
+        found = int(text)
+        if found > _AMOUNT_MAX:
+            raise self._error(column, f"{text} is more than anything has")
+        return found
+
+    def seconds(self, column: str) -> int:
+        """Return a time in seconds; 0 if there is no such column or it says nothing."""
+        if not self.text(column):
+            return 0
+        found = self.amount(column)
+        if found > _SECONDS_MAX:
+            raise self._error(column, f"{found} seconds are too many")
+        return found
+
+    def _error(self, column: str, problem: str) -> DecodeError:
+        at = self._columns.index(column) + 1
+        return DecodeError(self.source, problem, path=f"column {at} ({column})")
+
+
+def _node(record: _Record) -> Node:
+    name = record.name("sn")
+    amounts: dict[str, Quantity] = {
+        "cpu": f"{record.amount('cpu_milli')}m",
+        "memory": f"{record.amount('memory_mib')}Mi",
+        "pods": str(_PODS_PER_NODE),
+    }
+    gpus = record.amount("gpu")
+    if gpus:
+        amounts[GPU] = str(gpus)
+    labels = {_HOSTNAME_LABEL: name}
+    if model := record.text("model"):
+        labels[MODEL_LABEL] = model
+    return Node(
+        api_version="v1",
+        kind="Node",
+        metadata=ObjectMeta(name=name, labels=labels),
+        status=NodeStatus(capacity=amounts, allocatable=amounts),
+    )
+
+
+def _pod(record: _Record, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
+    name = record.name("name")
+    created = record.text("creation_time") and _EPOCH + timedelta(
+        seconds=record.seconds("creation_time")
+    )
+    key = tuple(map(record.text, ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")))
+    spec = templates.get(key)
+    if spec is None:
+        spec = templates[key] = _spec(record)
+    return Pod(
+        api_version="v1",
+        kind="Pod",
+        metadata=ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=f"{NAMESPACE}/{name}",
+            creation_timestamp=created.strftime("%Y-%m-%dT%H:%M:%SZ") if created else None,
+        ),
+        spec=spec,
+    )
+
+
+def _spec(record: _Record) -> PodSpec:
+    amounts: dict[str, Quantity] = {
+        "cpu": f"{record.amount('cpu_milli')}m",
+        "memory": f"{record.amount('memory_mib')}Mi",
+    }
+    gpus = record.amount("num_gpu")
+    if gpus:
+        amounts[GPU] = str(gpus)
+    resources = ResourceRequirements(requests=amounts, limits=amounts)
+    models = tuple(model for model in record.text("gpu_spec").split("|") if model)
+    return PodSpec(
+        containers=(Container(name="main", resources=resources),),
+        affinity=_on_models(models) if models else None,
+    )
+
+
+def _on_models(models: tuple[str, ...]) -> Affinity:
+    requirement = NodeSelectorRequirement(key=MODEL_LABEL, operator="In", values=models)
+    selector = NodeSelector(
+        node_selector_terms=(NodeSelectorTerm(match_expressions=(requirement,)),)
+    )
+    return Affinity(
+        node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
+    )

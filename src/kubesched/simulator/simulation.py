@@ -1,0 +1,363 @@
+"""Simulation places all pending pods of a cluster, one after another, until nothing more happens.
+
+Pods are tried in the order of the QueueSort plugin. One that may preempt evicts its victims, which
+leave at once, and is tried again with the node promised to it. When all have been tried, those are
+tried again that were rejected before something happened that may help them; and so on.
+
+Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/backend/queue (v1.36)
+Invariants: the same cluster, pods and seed give the same report.
+Differs:  there is no time: binding, evicting and backoff take none; a pod that Permit lets wait
+          counts as placed; volumes and devices are reserved for a pod, and never written.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.api.meta import controller_of, parse_time
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
+from kubesched.scheduler.decision import Placed, Rejected
+from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.report import (
+    Eviction,
+    Gated,
+    Ignored,
+    Placement,
+    SimulationReport,
+    Summary,
+    Unplaced,
+)
+from kubesched.simulator.utilisation import Usage, Utilisation
+from kubesched.simulator.waiting_pods import POD_ADDED, POD_DELETED, WaitingPods
+from kubesched.snapshot.pod_info import PodInfo
+
+_PREEMPTIONS_MAX: Final = 10
+"""How often a pod may evict others before it has to let the next one try."""
+_ATTEMPTS_MAX: Final = 100
+"""How often a pod is tried at all; hints of in-tree plugins come nowhere near it."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = 1_000_000_000
+
+# How upstream words a failure; {} is the plugin's name.
+_RESERVE: Final = 'running Reserve plugin "{}": '
+_PERMIT: Final = 'running Permit plugin "{}": '
+
+
+class Simulation:
+    """One run; make it when the cluster is loaded, run it, ask for the report.
+
+    Attributes:
+        tried: How many pods have been tried at least once.
+        total: How many pods there are to place.
+    """
+
+    def __init__(self, cluster: Cluster, *, seed: int = 0) -> None:
+        self._cluster = cluster
+        self._seed = seed
+        self._ignored: list[Ignored] = []
+        self._queued = {info.uid: QueuedPodInfo(info) for info in self._mine()}
+        self._set_timestamps()
+        self._waiting = WaitingPods(cluster.profiles)
+        self._placements: dict[str, Placement] = {}
+        self._unplaced: dict[str, Unplaced] = {}
+        self._gated: dict[str, Gated] = {}
+        self._evictions: list[Eviction] = []
+        self._preempted: dict[str, tuple[str, ...]] = {}
+        self._displaced = 0
+        self._attempts = 0
+        self._before = Usage.of(cluster.cache.nodes)
+        self._clock_seconds = self._latest_seconds()
+        self.total = len(self._queued)
+        self.tried = 0
+
+    def _mine(self) -> Iterator[PodInfo]:
+        for info in list(self._cluster.pending.values()):
+            reason = self._why_ignored(info)
+            if reason:
+                name = info.spec.scheduler_name or "default-scheduler"
+                self._ignored.append(Ignored(info.key, name, reason))
+            else:
+                yield info
+
+    def _why_ignored(self, info: PodInfo) -> str:
+        if self._cluster.profile_of(info) is None:
+            return "belongs to another scheduler"
+        return "is being deleted" if info.is_terminating else ""
+
+    def _set_timestamps(self) -> None:
+        """Number the pods by creation time if all have one, else as they came."""
+        pods = list(self._queued.values())
+        times = [_created(queued.pod_info.pod) for queued in pods]
+        order = list(range(len(pods)))
+        if None not in times:
+            order.sort(key=lambda at: times[at] or 0)
+        for rank, at in enumerate(order):
+            pods[at].timestamp = pods[at].initial_attempt_timestamp = float(rank)
+
+    def _latest_seconds(self) -> int:
+        """Return when the last pod of the dump started; those placed here start after it."""
+        starts = (
+            info.start_time or 0
+            for pods in self._cluster.cache.nodes.pods
+            for info in pods.values()
+        )
+        return max(starts, default=0) // _SECOND
+
+    # The run.
+
+    def run(self) -> Iterator[None]:
+        """Yield after every attempt; whoever iterates may stop in between."""
+        batch = list(self._queued.values())
+        while batch:
+            for queued in self._in_order(batch):
+                yield from self._try(queued)
+            batch = [q for q in self._waiting.woken() if q.attempts < _ATTEMPTS_MAX]
+
+    def _in_order(self, batch: Iterable[QueuedPodInfo]) -> Iterator[QueuedPodInfo]:
+        # As upstream, the first profile's plugin orders the pods of all profiles.
+        key = next(iter(self._cluster.profiles.values())).queue_sort_plugin.sort_key
+        heap = [(key(queued), at, queued) for at, queued in enumerate(batch)]
+        heapq.heapify(heap)
+        while heap:
+            yield heapq.heappop(heap)[2]
+
+    def _try(self, queued: QueuedPodInfo) -> Iterator[None]:
+        uid = queued.pod_info.uid
+        if not queued.attempts and uid not in self._gated:
+            self.tried += 1
+        for _ in range(_PREEMPTIONS_MAX):
+            again = self._attempt(queued)
+            yield
+            if not again:
+                return
+        self._wait(queued)
+
+    def _attempt(self, queued: QueuedPodInfo) -> bool:
+        """Try a pod once; return whether it made room for itself and is to be tried again."""
+        info = queued.pod_info = self._cluster.pending[queued.pod_info.uid]
+        held = self._cluster.pre_enqueue(info)
+        if not held.is_success:
+            self._gate(queued, held)
+            return False
+        self._gated.pop(info.uid, None)
+        queued.attempts += 1
+        self._attempts += 1
+        decision = self._cluster.schedule_one(info)
+        if isinstance(decision, Placed):
+            status = self._place(queued, decision)
+            if status.is_success:
+                return False
+            self._refuse(queued, decision, status)
+        elif isinstance(decision, Rejected):
+            self._reject(queued, decision)
+            if decision.nominated_node_name:
+                self._preempt(info, decision)
+                return True
+            if decision.nominated_node_name == "":
+                self._cluster.nominate(info, "")
+        else:
+            self._fail(queued, decision.status)
+        self._wait(queued)
+        return False
+
+    # A node was found.
+
+    def _place(self, queued: QueuedPodInfo, placed: Placed) -> Status:
+        """Carry out a placement, unless a plugin refuses it."""
+        info, node_name = placed.pod, placed.node_name
+        status = _reserve(self._profile(info), placed.cycle, info, node_name)
+        if not status.is_success:
+            return status
+        nominated = self._cluster.nominator.node_of(info.uid) == node_name
+        there = self._on_node(info, node_name)
+        self._cluster.bind(there, node_name)
+        self._unplaced.pop(info.uid, None)
+        preempted = self._preempted.get(info.uid, ())
+        self._placements[info.uid] = Placement(
+            info.key, node_name, queued.attempts, nominated, preempted
+        )
+        self._waiting.happened(POD_ADDED, there)
+        return SUCCESS
+
+    def _refuse(self, queued: QueuedPodInfo, placed: Placed, status: Status) -> None:
+        """The node was found, and then a plugin would not have the pod there."""
+        self._cluster.nominate(placed.pod, "")
+        if not status.is_rejected:
+            self._fail(queued, status)
+            return
+        # As upstream words it: as if there were only this node.
+        diagnosis = Diagnosis.of_filter((placed.node_name,), NodeToStatus.of([status]))
+        message = diagnosis.fit_error(1)
+        self._reject(queued, Rejected(placed.pod, diagnosis, message, placed.cycle))
+
+    def _on_node(self, info: PodInfo, node_name: str) -> PodInfo:
+        """Return the pod as its kubelet would have it: running, each a second after the last."""
+        self._clock_seconds += 1
+        started = (_EPOCH + timedelta(seconds=self._clock_seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        pod = info.pod
+        status = msgspec.structs.replace(
+            pod.status, phase="Running", nominated_node_name="", start_time=started
+        )
+        spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+        there = info.on_node(node_name)
+        there.pod = msgspec.structs.replace(pod, spec=spec, status=status)
+        return there
+
+    # None was found.
+
+    def _gate(self, queued: QueuedPodInfo, held: Status) -> None:
+        info = queued.pod_info
+        self._unplaced.pop(info.uid, None)
+        self._gated[info.uid] = Gated(info.key, held.plugin, held.message)
+        queued.gating_plugin = held.plugin
+        queued.unschedulable_plugins = frozenset({held.plugin})
+        self._wait(queued)
+
+    def _reject(self, queued: QueuedPodInfo, rejected: Rejected) -> None:
+        info, diagnosis = queued.pod_info, rejected.diagnosis
+        queued.unschedulable_plugins = diagnosis.unschedulable_plugins
+        queued.pending_plugins = diagnosis.pending_plugins
+        if diagnosis.pre_filter_message:
+            reasons = [diagnosis.pre_filter_message]
+        else:
+            reasons = sorted(diagnosis.reason_counts(len(self._cluster.cache.nodes)))
+        self._unplaced[info.uid] = Unplaced(
+            info.key,
+            rejected.message,
+            tuple(reasons),
+            tuple(sorted(queued.rejecting_plugins)),
+            queued.attempts,
+            preempted=self._preempted.get(info.uid, ()),
+        )
+
+    def _fail(self, queued: QueuedPodInfo, status: Status) -> None:
+        info = queued.pod_info
+        queued.unschedulable_plugins = queued.pending_plugins = frozenset()
+        self._cluster.nominate(info, "")
+        self._unplaced[info.uid] = Unplaced(
+            info.key,
+            status.message,
+            (status.message,),
+            (status.plugin,) if status.plugin else (),
+            queued.attempts,
+            error=not status.is_rejected,
+        )
+
+    def _wait(self, queued: QueuedPodInfo) -> None:
+        queued.timestamp = float(self.total + self._attempts)
+        self._waiting.add(queued, self._profile(queued.pod_info).scheduler_name)
+
+    def _preempt(self, info: PodInfo, rejected: Rejected) -> None:
+        assert rejected.nominated_node_name, "only carried out with a nominated node"
+        for victim in rejected.victims:
+            self._evict(victim, info)
+        self._cluster.nominate(info, rejected.nominated_node_name)
+
+    def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
+        self._cluster.evict(victim)
+        self._waiting.happened(POD_DELETED, victim)
+        self._preempted[preemptor.uid] = (*self._preempted.get(preemptor.uid, ()), victim.key)
+        placed_here = self._placements.pop(victim.uid, None) is not None
+        self._displaced += placed_here
+        controller = controller_of(victim.pod.metadata)
+        self._evictions.append(
+            Eviction(
+                victim.key,
+                victim.node_name,
+                preemptor.key,
+                victim.priority,
+                f"{controller.kind} {controller.name}" if controller else "",
+                placed_here,
+            )
+        )
+
+    def _profile(self, info: PodInfo) -> Profile:
+        profile = self._cluster.profile_of(info)
+        assert profile is not None, f"{info} belongs to another scheduler"
+        return profile
+
+    # The report.
+
+    def report(self, *, partial: bool = False) -> SimulationReport:
+        """Return what has been decided so far."""
+        placed: dict[str, int] = {}
+        for placement in self._placements.values():
+            placed[placement.node] = placed.get(placement.node, 0) + 1
+        use = Utilisation(self._cluster.cache.nodes, self._before, placed)
+        unplaced = tuple(
+            self._with_nomination(uid) for uid in self._queued if uid in self._unplaced
+        )
+        gated = tuple(self._gated[uid] for uid in self._queued if uid in self._gated)
+        decided = len(self._placements) + len(unplaced) + len(gated) + self._displaced
+        return SimulationReport(
+            partial=partial,
+            seed=self._seed,
+            summary=Summary(
+                pods=self.total,
+                placed=len(self._placements),
+                unplaced=len(unplaced),
+                gated=len(gated),
+                not_tried=self.total - decided,
+                displaced=self._displaced,
+                ignored=len(self._ignored),
+                evicted=len(self._evictions),
+                attempts=self._attempts,
+                nodes=len(self._cluster.cache.nodes),
+                nodes_used=len(placed),
+                resources=use.total(),
+            ),
+            placements=tuple(self._placements.values()),
+            unplaced=unplaced,
+            gated=gated,
+            ignored=tuple(self._ignored),
+            evictions=tuple(self._evictions),
+            zones=use.zones(),
+            nodes=use.nodes(),
+        )
+
+    def _with_nomination(self, uid: str) -> Unplaced:
+        node_name = self._cluster.nominator.node_of(uid)
+        found = self._unplaced[uid]
+        return msgspec.structs.replace(found, nominated_node=node_name) if node_name else found
+
+
+def _reserve(profile: Profile, cycle: CycleState, info: PodInfo, node_name: str) -> Status:
+    """Let the plugins take what is theirs, and permit it; take it back if one refuses."""
+    try:
+        status = _first_refusal(profile, cycle, info, node_name)
+    except PluginFailure as failure:
+        status = failure.status
+    if not status.is_success:
+        for plugin in reversed(profile.reserve_plugins):
+            plugin.unreserve(cycle, info, node_name)
+    return status
+
+
+def _first_refusal(profile: Profile, cycle: CycleState, info: PodInfo, node_name: str) -> Status:
+    for reserving in profile.reserve_plugins:
+        status = profile.ask(_RESERVE, reserving, reserving.reserve, cycle, info, node_name)
+        if not status.is_success:
+            return status.by(reserving.name)
+    for permitting in profile.permit_plugins:
+        status, _ = profile.ask(_PERMIT, permitting, permitting.permit, cycle, info, node_name)
+        if not status.is_success and status.code is not Code.WAIT:
+            return status.by(permitting.name)
+    return SUCCESS
+
+
+def _created(pod: Pod) -> int | None:
+    """Return when the pod was created, in nanoseconds; None if it does not say, or no time."""
+    try:
+        return parse_time(pod.metadata.creation_timestamp or "")
+    except ValueError:
+        return None

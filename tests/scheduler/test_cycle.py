@@ -1,0 +1,469 @@
+"""The cycle, path by path: no nodes, PreFilter, Filter, nominated pods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scheduler.toys import (
+    Toy,
+    cycle_of,
+    decide,
+    failed,
+    placed,
+    points_asked,
+    rejected,
+    rejections,
+    told,
+    toy,
+)
+
+from kubesched.framework.plugin import PreFilterResult, Scope
+from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
+from kubesched.framework.status import unschedulable as refuse
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
+
+NODES = ("a", "b", "c")
+POD = make_pod_info("pod", priority=5)
+PENDING = Status(Code.PENDING, ("later",))
+WAIT = Status(Code.WAIT, ("wait",))
+
+
+def _cluster(*names: str) -> Snapshot:
+    return make_snapshot([make_node(name) for name in names or NODES])
+
+
+def _only(*names: str) -> PreFilterResult[None]:
+    return PreFilterResult(node_names=frozenset(names))
+
+
+def _says(status: Status) -> PreFilterResult[None]:
+    return PreFilterResult(status=status)
+
+
+# No nodes.
+
+
+def test_no_nodes() -> None:
+    """Without nodes no plugin is asked, and it is not the pod that was rejected."""
+    plugin = toy("P", pre_filter=_only(), filter={}, post_filter=RuntimeError())
+    decision = decide([plugin], POD, make_snapshot())
+    assert unresolvable("no nodes available to schedule pods") == failed(decision)
+    assert [] == plugin.asked
+
+
+# PreFilter.
+
+
+def test_skip_leaves_out_the_filter_and_what_if_questions() -> None:
+    """Skip at PreFilter leaves out that plugin's filter and its add_pod, and nobody else's."""
+    skips = toy("Skips", pre_filter=_says(SKIP), filter=dict.fromkeys(NODES, refuse("no")))
+    other = toy("Other", pre_filter=PreFilterResult(), filter={"a": refuse("full")})
+    guest = make_pod("guest", nominated_node_name="c", priority=9)
+    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    assert 2 == placed(decide([skips, other], POD, snapshot)).feasible
+    assert {"pre_filter"} == set(points_asked(skips))
+    assert {"pre_filter", "filter", "add_pod"} == set(points_asked(other))
+
+
+def test_unresolvable_pre_filter_stops_at_once() -> None:
+    """UnschedulableAndUnresolvable ends PreFilter; who restricted nodes before is forgotten."""
+    first = toy("First", pre_filter=_only("a"))
+    second = toy("Second", pre_filter=_says(unresolvable("never")))
+    third = toy("Third", pre_filter=PreFilterResult(), filter={})
+    decision = rejected(decide([first, second, third], POD, _cluster()))
+    assert "0/3 nodes are available: never." == decision.message
+    assert frozenset({"Second"}) == decision.diagnosis.unschedulable_plugins
+    assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE is decision.diagnosis.absent_status.code
+    assert [] == third.asked
+
+
+def test_unschedulable_pre_filter_asks_the_rest_and_the_last_wins() -> None:
+    """Unschedulable is remembered while the other plugins are asked; no filter runs."""
+    first = toy("First", pre_filter=_says(refuse("one")))
+    second = toy("Second", pre_filter=_only("a"), filter={})
+    third = toy("Third", pre_filter=_says(refuse("two")))
+    fourth = toy("Fourth", pre_filter=PreFilterResult(), filter={})
+    decision = rejected(decide([first, second, third, fourth], POD, _cluster()))
+    assert "0/3 nodes are available: two." == decision.message
+    assert frozenset({"Second", "Third"}) == decision.diagnosis.unschedulable_plugins
+    assert Code.UNSCHEDULABLE is decision.diagnosis.absent_status.code
+    assert "filter" not in points_asked(second)
+    assert {"pre_filter"} == set(points_asked(fourth))
+
+
+def test_unresolvable_after_unschedulable_wins() -> None:
+    """The stronger rejection replaces the one that was remembered."""
+    plugins = [
+        toy("First", pre_filter=_says(refuse("one"))),
+        toy("Second", pre_filter=_says(unresolvable("never"))),
+    ]
+    decision = rejected(decide(plugins, POD, _cluster()))
+    assert "0/3 nodes are available: never." == decision.message
+    assert frozenset({"Second"}) == decision.diagnosis.unschedulable_plugins
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(_says(failure("broken")), "broken", id="error"),
+        pytest.param(_says(WAIT), "wait", id="wait"),
+        pytest.param(_says(PENDING), "later", id="pending"),
+        pytest.param(ValueError("broken"), "ValueError: broken", id="exception"),
+    ],
+)
+def test_pre_filter_failure(answer: object, text: str) -> None:
+    """What is neither success, Skip nor one of the two rejections fails the cycle."""
+    first = toy("First", pre_filter=_says(refuse("one")))
+    second = toy("Second", pre_filter=answer)
+    third = toy("Third", pre_filter=PreFilterResult())
+    status = failed(decide([first, second, third], POD, _cluster()))
+    expected = Status(Code.ERROR, plugin="Second", error=f'running PreFilter plugin "Second": {text}')
+    assert expected == status
+    assert [] == third.asked
+
+
+def test_one_plugin_allows_no_node() -> None:
+    """An empty set of names by one plugin is worded with that plugin."""
+    decision = rejected(decide([toy("Picky", pre_filter=_only())], POD, _cluster()))
+    assert "0/3 nodes are available: node(s) didn't satisfy plugin Picky." == decision.message
+    assert frozenset({"Picky"}) == decision.diagnosis.unschedulable_plugins
+    assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE is decision.diagnosis.absent_status.code
+
+
+def test_plugins_allow_no_node_together() -> None:
+    """Sets of names that have nothing in common are worded with all plugins, sorted."""
+    plugins = [toy("Z", pre_filter=_only("a", "b")), toy("A", pre_filter=_only("c"))]
+    last = toy("Last", pre_filter=PreFilterResult())
+    decision = rejected(decide([*plugins, last], POD, _cluster()))
+    text = "0/3 nodes are available: node(s) didn't satisfy plugin(s) [A Z] simultaneously."
+    assert text == decision.message
+    assert frozenset({"A", "Z"}) == decision.diagnosis.unschedulable_plugins
+    assert [] == last.asked
+
+
+def test_an_empty_intersection_replaces_an_earlier_rejection() -> None:
+    """Nothing left of the names beats an Unschedulable that was remembered."""
+    plugins = [toy("First", pre_filter=_says(refuse("one"))), toy("Picky", pre_filter=_only())]
+    decision = rejected(decide(plugins, POD, _cluster()))
+    assert "0/3 nodes are available: node(s) didn't satisfy plugin Picky." == decision.message
+    assert frozenset({"Picky"}) == decision.diagnosis.unschedulable_plugins
+
+
+def test_names_restrict_the_search() -> None:
+    """Only nodes that all PreFilter plugins name are filtered; unknown names are passed over."""
+    narrow = toy("Narrow", pre_filter=_only("b", "c", "unknown"))
+    wide = toy("Wide", pre_filter=_only("a", "c", "unknown"), filter={})
+    decision = placed(decide([narrow, wide], POD, _cluster()))
+    assert ("c", 1, 1) == (decision.node_name, decision.feasible, decision.evaluated)
+    assert ("filter", ("c",)) == wide.asked[-1]
+
+
+def test_nodes_outside_the_names_are_absent() -> None:
+    """A rejection tells nodes that were filtered from those that plugins left out."""
+    plugins = [
+        toy("Z", pre_filter=_only("a", "b")),
+        toy("A", pre_filter=_only("a", "b", "c"), filter={"a": refuse("x"), "b": refuse("y")}),
+    ]
+    decision = rejected(decide(plugins, POD, _cluster()))
+    absent = "node(s) didn't satisfy plugin(s) [A Z]"
+    assert unresolvable(absent) == decision.diagnosis.absent_status
+    assert f"0/3 nodes are available: 1 {absent}, 1 x, 1 y." == decision.message
+    assert {"a": ("A", "x"), "b": ("A", "y")} == rejections(decision)
+    assert frozenset({"A", "Z"}) == decision.diagnosis.unschedulable_plugins
+
+
+def test_only_unknown_names() -> None:
+    """With names that no node has, no filter answers and every node is absent."""
+    decision = rejected(decide([toy("P", pre_filter=_only("x"), filter={})], POD, _cluster()))
+    text = "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [P]."
+    assert (text, {}) == (decision.message, rejections(decision))
+
+
+# Filter.
+
+
+def test_the_first_filter_to_reject_is_told() -> None:
+    """Each node has the status of the first filter, in the profile's order, that rejects it."""
+    plugins = [
+        toy("First", filter={"a": refuse("one")}),
+        toy("Second", filter={"a": unresolvable("two"), "b": unresolvable("two", "three")}),
+        toy("Third", filter=dict.fromkeys(NODES, PENDING)),
+    ]
+    decision = rejected(decide(plugins, POD, _cluster()))
+    expected = {"a": ("First", "one"), "b": ("Second", "two, three"), "c": ("Third", "later")}
+    assert expected == rejections(decision)
+    assert "0/3 nodes are available: 1 later, 1 one, 1 three, 1 two." == decision.message
+    assert frozenset({"First", "Second", "Third"}) == decision.diagnosis.unschedulable_plugins
+    assert frozenset({"Third"}) == decision.diagnosis.pending_plugins
+
+
+def test_no_filters_at_all() -> None:
+    """Without filters every node is feasible."""
+    assert 3 == placed(decide([], POD, _cluster())).feasible
+
+
+def test_success_may_have_reasons() -> None:
+    """A success that explains itself is still a success."""
+    praise = Status(Code.SUCCESS, ("fits well",))
+    assert 3 == placed(decide([toy("P", filter={"a": praise})], POD, _cluster())).feasible
+
+
+@pytest.mark.parametrize("scope", [Scope.NODE, Scope.ROW, Scope.CLUSTER])
+@pytest.mark.parametrize("code", [Code.ERROR, Code.WAIT, Code.SKIP])
+def test_filter_failure_fails_the_cycle(code: Code, scope: Scope) -> None:
+    """A filter's answer that is neither success nor a rejection ends the cycle."""
+    answer = Status(code, ("broken",))
+    plugin = toy("P", filter={"b": answer}, scope=scope, sign=lambda self, pod: ())
+    expected = Status(Code.ERROR, plugin="P", error='running "P" filter plugin: broken')
+    assert expected == failed(decide([plugin], POD, _cluster()))
+
+
+@pytest.mark.parametrize("first", list(Scope))
+@pytest.mark.parametrize("second", list(Scope))
+def test_filter_failure_behind_a_rejection_is_not_seen(first: Scope, second: Scope) -> None:
+    """A filter would not have been asked about a node that an earlier one rejected."""
+    sign = {"sign": lambda self, pod: ()}
+    plugins = [
+        toy("First", filter={"a": refuse("full")}, scope=first, **sign),
+        toy("Second", filter={"a": failure("broken")}, scope=second, **sign),
+    ]
+    assert 2 == placed(decide(plugins, POD, _cluster())).feasible
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_filter_exception(scope: Scope) -> None:
+    """A filter that raises fails the cycle, and its exception is told."""
+    plugin = toy("P", filter=KeyError("zone"), scope=scope, sign=lambda self, pod: ())
+    text = "running \"P\" filter plugin: KeyError: 'zone'"
+    assert Status(Code.ERROR, plugin="P", error=text) == failed(decide([plugin], POD, _cluster()))
+
+
+def test_survivors_only() -> None:
+    """A costly filter is asked only about nodes that nothing has rejected before it."""
+    early = toy("Early", filter={"a": refuse("full")})
+    costly = toy("Costly", filter={"b": refuse("none")}, survivors_only=True)
+    late = toy("Late", filter={"c": refuse("late")})
+    decision = cycle_of(early, costly, late).schedule_one(POD, _cluster())
+    expected = {"a": ("Early", "full"), "b": ("Costly", "none"), "c": ("Late", "late")}
+    assert expected == rejections(decision)
+    assert [("filter", ("b", "c"))] == costly.asked
+    assert [("filter", NODES)] == late.asked
+    decide([early, costly, late], POD, _cluster())
+
+
+def test_survivors_only_is_not_asked_about_nothing() -> None:
+    """With every node rejected before, a costly filter is not asked at all."""
+    early = toy("Early", filter=dict.fromkeys(NODES, refuse("full")))
+    costly = toy("Costly", filter=RuntimeError("never asked"), survivors_only=True)
+    decision = decide([early, costly], POD, _cluster())
+    assert dict.fromkeys(NODES, ("Early", "full")) == rejections(decision)
+    assert [] == costly.asked
+
+
+def test_a_survivors_failure() -> None:
+    """A costly filter's failure on a survivor ends the cycle."""
+    costly = toy("Costly", filter={"c": failure("broken")}, survivors_only=True)
+    assert 'running "Costly" filter plugin: broken' == failed(decide([costly], POD, _cluster())).message
+
+
+# The pod's own nominated node.
+
+
+def _nominated(node: str) -> tuple[object, ...]:
+    """Return a profile's plugins and a pod nominated to the node."""
+    return (make_pod_info("pod", priority=5, nominated_node_name=node),)
+
+
+def test_nominated_node_that_fits_is_the_only_one_looked_at() -> None:
+    """A hit ends the search without scoring, even outside the names of PreFilter."""
+    pod = make_pod_info("pod", nominated_node_name="b")
+    plugin = toy("P", pre_filter=_only("a"), filter={}, score={})
+    decision = placed(decide([plugin], pod, _cluster()))
+    assert ("b", 1, 1) == (decision.node_name, decision.feasible, decision.evaluated)
+    assert [("pre_filter", NODES), ("filter", ("b",))] == plugin.asked[:2]
+
+
+def test_nominated_node_that_does_not_fit() -> None:
+    """A miss goes on with the full search."""
+    pod = make_pod_info("pod", nominated_node_name="b")
+    plugin = toy("P", filter={"b": refuse("full")}, score={"c": 10})
+    decision = placed(decide([plugin], pod, _cluster()))
+    assert ("c", 2, 3) == (decision.node_name, decision.feasible, decision.evaluated)
+
+
+def test_nominated_node_outside_the_names_keeps_its_status() -> None:
+    """A nominated node that failed is told, though PreFilter's names leave it out."""
+    pod = make_pod_info("pod", nominated_node_name="b")
+    plugin = toy("P", pre_filter=_only("a"), filter={"a": refuse("x"), "b": refuse("y")})
+    decision = rejected(decide([plugin], pod, _cluster()))
+    assert {"a": ("P", "x"), "b": ("P", "y")} == rejections(decision)
+
+
+def test_nominated_node_outside_the_names_is_counted_once() -> None:
+    """Nodes looked at are the feasible ones and those with a status."""
+    pod = make_pod_info("pod", nominated_node_name="b")
+    plugin = toy("P", pre_filter=_only("a", "c"), filter={"b": refuse("y")})
+    decision = placed(decide([plugin], pod, _cluster()))
+    assert (2, 3) == (decision.feasible, decision.evaluated)
+
+
+def test_unknown_nominated_node() -> None:
+    """A nominated node that is gone is passed over."""
+    pod = make_pod_info("pod", nominated_node_name="gone")
+    assert 3 == placed(decide([toy("P", filter={})], pod, _cluster())).feasible
+
+
+def test_failure_on_the_nominated_node_is_passed_over() -> None:
+    """A filter that fails on the nominated node alone does not stop the search elsewhere."""
+    pod = make_pod_info("pod", nominated_node_name="b")
+    plugin = toy("P", pre_filter=_only("a", "c"), filter={"b": failure("broken")})
+    decision = placed(decide([plugin], pod, _cluster()))
+    assert (2, 2) == (decision.feasible, decision.evaluated)
+
+
+# Pods nominated to nodes.
+
+
+def _room_for(guests: Sequence[str], *, others: Sequence[str] = NODES) -> type[Toy]:
+    """Reject nodes on which one of the guests stands."""
+
+    def answer(pods: Sequence[str]) -> Status:
+        return refuse("taken") if set(guests) & set(pods) else SUCCESS
+
+    return toy("Room", pre_filter=PreFilterResult(), filter=dict.fromkeys(others, answer))
+
+
+@pytest.mark.parametrize(
+    ("priority", "uid", "fits"),
+    [
+        pytest.param(4, None, True, id="lower"),
+        pytest.param(5, None, False, id="equal"),
+        pytest.param(6, None, False, id="higher"),
+        pytest.param(9, "default/pod", True, id="itself"),
+    ],
+)
+@pytest.mark.parametrize("remembers", [False, True])
+def test_room_for_nominated_pods(priority: int, uid: str | None, fits: bool, remembers: bool) -> None:
+    """A node is filtered as if its nominated pods of equal or higher priority were there."""
+    guest = make_pod("guest", uid=uid, nominated_node_name="b", priority=priority)
+    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    plugin = _room_for(["guest"])
+    cycle = cycle_of(plugin, remembers=remembers)
+    assert (3 if fits else 2) == placed(cycle.schedule_one(POD, snapshot)).feasible
+    assert ([] if fits else [("add_pod", ("b", "guest"))]) == [
+        asked for asked in plugin.asked if asked[0] == "add_pod"
+    ]
+    decide([plugin], POD, snapshot)
+
+
+def test_the_pass_with_nominated_pods_is_told() -> None:
+    """Where both passes fail, the status of the one with nominated pods is told."""
+
+    def answer(pods: Sequence[str]) -> Status:
+        return refuse("with guest") if pods else refuse("alone")
+
+    guest = make_pod("guest", nominated_node_name="b", priority=9)
+    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    decision = decide([toy("P", filter=dict.fromkeys(NODES, answer))], POD, snapshot)
+    expected = {"a": ("P", "alone"), "b": ("P", "with guest"), "c": ("P", "alone")}
+    assert expected == rejections(decision)
+
+
+def test_a_node_must_fit_without_nominated_pods_too() -> None:
+    """A node that fits only with its nominated pods is rejected, as they may go elsewhere."""
+
+    def answer(pods: Sequence[str]) -> Status:
+        return SUCCESS if pods else refuse("alone")
+
+    guest = make_pod("guest", nominated_node_name="b", priority=9)
+    snapshot = make_snapshot([make_node("b")], [guest])
+    decision = decide([toy("P", filter={"b": answer})], POD, snapshot)
+    assert {"b": ("P", "alone")} == rejections(decision)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(refuse("odd"), "odd", id="rejection"),
+        pytest.param(failure("broken"), "broken", id="error"),
+        pytest.param(ValueError("broken"), "ValueError: broken", id="exception"),
+    ],
+)
+def test_add_pod_failure(answer: object, text: str) -> None:
+    """Anything but success of add_pod fails the cycle."""
+    plugin = toy("P", pre_filter=PreFilterResult(), add_pod=answer, filter={})
+    guest = make_pod("guest", nominated_node_name="b", priority=9)
+    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    error = f'running AddPod on PreFilter plugin "P": {text}'
+    assert Status(Code.ERROR, plugin="P", error=error) == failed(decide([plugin], POD, snapshot))
+
+
+def test_filter_failure_with_nominated_pods() -> None:
+    """A filter that fails once the nominated pods are there fails the cycle."""
+
+    def answer(pods: Sequence[str]) -> Status:
+        return failure("crowded") if pods else SUCCESS
+
+    guest = make_pod("guest", nominated_node_name="b", priority=9)
+    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    decision = decide([toy("P", filter={"b": answer})], POD, snapshot)
+    assert 'running "P" filter plugin: crowded' == failed(decision).message
+
+
+def test_nominated_pods_on_unknown_nodes() -> None:
+    """A pod nominated to a node that is gone changes nothing."""
+    guest = make_pod("guest", nominated_node_name="gone", priority=9)
+    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    assert 3 == placed(decide([_room_for(["guest"])], POD, snapshot)).feasible
+
+
+def test_nominated_pods_on_the_pods_own_nominated_node() -> None:
+    """The nominated node, too, is looked at with the pods nominated to it."""
+    pod = make_pod_info("pod", priority=5, nominated_node_name="b")
+    guest = make_pod("guest", nominated_node_name="b", priority=5)
+    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    decision = placed(decide([_room_for(["guest"]), toy("S", score={"c": 1})], pod, snapshot))
+    assert ("c", 2) == (decision.node_name, decision.feasible)
+
+
+# The trace.
+
+
+def test_a_trace_never_changes_the_decision() -> None:
+    """With and without somebody reading, the same is decided."""
+    plugins = [
+        toy("First", pre_filter=PreFilterResult(), filter={"a": refuse("one")}),
+        toy("Score", score=dict.fromkeys(NODES, 7)),
+    ]
+    for seed in range(10):
+        quiet = cycle_of(*plugins, seed=seed).schedule_one(POD, _cluster())
+        for trace in (Trace(), Trace(all_filters=True)):
+            assert told(quiet) == told(cycle_of(*plugins, seed=seed).schedule_one(POD, _cluster(), trace))
+
+
+def test_all_filters_are_traced_beyond_the_first_rejection() -> None:
+    """With `all_filters` every filter is asked about every row, and the first still decides."""
+    plugins = [
+        toy("First", filter={"a": refuse("one")}),
+        toy("Second", filter={"a": refuse("two"), "b": refuse("two")}),
+        toy("Skips", pre_filter=_says(SKIP), filter={}),
+    ]
+    trace = Trace(all_filters=True)
+    decision = placed(cycle_of(*plugins).schedule_one(POD, _cluster(), trace))
+    assert "c" == decision.node_name
+    assert ["First", "Second"] == [traced.plugin for traced in trace.filters]
+    codes = [traced.answers.index.astype(np.bool_).tolist() for traced in trace.filters]
+    assert [[True, False, False], [True, True, False]] == codes
+    plugins_told = [trace.statuses[row].plugin for row in range(3)]
+    assert ["First", "Second", ""] == plugins_told
+
+
+def test_a_traced_failure_behind_a_rejection_is_not_seen() -> None:
+    """Asking every filter about every row does not bring up failures nobody would have met."""
+    plugins = [toy("First", filter={"a": refuse("one")}), toy("Second", filter={"a": failure("x")})]
+    trace = Trace(all_filters=True)
+    assert 2 == placed(cycle_of(*plugins).schedule_one(POD, _cluster(), trace)).feasible

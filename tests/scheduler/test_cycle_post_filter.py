@@ -1,0 +1,152 @@
+"""The cycle's way out: PostFilter plugins in order, and how their answers combine."""
+
+from __future__ import annotations
+
+import pytest
+from scheduler.toys import Toy, cycle_of, decide, failed, placed, rejected, toy
+
+from kubesched.framework.plugin import PostFilterResult, PreFilterResult
+from kubesched.framework.status import (
+    SUCCESS,
+    Code,
+    Status,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+
+POD = make_pod_info("pod")
+VICTIM = make_pod_info("victim")
+FULL = toy("Full", filter={"a": unschedulable("full"), "b": unresolvable("gone")})
+STORY = "0/2 nodes are available: 1 full, 1 gone."
+
+
+def _cluster() -> Snapshot:
+    return make_snapshot([make_node("a"), make_node("b")])
+
+
+def _no(text: str, node: str | None = None) -> PostFilterResult:
+    return PostFilterResult(unschedulable(text), node)
+
+
+def _helps(node: str = "a") -> PostFilterResult:
+    return PostFilterResult(SUCCESS, node, (VICTIM,))
+
+
+def test_nobody_to_ask() -> None:
+    """Without PostFilter plugins the nomination is cleared and the story ends with the nodes."""
+    decision = rejected(decide([FULL], POD, _cluster()))
+    assert (STORY, "", (), None) == (
+        decision.message,
+        decision.nominated_node_name,
+        decision.victims,
+        decision.post_filter,
+    )
+
+
+def test_not_asked_when_a_node_fits() -> None:
+    """PostFilter is for pods that found nothing."""
+    plugin = toy("P", post_filter=RuntimeError("never asked"))
+    placed(decide([plugin], POD, _cluster()))
+    assert [] == plugin.asked
+
+
+def test_success_ends_the_search() -> None:
+    """The first plugin that helps is the last one asked; its result is taken."""
+    first, second = toy("First", post_filter=_no("one", "b")), toy("Second", post_filter=_helps())
+    third = toy("Third", post_filter=_no("three"))
+    decision = rejected(decide([FULL, first, second, third], POD, _cluster()))
+    assert ("a", (VICTIM,)) == (decision.nominated_node_name, decision.victims)
+    assert STORY == decision.message
+    assert [] == third.asked
+
+
+def test_unresolvable_ends_the_search() -> None:
+    """UnschedulableAndUnresolvable is final, too, and its message alone is told."""
+    first = toy("First", post_filter=_no("one", "b"))
+    second = toy("Second", post_filter=PostFilterResult(unresolvable("never"), ""))
+    third = toy("Third", post_filter=_helps())
+    decision = rejected(decide([FULL, first, second, third], POD, _cluster()))
+    assert f"{STORY} never" == decision.message
+    assert "" == decision.nominated_node_name
+    assert [] == third.asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(PostFilterResult(failure("broken"), "a"), "broken", id="error"),
+        pytest.param(PostFilterResult(Status(Code.SKIP, ("skip",))), "skip", id="skip"),
+        pytest.param(ValueError("bad"), "ValueError: bad", id="exception"),
+    ],
+)
+def test_failure_is_told_and_changes_nothing(answer: object, text: str) -> None:
+    """A failing PostFilter ends the search; the pod stays rejected, the nomination untouched."""
+    second = toy("Second", post_filter=answer)
+    third = toy("Third", post_filter=_helps())
+    plugins = [FULL, toy("First", post_filter=_no("one", "b")), second, third]
+    decision = rejected(decide(plugins, POD, _cluster()))
+    assert (f"{STORY} {text}", None) == (decision.message, decision.nominated_node_name)
+    assert decision.post_filter is not None
+    assert Status(Code.ERROR, plugin="Second", error=text) == decision.post_filter.status
+    assert [] == third.asked
+
+
+def test_rejections_add_up() -> None:
+    """All plugins said no: their reasons are joined, the first is named, the last word stands."""
+    plugins: list[type[Toy]] = [
+        toy("First", post_filter=_no("one")),
+        toy("Second", post_filter=_no("two", "b")),
+        toy("Third", post_filter=PostFilterResult(Status(Code.PENDING, ("three",)), "")),
+        toy("Fourth", post_filter=_no("four")),
+    ]
+    decision = rejected(decide([FULL, *plugins], POD, _cluster()))
+    assert decision.post_filter is not None
+    reasons = ("one", "two", "three", "four")
+    assert Status(Code.UNSCHEDULABLE, reasons, "First") == decision.post_filter.status
+    assert f"{STORY} one, two, three, four" == decision.message
+    assert "" == decision.nominated_node_name
+
+
+def test_nobody_has_an_opinion_on_the_nomination() -> None:
+    """Where no plugin says what to nominate, the nomination is left alone."""
+    decision = rejected(decide([FULL, toy("P", post_filter=_no("one"))], POD, _cluster()))
+    assert decision.nominated_node_name is None
+
+
+def test_every_node_has_a_status() -> None:
+    """PostFilter is told a status for each node, the absent one where nothing was tried."""
+    picky = PreFilterResult[None](node_names=frozenset({"a"}))
+    filtering = toy("F", pre_filter=picky, filter={"a": unschedulable("full")})
+    post = toy("P", post_filter=_no("one"))
+    rejected(cycle_of(filtering, post).schedule_one(POD, _cluster()))
+    expected = ("post_filter", ("Unschedulable", "UnschedulableAndUnresolvable"))
+    assert [expected] == post.asked
+
+
+def test_after_a_rejection_by_pre_filter() -> None:
+    """PreFilter's rejection is each node's status, and PostFilter's message follows it."""
+    early = toy("E", pre_filter=PreFilterResult[None](status=unschedulable("no")))
+    post = toy("P", post_filter=_no("one"))
+    decision = rejected(cycle_of(early, post).schedule_one(POD, _cluster()))
+    assert "0/2 nodes are available: no. one" == decision.message
+    assert [("post_filter", ("Unschedulable", "Unschedulable"))] == post.asked
+
+
+def test_not_asked_after_a_failure() -> None:
+    """A cycle that failed has nothing to offer to PostFilter."""
+    post = toy("P", filter={"a": failure("broken")}, post_filter=_helps())
+    failed(cycle_of(post).schedule_one(POD, _cluster()))
+    assert "post_filter" not in {point for point, _ in post.asked}
+
+
+def test_the_trace_lists_who_was_asked() -> None:
+    """The trace keeps each plugin's own result, in order."""
+    results = {"First": _no("one"), "Second": _helps()}
+    plugins = [toy(name, post_filter=result) for name, result in results.items()]
+    trace = Trace()
+    rejected(cycle_of(FULL, *plugins).schedule_one(POD, _cluster(), trace))
+    assert list(results.items()) == list(trace.post_filters.items())

@@ -1,0 +1,218 @@
+"""The cycle's second half: PreScore, Score, normalizing, weights, and the choice of the best."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scheduler.toys import cycle_of, decide, failed, placed, points_asked, toy
+
+from kubesched.framework.plugin import PreScoreResult, Scope
+from kubesched.framework.status import SKIP, Code, Status, failure, unschedulable
+from kubesched.scheduler.cycle import select_host
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+
+NODES = ("a", "b", "c")
+POD = make_pod_info("pod")
+BROKEN = failure("broken")
+
+
+def _cluster(*names: str) -> Snapshot:
+    return make_snapshot([make_node(name) for name in names or NODES])
+
+
+def _says(status: Status) -> PreScoreResult[None]:
+    return PreScoreResult(status=status)
+
+
+def _sign(self: object, pod: object) -> tuple[()]:
+    return ()
+
+
+def test_the_best_node_wins() -> None:
+    """The largest weighted sum decides; a weight that is not given counts as 1."""
+    plugins = [
+        toy("One", score={"a": 90, "b": 80, "c": 10}),
+        toy("Three", score={"a": 10, "b": 20, "c": 40}, weight=3),
+    ]
+    trace = Trace()
+    decision = placed(decide(plugins, POD, _cluster(), trace=trace))
+    assert trace.totals is not None
+    assert ([120, 140, 130], "b") == (trace.totals.tolist(), decision.node_name)
+    weighted = {scored.plugin: scored.weighted.tolist() for scored in trace.scores}
+    assert {"One": [90, 80, 10], "Three": [30, 60, 120]} == weighted
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_a_single_feasible_node_is_not_scored(scope: Scope) -> None:
+    """With one feasible node no PreScore and no Score plugin has a say, not even a broken one."""
+    plugin = toy(
+        "P",
+        filter={"a": unschedulable("no"), "c": unschedulable("no")},
+        pre_score=_says(BROKEN),
+        score=RuntimeError("broken"),
+        scope=scope,
+        sign=_sign,
+    )
+    assert "b" == placed(decide([plugin], POD, _cluster())).node_name
+    plain = cycle_of(plugin)
+    plugin.asked.clear()
+    placed(plain.schedule_one(POD, _cluster()))
+    assert ["filter"] == points_asked(plugin)
+
+
+def test_without_score_plugins_every_node_has_one_point() -> None:
+    """Nobody scores: every total is 1, and PreScore is not asked."""
+    plugin = toy("P", pre_score=RuntimeError("broken"))
+    trace = Trace()
+    placed(decide([plugin], POD, _cluster(), trace=trace))
+    assert trace.totals is not None
+    assert [1, 1, 1] == trace.totals.tolist()
+    assert [] == plugin.asked
+
+
+def test_score_plugins_that_all_skip() -> None:
+    """Everybody skips: every total is 0."""
+    trace = Trace()
+    placed(decide([toy("P", pre_score=_says(SKIP), score={"a": 5})], POD, _cluster(), trace=trace))
+    assert trace.totals is not None
+    assert ([0, 0, 0], []) == (trace.totals.tolist(), trace.scores)
+
+
+def test_pre_score_sees_feasible_nodes() -> None:
+    """PreScore is told which nodes are feasible."""
+    plugin = toy("P", filter={"b": unschedulable("no")}, pre_score=PreScoreResult(), score={})
+    placed(cycle_of(plugin).schedule_one(POD, _cluster()))
+    assert ("pre_score", ("a", "c")) in plugin.asked
+    assert ("score", ("a", "c")) in plugin.asked
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        pytest.param(_says(BROKEN), "broken", id="error"),
+        pytest.param(_says(unschedulable("odd")), "odd", id="rejection"),
+        pytest.param(ValueError("bad"), "ValueError: bad", id="exception"),
+    ],
+)
+def test_pre_score_failure(answer: object, text: str, scope: Scope) -> None:
+    """Anything but success and Skip at PreScore fails the cycle, a rejection too."""
+    plugin = toy("P", pre_score=answer, score={}, scope=scope, sign=_sign)
+    expected = Status(Code.ERROR, plugin="P", error=f'running PreScore plugin "P": {text}')
+    assert expected == failed(decide([plugin], POD, _cluster()))
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_score_exception(scope: Scope) -> None:
+    """A score plugin that raises fails the cycle."""
+    plugin = toy("P", score=ValueError("bad"), scope=scope, sign=_sign)
+    text = 'running Score plugins: plugin "P" failed with: ValueError: bad'
+    assert text == failed(decide([plugin], POD, _cluster())).message
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_normalize_exception(scope: Scope) -> None:
+    """A plugin that raises while normalizing fails the cycle."""
+    plugin = toy("P", score={}, normalize=ValueError("bad"), scope=scope, sign=_sign)
+    text = 'running Normalize on Score plugins: plugin "P" failed with: ValueError: bad'
+    assert text == failed(decide([plugin], POD, _cluster())).message
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+@pytest.mark.parametrize("score", [-1, 101])
+@pytest.mark.parametrize("normalizes", [False, True])
+def test_invalid_score(score: int, normalizes: bool, scope: Scope) -> None:
+    """A score outside 0..100 after normalizing fails the cycle, in upstream's words."""
+    normalize = (lambda scores: scores) if normalizes else None
+    plugin = toy("P", score={"b": score}, normalize=normalize, scope=scope, sign=_sign)
+    text = (
+        'applying score defaultWeights on Score plugins: plugin "P" returns an invalid score '
+        f"{score}, it should in the range of [0, 100] after normalizing"
+    )
+    assert text == failed(decide([plugin], POD, _cluster())).message
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_invalid_score_of_an_infeasible_node(scope: Scope) -> None:
+    """What a plugin thinks of a node that is out of the question is not looked at."""
+    plugin = toy(
+        "P",
+        filter={"b": unschedulable("no")},
+        score={"b": 1000, "c": 3},
+        scope=scope,
+        sign=_sign,
+    )
+    assert "c" == placed(decide([plugin], POD, _cluster())).node_name
+
+
+def test_normalized_scores_may_come_from_any_raw_ones() -> None:
+    """Only normalized scores must be within bounds, and only they count."""
+    plugin = toy("P", score={"a": -50, "b": 5000, "c": 7}, normalize=lambda raw: (raw == 7) * 9)
+    trace = Trace()
+    decision = placed(decide([plugin], POD, _cluster(), trace=trace))
+    (scored,) = trace.scores
+    assert ("c", [-50, 5000, 7]) == (decision.node_name, scored.raw.tolist())
+    assert [0, 0, 9] == scored.normalized.tolist()
+
+
+def test_normalize_sees_feasible_rows_only() -> None:
+    """Normalizing is about the feasible nodes, in row order."""
+    seen: list[list[int]] = []
+
+    def normalize(raw: np.ndarray[tuple[int], np.dtype[np.int64]]) -> object:
+        seen.append(raw.tolist())
+        return raw * 0
+
+    plugin = toy(
+        "P", filter={"b": unschedulable("no")}, score={"a": 1, "b": 2, "c": 3}, normalize=normalize
+    )
+    placed(decide([plugin], POD, _cluster()))
+    assert [[1, 3], [1, 3]] == seen
+    assert ("normalize", ("0", "2")) == plugin.asked[-1]
+
+
+@given(
+    totals=st.lists(st.integers(-5, 5), min_size=1, max_size=20), seed=st.integers(0, 2**32)
+)
+def test_select_host_takes_a_best_one(totals: list[int], seed: int) -> None:
+    """A largest total is chosen, the same for the same seed."""
+    column = np.array(totals, np.int64)
+    chosen = select_host(column, Random(seed))
+    assert max(totals) == totals[chosen]
+    assert chosen == select_host(column, Random(seed))
+
+
+def test_ties_are_drawn_among_all_best_nodes() -> None:
+    """In the long run every best node is drawn about as often, and no other ever."""
+    totals = np.array([3, 7, 7, 0, 7], np.int64)
+    random = Random(1)
+    drawn = Counter(select_host(totals, random) for _ in range(3000))
+    assert {1, 2, 4} == set(drawn)
+    assert all(abs(count - 1000) < 150 for count in drawn.values())
+
+
+def test_a_clear_winner_costs_no_draw() -> None:
+    """Without a tie the dice are left alone, so that unrelated decisions do not shift."""
+    random = Random(1)
+    select_host(np.array([1, 2], np.int64), random)
+    assert Random(1).getstate() == random.getstate()
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_the_run_is_repeated_from_its_seed(remembers: bool) -> None:
+    """The same seed draws the same nodes; other seeds draw others."""
+
+    def run(seed: int) -> list[str]:
+        cycle = cycle_of(toy("P", score={}), seed=seed, remembers=remembers)
+        return [placed(cycle.schedule_one(POD, _cluster())).node_name for _ in range(20)]
+
+    assert run(1) == run(1)
+    assert len({tuple(run(seed)) for seed in range(5)}) > 1
+    assert set(NODES) == set(run(1))

@@ -1,0 +1,166 @@
+"""How many feasible nodes are enough, and where the search starts, against a slow twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scheduler.toys import cycle_of, placed, rejected, rejections, toy
+
+from kubesched.framework.plugin import PreFilterResult
+from kubesched.framework.status import unschedulable
+from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
+from kubesched.scheduler.trace import Trace
+from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+
+POD = make_pod_info("pod")
+NO = unschedulable("no")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "expected"),
+    [
+        pytest.param(99, 10, 99, id="few nodes are all looked at"),
+        pytest.param(100, 10, 100, id="at least a hundred"),
+        pytest.param(1000, 10, 100, id="exactly a hundred"),
+        pytest.param(1000, 9, 100, id="share below a hundred"),
+        pytest.param(1009, 30, 302, id="rounded down"),
+        pytest.param(5000, 100, 5000, id="all"),
+        pytest.param(5000, 0, 5000, id="not set"),
+        pytest.param(0, 50, 0, id="none"),
+    ],
+)
+def test_feasible_nodes_to_find(nodes: int, percentage: int, expected: int) -> None:
+    """A share of the nodes, but never less than a hundred."""
+    assert expected == feasible_nodes_to_find(nodes, percentage)
+
+
+def _slow_search(order: list[int], passed: list[bool], start: int, limit: int) -> list[int]:
+    """Walk around the candidates until enough of them are feasible."""
+    tried: list[int] = []
+    found = 0
+    for step in range(len(order)):
+        at = (start + step) % len(order)
+        tried.append(order[at])
+        found += passed[at]
+        if found == limit:
+            break
+    return tried
+
+
+@given(st.data())
+def test_tried_equals_a_walk(data: st.DataObject) -> None:
+    """The rows looked at are those of a walk from the start, in its order."""
+    order = data.draw(st.permutations(list(range(data.draw(st.integers(1, 30))))))
+    passed = data.draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order)))
+    sampler = NodeSampler()
+    sampler.next_start = data.draw(st.integers(0, 60))
+    limit = data.draw(st.integers(1, 30))
+    tried = sampler.tried(np.array(order), np.array(passed, np.bool_), limit)
+    assert _slow_search(order, passed, sampler.next_start, limit) == tried.tolist()
+
+
+def test_advance_goes_around() -> None:
+    """The start moves behind what was looked at, and begins again at the end."""
+    sampler = NodeSampler()
+    starts = []
+    for processed in (40, 50, 30, 100):
+        sampler.advance(processed, 100)
+        starts.append(sampler.next_start)
+    assert [40, 90, 20, 20] == starts
+
+
+def _names(count: int) -> list[str]:
+    return [f"node-{number:03}" for number in range(count)]
+
+
+@given(
+    rejected_nodes=st.sets(st.integers(0, 149), max_size=149),
+    zones=st.integers(1, 4),
+    allowed=st.none() | st.sets(st.integers(0, 149), min_size=120),
+)
+def test_cycles_equal_a_slow_twin(
+    rejected_nodes: set[int], zones: int, allowed: set[int] | None
+) -> None:
+    """Three searches one after another look at the nodes a walk over upstream's list looks at."""
+    names = _names(150)
+    labels = [{"topology.kubernetes.io/zone": f"z{at * at % zones}"} for at in range(150)]
+    snapshot = make_snapshot(
+        make_node(name, labels=label) for name, label in zip(names, labels, strict=True)
+    )
+    only = None if allowed is None else frozenset(names[at] for at in allowed)
+    plugin = toy(
+        "P",
+        pre_filter=PreFilterResult[None](node_names=only),
+        filter=dict.fromkeys((names[at] for at in rejected_nodes), NO),
+        score={},
+    )
+    cycle = cycle_of(plugin, percentage=67)
+    order = [
+        row for row in snapshot.nodes.snapshot_order.tolist() if allowed is None or row in allowed
+    ]
+    passed = [row not in rejected_nodes for row in order]
+    start = 0
+    for _ in range(3):
+        limit = 100 if len(order) >= 100 else len(order)
+        limit = min(limit, len(order)) if len(order) < 100 else max(100, len(order) * 67 // 100)
+        tried = _slow_search(order, passed, start % len(order), limit)
+        trace = Trace()
+        cycle.schedule_one(POD, snapshot, trace)
+        assert sorted(tried) == trace.tried_rows.tolist()
+        start = (start + len(tried)) % 150
+        assert start == cycle.sampler.next_start
+        feasible = sorted(row for row in tried if row not in rejected_nodes)
+        assert feasible == trace.feasible_rows.tolist()
+
+
+def test_every_node_gets_its_turn() -> None:
+    """With a share of the nodes to look at, the search goes on where it stopped."""
+    snapshot = make_snapshot(make_node(name) for name in _names(300))
+    cycle = cycle_of(toy("P", filter={}, score={}), percentage=34)
+    seen: set[int] = set()
+    for _ in range(3):
+        trace = Trace()
+        decision = placed(cycle.schedule_one(POD, snapshot, trace))
+        assert (102, 102) == (decision.feasible, decision.evaluated)
+        seen |= set(trace.tried_rows.tolist())
+    assert 300 == len(seen)
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_sampling_remembers_nothing(remembers: bool) -> None:
+    """A cycle that looks at a share of the nodes decides the same with a memory."""
+    snapshot = make_snapshot(make_node(name) for name in _names(150))
+    plain = cycle_of(toy("P", filter={}, score={}), percentage=67)
+    cycle = cycle_of(toy("P", filter={}, score={}), percentage=67, remembers=remembers)
+    for _ in range(5):
+        expected = placed(plain.schedule_one(POD, snapshot))
+        decision = placed(cycle.schedule_one(POD, snapshot))
+        assert (expected.node_name, expected.feasible) == (decision.node_name, decision.feasible)
+
+
+def test_a_rejected_pod_was_looked_at_everywhere() -> None:
+    """When nothing fits, every node has been tried, whatever the share."""
+    names = _names(120)
+    snapshot = make_snapshot(make_node(name) for name in names)
+    cycle = cycle_of(toy("P", filter=dict.fromkeys(names, NO)), percentage=10)
+    decision = rejected(cycle.schedule_one(POD, snapshot))
+    assert dict.fromkeys(names, ("P", "no")) == rejections(decision)
+    assert "0/120 nodes are available: 120 no." == decision.message
+
+
+def test_the_start_is_kept_when_all_nodes_are_looked_at() -> None:
+    """A search of all nodes ends where it began."""
+    cycle = cycle_of(toy("P", filter={}), percentage=100)
+    cycle.sampler.next_start = 7
+    cycle.schedule_one(POD, make_snapshot(make_node(name) for name in _names(120)))
+    assert 7 == cycle.sampler.next_start
+
+
+def test_a_restricted_search_moves_the_start_too() -> None:
+    """The start moves by what was looked at, also for a pod that may stand on few nodes only."""
+    few = frozenset(_names(120)[:5])
+    cycle = cycle_of(toy("P", pre_filter=PreFilterResult[None](node_names=few), filter={}))
+    cycle.schedule_one(POD, make_snapshot(make_node(name) for name in _names(120)))
+    assert 5 == cycle.sampler.next_start

@@ -1,0 +1,275 @@
+"""Plugins that say what a test tells them to, and cycles made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.types import Plugin as PluginEntry
+from kubesched.config.types import Plugins, PluginSet
+from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    BindPlugin,
+    FilterPlugin,
+    Plugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreFilterExtensions,
+    PreFilterResult,
+    PreScorePlugin,
+    PreScoreResult,
+    QueueSortPlugin,
+    ScorePlugin,
+)
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.sampling import NodeSampler
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+T = TypeVar("T")
+Scores: TypeAlias = "Mapping[str, int]"
+Statuses: TypeAlias = "Mapping[str, Status]"
+Asked: TypeAlias = "tuple[str, tuple[str, ...]]"
+
+
+class Sort(QueueSortPlugin):
+    """Completes a profile."""
+
+    name: ClassVar = "Sort"
+
+    def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
+        """First come, first served."""
+        return (queued.timestamp,)
+
+
+class Bind(BindPlugin):
+    """Completes a profile."""
+
+    name: ClassVar = "Bind"
+
+    async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Do nothing."""
+        return SUCCESS
+
+
+class Toy(
+    PreFilterExtensions[Any],
+    FilterPlugin[Any],
+    PostFilterPlugin,
+    PreScorePlugin[Any],
+    ScorePlugin[Any],
+):
+    """Answers from a script; runs only at the points that its script speaks of.
+
+    Attributes:
+        points: Where it runs.
+        weight: Of its scores.
+        script: Extension point -> what it answers, or the exception it raises.
+        asked: Every question so far: the point, and the names of the rows it was about.
+    """
+
+    name: ClassVar[str] = ""
+    points: ClassVar[tuple[str, ...]] = ()
+    weight: ClassVar[int] = 0
+    script: ClassVar[Mapping[str, object]] = {}
+    asked: ClassVar[list[Asked]] = []
+
+    def _say(self, point: str, names: Sequence[str], default: object) -> Any:
+        self.asked.append((point, tuple(names)))
+        answer = self.script.get(point)
+        if isinstance(answer, Exception):
+            raise answer
+        return default if answer is None else answer
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[Any]:
+        """Say what the script says."""
+        return self._say("pre_filter", snapshot.nodes.names, PreFilterResult())  # type: ignore[no-any-return]  # the script's
+
+    def add_pod(self, state: Any, pod: PodInfo, added: PodInfo, nodes: NodeTable) -> Status:
+        """Say what the script says."""
+        return self._say("add_pod", (*nodes.names, added.name), SUCCESS)  # type: ignore[no-any-return]  # the script's
+
+    def remove_pod(self, state: Any, pod: PodInfo, removed: PodInfo, nodes: NodeTable) -> Status:
+        """Say what the script says."""
+        return self._say("remove_pod", (*nodes.names, removed.name), SUCCESS)  # type: ignore[no-any-return]  # the script's
+
+    def filter(self, state: Any, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Give each node its status of the script; a function of the row's pods may decide too."""
+        said = self._say("filter", nodes.names, {})
+        statuses = []
+        for row, name in enumerate(nodes.names):
+            status = said.get(name, SUCCESS)
+            if callable(status):
+                status = status([other.name for other in nodes.pods[row].values()])
+            statuses.append(status)
+        return NodeToStatus.of(statuses)
+
+    def post_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
+    ) -> PostFilterResult:
+        """Say what the script says."""
+        shown = [f"{statuses[row].code.label}" for row in range(len(statuses))]
+        return self._say("post_filter", shown, PostFilterResult(SUCCESS))  # type: ignore[no-any-return]  # the script's
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[Any]:
+        """Say what the script says."""
+        names = [snapshot.nodes.names[row] for row in np.flatnonzero(feasible)]
+        return self._say("pre_score", names, PreScoreResult())  # type: ignore[no-any-return]  # the script's
+
+    def score(self, state: Any, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Give each node its score of the script."""
+        said = self._say("score", nodes.names, {})
+        return np.array([said.get(name, 0) for name in nodes.names], np.int64)
+
+    def normalize_score(
+        self, state: Any, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Let the script's function do it."""
+        said = self._say("normalize", [str(row) for row in rows], lambda same: same)
+        return said(scores)  # type: ignore[no-any-return]  # the script's
+
+
+def toy(name: str, *, weight: int = 0, normalize: object = None, **script: object) -> type[Toy]:
+    """Make a plugin.
+
+    Args:
+        name: Its name.
+        weight: Of its scores; 0 counts as 1.
+        normalize: A function from scores to scores, or an exception.
+        script: `pre_filter`, `add_pod`, `filter`, `post_filter`, `pre_score`, `score`: what it
+            answers there, or the exception it raises. `filter` maps node names to statuses, or to
+            functions from the names of the node's pods to a status; `score` to scores. Class
+            attributes such as `scope` may be given too.
+    """
+    attributes = {key: script.pop(key) for key in list(script) if key in _CLASS_KEYS}
+    points = tuple(point for point in script if point not in {"add_pod", "remove_pod"})
+    asked: list[Asked] = []
+    return type(
+        name,
+        (Toy,),
+        {
+            "name": name,
+            "points": points,
+            "weight": weight,
+            "script": {**script, "normalize": normalize},
+            "normalizes": normalize is not None,
+            "asked": asked,
+            **attributes,
+        },
+    )
+
+
+_CLASS_KEYS: Final = ("scope", "score_scope", "signed_kinds", "survivors_only", "sign")
+
+
+def profile_of(*plugins: type[Toy], seed: int = 0, percentage: int = 0) -> Profile:
+    """Build a profile in which each plugin runs where its script says."""
+    sets: dict[str, list[PluginEntry]] = {"queue_sort": [PluginEntry("Sort")]}
+    sets["bind"] = [PluginEntry("Bind")]
+    for plugin in plugins:
+        for point in plugin.points:
+            weight = plugin.weight if point == "score" else 0
+            sets.setdefault(point, []).append(PluginEntry(plugin.name, weight))
+    chosen = {point: PluginSet(enabled=tuple(entries)) for point, entries in sets.items()}
+    return Profile(
+        ProfileConfiguration(scheduler_name="toys", plugins=Plugins(**chosen)),
+        Registry(Sort, Bind, *plugins),
+        FeatureGates({}),
+        random=Random(seed),
+        percentage_of_nodes_to_score=percentage,
+    )
+
+
+def cycle_of(
+    *plugins: type[Toy], seed: int = 0, percentage: int = 0, remembers: bool = False
+) -> SchedulingCycle:
+    """Build a cycle of such a profile."""
+    profile = profile_of(*plugins, seed=seed, percentage=percentage)
+    return SchedulingCycle(profile, NodeSampler(), remembers=remembers)
+
+
+def decide(
+    plugins: Iterable[type[Toy]],
+    pod: PodInfo,
+    snapshot: Snapshot,
+    *,
+    seed: int = 0,
+    trace: Trace | None = None,
+) -> Decision:
+    """Decide once on the plain path and once remembering; make sure that they agree."""
+    plugins = tuple(plugins)
+    decision = cycle_of(*plugins, seed=seed).schedule_one(pod, snapshot, trace)
+    remembering = cycle_of(*plugins, seed=seed, remembers=True)
+    assert told(decision) == told(remembering.schedule_one(pod, snapshot))
+    return decision
+
+
+def placed(decision: Decision) -> Placed:
+    """Return a decision that must be a placement."""
+    assert isinstance(decision, Placed), decision
+    return decision
+
+
+def rejected(decision: Decision) -> Rejected:
+    """Return a decision that must be a rejection."""
+    assert isinstance(decision, Rejected), decision
+    return decision
+
+
+def failed(decision: Decision) -> Status:
+    """Return the status of a decision that must be a failure."""
+    assert isinstance(decision, Failed), decision
+    return decision.status
+
+
+def rejections(decision: Decision) -> dict[str, tuple[str, str]]:
+    """Return node -> (plugin, message) of a rejection."""
+    nodes = rejected(decision).diagnosis.rejected_nodes()
+    return {name: (status.plugin, status.message) for name, status in nodes}
+
+
+def told(decision: Decision) -> tuple[object, ...]:
+    """Return everything of a decision that somebody acts on or reads."""
+    match decision:
+        case Placed():
+            return "placed", decision.node_name, decision.row, decision.feasible, decision.evaluated
+        case Failed():
+            return "failed", decision.status
+        case Rejected():
+            diagnosis = msgspec.structs.asdict(decision.diagnosis)
+            del diagnosis["node_to_status"], diagnosis["node_names"]
+            return (
+                "rejected",
+                decision.message,
+                decision.nominated_node_name,
+                tuple(victim.key for victim in decision.victims),
+                dict(decision.diagnosis.rejected_nodes()),
+                diagnosis,
+                None if decision.post_filter is None else decision.post_filter.status,
+            )
+
+
+def points_asked(plugin: type[Toy]) -> list[str]:
+    """Return the questions a plugin was asked, without their rows."""
+    return [point for point, _ in plugin.asked]
+
+
+Answer: TypeAlias = "Callable[[Sequence[str]], Status]"

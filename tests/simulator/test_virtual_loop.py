@@ -1,0 +1,131 @@
+"""Virtual time: waiting costs nothing, order is repeatable, dead ends are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.simulator.virtual_loop import DeadlockError, run
+
+YEAR = 365 * 86_400.0
+
+
+def test_time_jumps() -> None:
+    """A year's sleep ends at once, a year later."""
+
+    async def main() -> float:
+        await asyncio.sleep(YEAR)
+        return asyncio.get_running_loop().time()
+
+    assert pytest.approx(YEAR) == run(main())
+
+
+def test_time_starts_where_told() -> None:
+    """The clock begins with `start`."""
+
+    async def main() -> float:
+        return asyncio.get_running_loop().time()
+
+    assert run(main(), start=7.5) == 7.5
+
+
+@given(st.lists(st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=30))
+def test_timers_fire_in_order_and_on_time(delays: Iterable[float]) -> None:
+    """Timers fire at their time, up to what a float can tell apart, earliest first."""
+
+    async def main() -> list[tuple[float, float]]:
+        loop = asyncio.get_running_loop()
+        fired: list[tuple[float, float]] = []
+
+        async def sleeper(delay: float) -> None:
+            await asyncio.sleep(delay)
+            fired.append((delay, loop.time()))
+
+        await asyncio.gather(*map(sleeper, delays))
+        return fired
+
+    fired = run(main())
+    assert sorted(delay for delay, _ in fired) == [delay for delay, _ in fired]
+    assert all(pytest.approx(delay, abs=1e-8) == at for delay, at in fired)
+
+
+def test_same_calls_same_order() -> None:
+    """Timers of one moment fire in the same order each time."""
+
+    async def main() -> list[int]:
+        fired: list[int] = []
+        loop = asyncio.get_running_loop()
+        for number in range(300):
+            loop.call_at(float(number % 3), fired.append, number)
+            if number % 2:
+                loop.call_at(1.0, fired.append, -number).cancel()
+        await asyncio.sleep(5)
+        return fired
+
+    first = run(main())
+    assert first == run(main())
+    assert sorted(first) == list(range(300))
+
+
+def test_dead_lock_is_told_with_names() -> None:
+    """Waiting for what never comes ends the run and says who waits."""
+
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        await asyncio.create_task(forever(), name="the-one-who-waits")
+
+    with pytest.raises(DeadlockError, match="the-one-who-waits"):
+        run(main())
+
+
+def test_dead_lock_of_many_names_some() -> None:
+    """The message stays readable when a thousand tasks wait."""
+
+    async def main() -> None:
+        never = asyncio.Event()
+        await asyncio.gather(*(never.wait() for _ in range(1_000)))
+
+    with pytest.raises(DeadlockError, match=r"and 991 more$"):
+        run(main())
+
+
+def test_timeouts_end_waiting() -> None:
+    """A time-out is a timer: no dead lock, and it fires at its time."""
+
+    async def main() -> float:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), timeout=3600)
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == 3600
+
+
+def test_idle_is_called_once_per_moment() -> None:
+    """When all that can happen at a moment has happened, `on_idle` sees it."""
+    moments: list[int] = []
+    happened: list[int] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        for at in (1, 1, 2):
+            loop.call_at(at, happened.append, at)
+        await asyncio.sleep(2)
+
+    run(main(), on_idle=lambda: moments.append(len(happened)))
+    assert moments == [0, 2]
+
+
+def test_what_idle_raises_ends_the_run() -> None:
+    """A checker stops the simulation where the fault is."""
+
+    def check() -> None:
+        raise AssertionError("broken")
+
+    with pytest.raises(AssertionError, match="broken"):
+        run(asyncio.sleep(1), on_idle=check)

@@ -1,0 +1,114 @@
+"""Runs the commands and the Python of the documents and renews what they print there.
+
+A block marked `console` holds commands after `$` and what they print; one marked `python` is a
+program, and a block marked `text` right below it is what it prints. A block that begins with
+`# examples/...` is that file. Blocks marked `sh` are for people and never run. Commands run in an
+empty directory that leads to the repository's files; `kubectl` is a stand-in that knows one
+cluster.
+
+`--check` only compares, and exits 1 if a page is stale.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACES = ("README.md", "docs/**/*.md", "examples/**/*.md")
+STAND_INS = ROOT / "tests" / "docs" / "bin"
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_FILE = re.compile(r"^# (examples/\S+)\n")
+
+
+def pages() -> list[Path]:
+    """Return all pages, in order of their names."""
+    return sorted(page for place in PLACES for page in ROOT.glob(place))
+
+
+def renewed(text: str) -> str:
+    """Return a page with everything it shows run again."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for entry in ROOT.iterdir():
+            if not entry.name.startswith("."):
+                (directory / entry.name).symlink_to(entry)
+        return "".join(_renewed_parts(text, directory))
+
+
+def _renewed_parts(text: str, directory: Path) -> Iterator[str]:
+    at = 0
+    printed: str | None = None
+    for block in _BLOCK.finditer(text):
+        between = text[at : block.start()]
+        yield between
+        kind, body = block.groups()
+        shown = printed if kind == "text" and not between.strip() else None
+        printed = None
+        if (file := _FILE.match(body)) is not None:
+            body = _file_block(file.group(1))
+        elif kind == "console":
+            body = _console(body, directory)
+        elif kind == "python":
+            printed = _run([sys.executable, "-c", body], directory)
+        elif shown is not None:
+            body = shown
+        yield f"```{kind}\n{body}```"
+        at = block.end()
+    yield text[at:]
+
+
+def _file_block(name: str) -> str:
+    return f"# {name}\n{(ROOT / name).read_text(encoding='utf-8')}"
+
+
+def _console(body: str, directory: Path) -> str:
+    commands = re.findall(r"^\$ (.*(?:\\\n.*)*)$", body, re.MULTILINE)
+    ran = (f"$ {command}\n{_run(['bash', '-c', command], directory)}" for command in commands)
+    return "\n".join(ran)
+
+
+def _run(command: list[str], directory: Path) -> str:
+    path = os.pathsep.join((str(Path(sys.executable).parent), str(STAND_INS), os.environ["PATH"]))
+    found = subprocess.run(  # noqa: S603 - what the documents say, on purpose
+        command,
+        cwd=directory,
+        env={**os.environ, "PATH": path, "PYTHONUTF8": "1", "PYTHONPATH": ""},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+        check=False,
+    )
+    output = "".join(f"{line.rstrip()}\n" for line in found.stdout.splitlines())
+    return output.removesuffix("\n\n") + "\n" if output.endswith("\n\n") else output
+
+
+def main() -> int:
+    """Renew the pages, or compare them with `--check`."""
+    names = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    stale = False
+    for page in [Path(name).resolve() for name in names] or pages():
+        old = page.read_text(encoding="utf-8")
+        new = renewed(old)
+        if new == old:
+            continue
+        stale = True
+        if "--check" in sys.argv[1:]:
+            name = str(page.relative_to(ROOT))
+            lines = (old.splitlines(keepends=True), new.splitlines(keepends=True))
+            sys.stderr.writelines(difflib.unified_diff(*lines, name, f"{name} run again"))
+        else:
+            page.write_text(new, encoding="utf-8")
+    return 1 if stale and "--check" in sys.argv[1:] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

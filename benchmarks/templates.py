@@ -77,9 +77,7 @@ def node_with_taint(index: int, number: int, labels: Mapping[str, str]) -> list[
     return [node(f"taint-node-{index:06d}", number, labels=labels, taints=taints)]
 
 
-def node_with_extended_resource(
-    index: int, number: int, labels: Mapping[str, str]
-) -> list[Json]:
+def node_with_extended_resource(index: int, number: int, labels: Mapping[str, str]) -> list[Json]:
     """node-with-extended-resource: each node offers one unit of a resource of its own."""
     own = {"node-with-extended-resource": "true", **labels}
     name = f"scheduler-perf-extended-resource-{index:06d}"
@@ -244,9 +242,7 @@ PODS: Final[Mapping[str, Json]] = {
         priority=0,
         terminationGracePeriodSeconds=0,
     ),
-    "pod-high-priority": _pod(
-        "pod-high-priority-", {"cpu": "3", "memory": "500Mi"}, priority=10
-    ),
+    "pod-high-priority": _pod("pod-high-priority-", {"cpu": "3", "memory": "500Mi"}, priority=10),
     "pod-high-priority-large-cpu": _pod(
         "pod-h-", {"cpu": "9", "memory": "500Mi"}, limits=False, priority=10
     ),
@@ -322,9 +318,7 @@ PODS: Final[Mapping[str, Json]] = {
     ),
     "pod-with-claim-template": _pod(
         "test-dra",
-        resourceClaims=[
-            {"name": "resource", "resourceClaimTemplateName": "test-claim-template"}
-        ],
+        resourceClaims=[{"name": "resource", "resourceClaimTemplateName": "test-claim-template"}],
     ),
     "pod-with-extended-resource": _pod("test-extended-resource-"),
 }

@@ -230,7 +230,7 @@ def _mixed() -> Workload:
     )
 
 
-def _ns_selector(  # noqa: PLR0913 - one row of upstream's table
+def _ns_selector(
     name: str,
     kind: str,
     nodes: tuple[Nodes, ...],
@@ -239,9 +239,7 @@ def _ns_selector(  # noqa: PLR0913 - one row of upstream's table
     reference: Reference,
 ) -> Workload:
     before, counted = _team(f"pod-{kind}-ns-selector", each, measured)
-    return Workload(
-        name, nodes, counted, before, team_namespaces=True, reference=reference
-    )
+    return Workload(name, nodes, counted, before, team_namespaces=True, reference=reference)
 
 
 def _unschedulable() -> Workload:

@@ -25,7 +25,7 @@ PLACES = ("README.md", "docs/**/*.md", "examples/**/*.md")
 STAND_INS = ROOT / "tests" / "docs" / "bin"
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_FILE = re.compile(r"^# (examples/\S+)\n")
+_FILE = re.compile(r"^# (examples/\S+\.(?:py|yaml))\n")
 
 
 def pages() -> list[Path]:

@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-import numpy as np
-
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.faults import ConfigError, child, required
 from kubesched.framework.handle import Handle
@@ -28,7 +26,9 @@ class ReserveNodes(FilterPlugin[None]):
     def __init__(self, args: ReserveNodesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resource = args.resource
-        self._rejection = unresolvable(f"node(s) were reserved for pods that ask for {args.resource}")
+        self._rejection = unresolvable(
+            f"node(s) were reserved for pods that ask for {args.resource}"
+        )
 
     @classmethod
     def decode_args(
@@ -48,7 +48,7 @@ class ReserveNodes(FilterPlugin[None]):
         """Answer for all nodes at once."""
         if self._asks_for_it(pod):
             return NodeToStatus.passing(len(nodes))
-        offers: np.ndarray[tuple[int], np.dtype[np.bool_]] = nodes.allocatable_of(self._resource) > 0
+        offers = nodes.allocatable_of(self._resource) > 0
         return NodeToStatus.rejecting(offers, self._rejection)
 
     def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:

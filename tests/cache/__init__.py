@@ -1,1 +1,1 @@
-"""Tests of the simulator."""
+"""Tests of the cache room."""

@@ -1,1 +1,1 @@
-"""Tests of the simulator."""
+"""Tests of the queue room; `queue` itself would hide the standard library's module."""

@@ -103,8 +103,7 @@ def test_cycles_equal_a_slow_twin(
     passed = [row not in rejected_nodes for row in order]
     start = 0
     for _ in range(3):
-        limit = 100 if len(order) >= 100 else len(order)
-        limit = min(limit, len(order)) if len(order) < 100 else max(100, len(order) * 67 // 100)
+        limit = max(100, len(order) * 67 // 100)
         tried = _slow_search(order, passed, start % len(order), limit)
         trace = Trace()
         cycle.schedule_one(POD, snapshot, trace)

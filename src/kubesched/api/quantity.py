@@ -24,6 +24,8 @@ _EXPONENT_MAX: Final = 1000
 _TEXT_LENGTH_MAX: Final = 1000
 _BITS_MAX: Final = 3000
 _FAST_DIGITS_MAX: Final = 18
+_STEPS_AT_ONCE: Final = frozenset({0, 1, 2, 3, 6, 9})
+"""Powers of ten that upstream multiplies by without looking whether the product fits."""
 
 _FORM: Final = re.compile(
     r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
@@ -88,13 +90,14 @@ class Amount(NamedTuple):
     def scaled_value(self, exponent: int) -> int:
         """Units of `10**exponent`, rounded away from zero, as an int64.
 
-        What does not fit becomes what it becomes upstream: 0 in the fast form, else the low bits.
+        What does not fit becomes what it becomes upstream: the low bits, or in the fast form 0
+        for some powers of ten.
         """
         if self.is_big:
             return _scaled_big(self.unscaled, exponent - self.exponent)
         if self.exponent < exponent:
             return _divided_away_from_zero(self.unscaled, exponent - self.exponent)
-        return _fitting(self.unscaled, self.exponent - exponent) or 0
+        return _scaled_fast(self.unscaled, self.exponent - exponent)
 
     def add(self, other: "Amount") -> "Amount":
         """Return the exact sum; zero takes the other's format."""
@@ -216,13 +219,14 @@ def _fit(*numbers: int) -> bool:
     return all(-_INT64_MAX - 1 <= number <= _INT64_MAX for number in numbers)
 
 
-def _fitting(number: int, zeros: int) -> int | None:
-    """Return `number` with zeros appended, None if an int64 cannot hold it."""
-    if not number:
-        return 0
+def _scaled_fast(number: int, zeros: int) -> int:
+    """Append zeros to a 64-bit number as upstream does: at once, or one by one."""
+    if zeros in _STEPS_AT_ONCE:
+        is_lost = number == -_INT64_MAX - 1 and zeros
+        return 0 if is_lost else _low_64_bits(number * _power_of_ten(zeros))
     # 10**19 does not fit an int64 any more, so larger powers need not be computed.
     scaled = number * _power_of_ten(min(zeros, 19))
-    return scaled if _fit(scaled) else None
+    return scaled if _fit(scaled) else 0
 
 
 def _divided_away_from_zero(number: int, zeros: int) -> int:

@@ -140,3 +140,15 @@ class BackoffQueue:
 
     def _rejected_order(self, queued: QueuedPodInfo) -> Order:
         return (self.expiration(queued), *self._sort_key(queued))
+
+
+def note_failure(queued: QueuedPodInfo, now: float) -> None:
+    """Count a failed attempt, as an error or a rejection, and start the backoff anew."""
+    if queued.rejecting_plugins:
+        queued.unschedulable_count += 1
+        queued.consecutive_errors_count = 0
+    else:
+        queued.consecutive_errors_count += 1
+    queued.timestamp = now
+    queued.backoff_expiration = None
+    queued.was_flushed = False

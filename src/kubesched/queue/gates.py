@@ -7,6 +7,7 @@ Differs:  plugins are asked in the order of the profile; upstream asks in the or
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
@@ -16,6 +17,8 @@ from kubesched.snapshot.pod_info import PodInfo
 
 PreEnqueue = Callable[[PodInfo], Status]
 """What asks one PreEnqueue plugin; it does not raise, a failure is a status like any other."""
+
+_NO_PLUGINS: Final[Mapping[str, PreEnqueue]] = {}
 
 
 class Gates:
@@ -38,22 +41,20 @@ class Gates:
         The plugin that has held the pod back so far is asked first. One that says no also counts as
         having rejected the pod, and stays in that set when the gate opens.
         """
-        plugins = self._pre_enqueue.get(scheduler_name_of(queued.pod_info))
-        if plugins:
-            gating = queued.gating_plugin
-            if gating in plugins and not self._passes(gating, plugins[gating], queued):
+        info, gating = queued.pod_info, queued.gating_plugin
+        plugins = self._pre_enqueue.get(scheduler_name_of(info), _NO_PLUGINS)
+        if gating in plugins and not plugins[gating](info).is_success:
+            self._close(gating, queued)
+            return
+        for name, pre_enqueue in plugins.items():
+            if name != gating and not pre_enqueue(info).is_success:
+                self._close(name, queued)
                 return
-            for name, pre_enqueue in plugins.items():
-                if name != gating and not self._passes(name, pre_enqueue, queued):
-                    return
         queued.gating_plugin = ""
 
-    def _passes(self, plugin: str, pre_enqueue: PreEnqueue, queued: QueuedPodInfo) -> bool:
-        if pre_enqueue(queued.pod_info).is_success:
-            return True
-        if plugin not in queued.unschedulable_plugins and plugin not in queued.pending_plugins:
+    def _close(self, plugin: str, queued: QueuedPodInfo) -> None:
+        if plugin not in queued.rejecting_plugins:
             self._rejections.add(plugin, queued)
         queued.unschedulable_plugins |= {plugin}
         queued.gating_plugin = plugin
         queued.gating_plugin_events = self._hints.events_of(plugin)
-        return False

@@ -9,7 +9,7 @@ Differs:  hints are asked in the order of registration; upstream asks in the ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -120,11 +120,22 @@ class QueueingHints:
             strategy = Strategy.AFTER_BACKOFF
         return strategy
 
+    def strategy_of_all(self, queued: QueuedPodInfo, changes: Iterable[Change]) -> Strategy:
+        """Weigh several changes: the best that any of them means for the pod."""
+        found = Strategy.SKIP
+        for change in changes:
+            strategy = self.strategy(queued, change)
+            if strategy is Strategy.IMMEDIATELY:
+                return strategy
+            if strategy is Strategy.AFTER_BACKOFF:
+                found = strategy
+                if not queued.pending_plugins:
+                    break
+        return found
+
     def _is_queued_by(
         self, registration: Registration, change: Change, queued: QueuedPodInfo
     ) -> bool:
-        if registration.hint is None:
-            return True
         try:
             return self._ask(registration, change, queued.pod_info.pod)
         except Exception:  # noqa: BLE001 - a plugin may raise anything

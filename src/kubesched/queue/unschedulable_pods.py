@@ -1,7 +1,7 @@
 """UnschedulablePods holds pods that wait for something to happen, gated ones among them.
 
-An event that a few plugins have registered concerns only pods that one of them rejected, so pods are
-filed under topics, one for each plugin that rejected them (see `QueueingHints.topics_of_pod`).
+An event that a few plugins have registered concerns only pods that one of them rejected, so pods
+are filed under topics, one for each plugin that rejected them (`QueueingHints.topics_of_pod`).
 
 Upstream: pkg/scheduler/backend/queue/unschedulable_pods.go (v1.36)
 Invariants: every pod is filed under exactly its topics; `gated` counts the gated ones.

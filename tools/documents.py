@@ -70,9 +70,13 @@ def _file_block(name: str) -> str:
 
 
 def _console(body: str, directory: Path) -> str:
-    commands = re.findall(r"^\$ (.*(?:\\\n.*)*)$", body, re.MULTILINE)
-    ran = (f"$ {command}\n{_run(['bash', '-c', command], directory)}" for command in commands)
-    return "\n".join(ran)
+    parts: list[str] = []
+    printed = ""
+    for command in re.findall(r"^\$ (.*)$", body, re.MULTILINE):
+        between = "\n" if printed else ""
+        printed = _run(["bash", "-c", command], directory)
+        parts.append(f"{between}$ {command}\n{printed}")
+    return "".join(parts)
 
 
 def _run(command: list[str], directory: Path) -> str:
@@ -80,7 +84,7 @@ def _run(command: list[str], directory: Path) -> str:
     found = subprocess.run(  # noqa: S603 - what the documents say, on purpose
         command,
         cwd=directory,
-        env={**os.environ, "PATH": path, "PYTHONUTF8": "1", "PYTHONPATH": ""},
+        env={**os.environ, "PATH": path, "LC_ALL": "C", "PYTHONUTF8": "1", "KUBESCHED_DEBUG": ""},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

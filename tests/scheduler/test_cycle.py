@@ -6,6 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+
+from kubesched.framework.plugin import PreFilterResult, Scope
+from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
+from kubesched.framework.status import unschedulable as refuse
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from scheduler.toys import (
     Toy,
     cycle_of,
@@ -18,13 +25,6 @@ from scheduler.toys import (
     told,
     toy,
 )
-
-from kubesched.framework.plugin import PreFilterResult, Scope
-from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
-from kubesched.framework.status import unschedulable as refuse
-from kubesched.scheduler.trace import Trace
-from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 
 NODES = ("a", "b", "c")
 POD = make_pod_info("pod", priority=5)
@@ -121,7 +121,9 @@ def test_pre_filter_failure(answer: object, text: str) -> None:
     second = toy("Second", pre_filter=answer)
     third = toy("Third", pre_filter=PreFilterResult())
     status = failed(decide([first, second, third], POD, _cluster()))
-    expected = Status(Code.ERROR, plugin="Second", error=f'running PreFilter plugin "Second": {text}')
+    expected = Status(
+        Code.ERROR, plugin="Second", error=f'running PreFilter plugin "Second": {text}'
+    )
     assert expected == status
     assert [] == third.asked
 
@@ -226,10 +228,13 @@ def test_filter_failure_fails_the_cycle(code: Code, scope: Scope) -> None:
 @pytest.mark.parametrize("second", list(Scope))
 def test_filter_failure_behind_a_rejection_is_not_seen(first: Scope, second: Scope) -> None:
     """A filter would not have been asked about a node that an earlier one rejected."""
-    sign = {"sign": lambda self, pod: ()}
+
+    def sign(self: object, pod: object) -> tuple[()]:
+        return ()
+
     plugins = [
-        toy("First", filter={"a": refuse("full")}, scope=first, **sign),
-        toy("Second", filter={"a": failure("broken")}, scope=second, **sign),
+        toy("First", filter={"a": refuse("full")}, scope=first, sign=sign),
+        toy("Second", filter={"a": failure("broken")}, scope=second, sign=sign),
     ]
     assert 2 == placed(decide(plugins, POD, _cluster())).feasible
 
@@ -267,15 +272,13 @@ def test_survivors_only_is_not_asked_about_nothing() -> None:
 def test_a_survivors_failure() -> None:
     """A costly filter's failure on a survivor ends the cycle."""
     costly = toy("Costly", filter={"c": failure("broken")}, survivors_only=True)
-    assert 'running "Costly" filter plugin: broken' == failed(decide([costly], POD, _cluster())).message
+    assert (
+        'running "Costly" filter plugin: broken'
+        == failed(decide([costly], POD, _cluster())).message
+    )
 
 
 # The pod's own nominated node.
-
-
-def _nominated(node: str) -> tuple[object, ...]:
-    """Return a profile's plugins and a pod nominated to the node."""
-    return (make_pod_info("pod", priority=5, nominated_node_name=node),)
 
 
 def test_nominated_node_that_fits_is_the_only_one_looked_at() -> None:
@@ -347,7 +350,9 @@ def _room_for(guests: Sequence[str], *, others: Sequence[str] = NODES) -> type[T
     ],
 )
 @pytest.mark.parametrize("remembers", [False, True])
-def test_room_for_nominated_pods(priority: int, uid: str | None, fits: bool, remembers: bool) -> None:
+def test_room_for_nominated_pods(
+    priority: int, uid: str | None, fits: bool, remembers: bool
+) -> None:
     """A node is filtered as if its nominated pods of equal or higher priority were there."""
     guest = make_pod("guest", uid=uid, nominated_node_name="b", priority=priority)
     snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
@@ -442,7 +447,9 @@ def test_a_trace_never_changes_the_decision() -> None:
     for seed in range(10):
         quiet = cycle_of(*plugins, seed=seed).schedule_one(POD, _cluster())
         for trace in (Trace(), Trace(all_filters=True)):
-            assert told(quiet) == told(cycle_of(*plugins, seed=seed).schedule_one(POD, _cluster(), trace))
+            assert told(quiet) == told(
+                cycle_of(*plugins, seed=seed).schedule_one(POD, _cluster(), trace)
+            )
 
 
 def test_all_filters_are_traced_beyond_the_first_rejection() -> None:

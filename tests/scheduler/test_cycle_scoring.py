@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scheduler.toys import cycle_of, decide, failed, placed, points_asked, toy
 
 from kubesched.framework.plugin import PreScoreResult, Scope
 from kubesched.framework.status import SKIP, Code, Status, failure, unschedulable
@@ -17,6 +16,7 @@ from kubesched.scheduler.cycle import select_host
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+from scheduler.toys import cycle_of, decide, failed, placed, points_asked, toy
 
 NODES = ("a", "b", "c")
 POD = make_pod_info("pod")
@@ -178,9 +178,7 @@ def test_normalize_sees_feasible_rows_only() -> None:
     assert ("normalize", ("0", "2")) == plugin.asked[-1]
 
 
-@given(
-    totals=st.lists(st.integers(-5, 5), min_size=1, max_size=20), seed=st.integers(0, 2**32)
-)
+@given(totals=st.lists(st.integers(-5, 5), min_size=1, max_size=20), seed=st.integers(0, 2**32))
 def test_select_host_takes_a_best_one(totals: list[int], seed: int) -> None:
     """A largest total is chosen, the same for the same seed."""
     column = np.array(totals, np.int64)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scheduler.toys import cycle_of, placed, rejected, rejections, toy
 
 from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import unschedulable
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+from scheduler.toys import cycle_of, placed, rejected, rejections, toy
 
 POD = make_pod_info("pod")
 NO = unschedulable("no")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,7 +18,6 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
-    Plugin,
     PostFilterPlugin,
     PostFilterResult,
     PreFilterExtensions,
@@ -40,9 +39,6 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-T = TypeVar("T")
-Scores: TypeAlias = "Mapping[str, int]"
-Statuses: TypeAlias = "Mapping[str, Status]"
 Asked: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
@@ -270,6 +266,3 @@ def told(decision: Decision) -> tuple[object, ...]:
 def points_asked(plugin: type[Toy]) -> list[str]:
     """Return the questions a plugin was asked, without their rows."""
     return [point for point, _ in plugin.asked]
-
-
-Answer: TypeAlias = "Callable[[Sequence[str]], Status]"

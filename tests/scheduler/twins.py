@@ -7,7 +7,6 @@ from random import Random
 from typing import Final, TypeAlias
 
 import msgspec
-from scheduler.toys import told
 
 from kubesched.api.core import (
     Namespace,
@@ -26,6 +25,7 @@ from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
+from scheduler.toys import told
 
 ZONE: Final = "topology.kubernetes.io/zone"
 HOST: Final = "kubernetes.io/hostname"
@@ -164,7 +164,7 @@ def node_of(name: int, variant: int) -> Node:
 
 
 def _make(body: Fields, kind: Callable[..., object] | type) -> KubernetesObject:
-    return msgspec.convert(body, kind)  # type: ignore[no-any-return,arg-type]  # decoded JSON
+    return msgspec.convert(body, kind)  # type: ignore[no-any-return]  # decoded JSON
 
 
 def _claim_of(namespace: str, name: str, mode: str) -> KubernetesObject:
@@ -248,7 +248,7 @@ class Twins:
         """Start with a few nodes and most objects."""
         for name in range(6):
             self.put_node(name, name)
-        for item in range(0, len(OBJECTS) - 1):
+        for item in range(len(OBJECTS) - 1):
             self.put(item)
 
     # Pods.

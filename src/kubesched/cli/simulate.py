@@ -1,4 +1,3 @@
-# ruff: noqa: PLC0415 - imported when needed, so that --help stays quick
 """`kubesched simulate`: place all pending pods of a cluster dump."""
 
 from __future__ import annotations

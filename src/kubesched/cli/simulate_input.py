@@ -21,7 +21,7 @@ from kubesched.api.decode import STANDARD_INPUT, Loaded, load, load_bytes
 from kubesched.api.scheduling import PriorityClass
 from kubesched.cli.errors import UserError
 from kubesched.cli.loading import distinct_objects, with_scheduler_name
-from kubesched.explain.words import names
+from kubesched.explain.words import count, names
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject
@@ -195,10 +195,9 @@ def _on_unknown_nodes(objects: Sequence[KubernetesObject]) -> Iterator[str]:
         and item.status.phase not in _FINISHED
     )
     if missing:
-        yield (
-            f"{missing.total()} pods are on nodes that are not in the files and count nowhere: "
-            f"{names(sorted(missing))}"
-        )
+        pods = count(missing.total(), "pod")
+        nodes = names(sorted(missing))
+        yield f"not counted, because their nodes are not in the files: {pods} on {nodes}"
 
 
 def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:

@@ -72,7 +72,7 @@ def _sentences(report: SimulationReport) -> list[str]:
         preemptors = len({eviction.preemptor for eviction in report.evictions})
         text = f"{count(summary.evicted, 'pod')} evicted for {count(preemptors, 'other')}"
         displaced = f", {summary.displaced} of them placed here before" * bool(summary.displaced)
-        found.append(f"{text}{displaced}; they are not created again.")
+        found.append(f"{text}{displaced}; nothing creates them again.")
     groups = Counter((pod.reason, pod.scheduler_name) for pod in report.ignored)
     for (reason, scheduler), number in sorted(groups.items()):
         found.append(f"{count(number, 'pod')} ignored: {reason} ({scheduler}).")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from kubesched.api.core import Pod
-from kubesched.framework.status import Status
+from kubesched.framework.status import Status, failure
 
 
 class Binder(Protocol):
@@ -18,6 +18,14 @@ class Binder(Protocol):
     async def bind(self, pod: Pod, node_name: str) -> Status:
         """Create the pod's Binding to the node; a failure carries the API server's words."""
         ...
+
+
+class NoBinder:
+    """Binds nothing: there is no API."""
+
+    async def bind(self, pod: Pod, node_name: str) -> Status:
+        """Fail."""
+        return failure("there is no API to bind through")
 
 
 @runtime_checkable

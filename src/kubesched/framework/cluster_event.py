@@ -91,7 +91,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         """The event's name in metrics and logs, such as `NodeAdd`."""
         if self.custom_label:
             return self.custom_label
-        return self.resource + _ACTION_LABELS.get(self.action, str(int(self.action)))
+        return self.resource + _ACTION_LABELS.get(self.action, "")
 
     def matches(self, incoming: ClusterEvent) -> bool:
         """Whether this registration covers the `incoming` event.

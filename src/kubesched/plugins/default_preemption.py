@@ -11,7 +11,7 @@ Differs:  the pod is taken as the cycle has it, upstream reads it anew; pod grou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from kubesched.config.faults import ConfigError, Fault, child, invalid
 from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.evictions import RunningEvictions
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
 from kubesched.framework.preemption.budgets import DisruptionBudgets
@@ -35,14 +36,6 @@ from kubesched.snapshot.snapshot import Snapshot
 _GROUP_MISSING: Final = "pod group for pod not found"
 _GROUP_PLACED: Final = "not eligible due to placement-based pod group scheduling limitation"
 _GROUP_PREEMPTS: Final = "not eligible due to workload aware preemption enabled"
-
-
-class Evictions(Protocol):
-    """The evictions that are under way; a handle that evicts offers them as `evictions`."""
-
-    def is_running(self, preemptor_uid: str) -> bool:
-        """Whether the victims of a pod, or of a pod group, are still being evicted."""
-        ...
 
 
 class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -129,7 +122,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         """Hold the pod back while its victims are being evicted."""
         if not self._is_asynchronous:
             return SUCCESS
-        evictions: Evictions | None = getattr(self.handle, "evictions", None)
+        evictions: RunningEvictions | None = getattr(self.handle, "evictions", None)
         if evictions is None:
             return SUCCESS
         if self._groups_preempt and pod.spec.scheduling_group is not None:

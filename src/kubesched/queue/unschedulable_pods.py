@@ -81,11 +81,14 @@ class UnschedulablePods:
 
     def filed_under(self, topics: Iterable[Topic]) -> list[QueuedPodInfo]:
         """Return the pods filed under any of the topics, in the order of their arrival."""
-        found: dict[int, QueuedPodInfo] = {}
-        for topic in topics:
-            for entry in self._by_topic.get(topic, {}).values():
-                found[entry.arrival] = entry.queued
-        return [queued for _, queued in sorted(found.items())]
+        filed = [pods for topic in topics if (pods := self._by_topic.get(topic))]
+        if len(filed) > 1:
+            merged: dict[str, _Entry] = {}
+            for pods in filed:
+                merged.update(pods)
+            filed = [merged]
+        # Entries compare by their arrival, which is unique.
+        return [entry.queued for pods in filed for entry in sorted(pods.values())]
 
     def check(self) -> None:
         """Assert that the pods are filed under their names and topics, and counted."""

@@ -132,25 +132,52 @@ class SchedulingCycle:
                 cycle.skip_filter.add(plugin.name)
             elif not result.status.is_success or result.node_names is not None:
                 return None
-        answers = self._filter_fresh(cycle, pod, snapshot, remembered)
-        if answers is None:
+        fewer = self._feasible_fresh(cycle, pod, snapshot, remembered)
+        if fewer is None:
             feasible, count = remembered.feasible, remembered.feasible_count
         else:
-            feasible = answers.passed
-            count = int(np.count_nonzero(feasible))
+            feasible, count = fewer, int(np.count_nonzero(fewer))
         nodes = snapshot.nodes
         if count == 0:
+            answers = self._filter_fresh(cycle, pod, snapshot, remembered)
             statuses = (answers or remembered.answers).copy().statuses()
             diagnosis = Diagnosis.of_filter(tuple(nodes.names), statuses)
             return self.reject(cycle, pod, snapshot, diagnosis)
         if count == 1:
             row = int(feasible.argmax())
         else:
-            totals = self._prioritize_fresh(
-                cycle, pod, snapshot, remembered, None if answers is None else feasible
-            )
+            totals = self._prioritize_fresh(cycle, pod, snapshot, remembered, fewer)
             row = select_host(totals, self.profile.random)
         return Placed(pod, nodes.names[row], row, cycle, count, len(nodes))
+
+    def _feasible_fresh(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
+    ) -> NDArray[np.bool_] | None:
+        """Return bool per row: whether it is feasible; None if the remembered rows are the ones.
+
+        Who rejected a row, and why, does not matter as long as some row is feasible.
+        """
+        asked = [
+            plugin for _, plugin in remembered.fresh_filters if plugin.name not in cycle.skip_filter
+        ]
+        if not asked and not snapshot.nominated:
+            return None
+        if snapshot.nominated or any(plugin.survivors_only for plugin in asked):
+            answers = self._filter_fresh(cycle, pod, snapshot, remembered)
+            return None if answers is None else answers.passed
+        feasible: NDArray[np.bool_] | None = None
+        for plugin in asked:
+            state = cycle.filter_states.get(plugin.name)
+            found = self.profile.ask(
+                wording.FILTER, plugin, plugin.filter, state, pod, snapshot.nodes
+            )
+            if not all(status.is_rejected for status in found.statuses[1:]):
+                answers = self._filter_fresh(cycle, pod, snapshot, remembered)
+                return None if answers is None else answers.passed
+            if found.index.any():
+                passed = found.passed
+                feasible = passed & (remembered.feasible if feasible is None else feasible)
+        return feasible
 
     def _filter_fresh(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered

@@ -18,7 +18,9 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
 from kubesched.config.types import Configuration
 from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.framework.binder import Binder, NoBinder
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.evictions import RunningEvictions
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import (
     BindPlugin,
@@ -84,6 +86,8 @@ class Profile:
         random: The run's dice.
         objects: The cluster's other objects; whoever owns them hands them in.
         waiting_pods: The pods that Permit plugins hold; shared by all profiles.
+        evictions: The preemptions under way; None where nothing is carried out.
+        binder: How to bind; whoever has an API hands one in.
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
@@ -105,6 +109,8 @@ class Profile:
         self.random = random
         self.objects = Objects()
         self.waiting_pods = WaitingPods()
+        self.evictions: RunningEvictions | None = None
+        self.binder: Binder = NoBinder()
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own

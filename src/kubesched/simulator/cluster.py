@@ -101,7 +101,7 @@ class Cluster:
 
     def profile_of(self, info: PodInfo) -> Profile | None:
         """Return the profile that schedules the pod, None if another scheduler does."""
-        return self.profiles.get(info.spec.scheduler_name or "default-scheduler")
+        return self.profiles.get(info.scheduler_name)
 
     def snapshot(self) -> Snapshot:
         """Return the cluster as it is now."""

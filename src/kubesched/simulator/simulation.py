@@ -7,7 +7,8 @@ tried again that were rejected before something happened that may help them; and
 Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/backend/queue (v1.36)
 Invariants: the same cluster, pods and seed give the same report.
 Differs:  there is no time: binding, evicting and backoff take none; a pod that Permit lets wait
-          counts as placed; volumes and devices are reserved for a pod, and never written.
+          counts as placed; volumes and devices are reserved for a pod and never written, so a
+          second pod of the same ResourceClaim waits in vain for the claim to be allocated.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ class Simulation:
 
     def __init__(self, cluster: Cluster, *, seed: int = 0) -> None:
         self._cluster = cluster
+        for profile in cluster.profiles.values():
+            # What plugins ask when they sign a pod or weigh an event.
+            profile.objects = cluster.cache.objects
         self._seed = seed
         self._ignored: list[Ignored] = []
         self._queued = {info.uid: QueuedPodInfo(info) for info in self._mine()}

@@ -10,6 +10,7 @@ Invariants: time never goes back; callbacks of one moment run in an order that d
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar
@@ -19,6 +20,8 @@ _Ready = list[tuple[selectors.SelectorKey, int]]
 
 # Enough for a report of who waits; a simulation may have thousands of tasks.
 _TASKS_NAMED_MAX: Final = 10
+# What asyncio adds to the time before it asks which timers are due; lost in large numbers.
+_RESOLUTION_SECONDS: Final = 1e-9
 
 
 class DeadlockError(RuntimeError):
@@ -34,6 +37,12 @@ class VirtualClock:
 
     def __init__(self, start: float = 0.0) -> None:
         self.now = start
+
+    def advance(self, seconds: float) -> None:
+        """Move on; far from zero by the least step more, as asyncio compares strictly."""
+        self.now += seconds
+        if self.now + _RESOLUTION_SECONDS == self.now:
+            self.now = math.nextafter(self.now, math.inf)
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -54,7 +63,7 @@ class _JumpingSelector(selectors.BaseSelector):
         self._on_idle()
         if timeout is None:
             raise DeadlockError(_deadlock_message())
-        self._clock.now += timeout
+        self._clock.advance(timeout)
         return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

@@ -136,6 +136,11 @@ class PodInfo:
         return self.pod.spec
 
     @property
+    def scheduler_name(self) -> str:
+        """Which scheduler, and which of its profiles, the pod asks for."""
+        return scheduler_name_of(self.pod)
+
+    @property
     def labels(self) -> dict[str, str]:
         """The pod's labels."""
         return self.pod.metadata.labels
@@ -155,6 +160,11 @@ class PodInfo:
     def containers(self) -> tuple[Container, ...]:
         """Init containers and containers."""
         return self.pod.spec.init_containers + self.pod.spec.containers
+
+
+def scheduler_name_of(pod: Pod) -> str:
+    """Return the scheduler a pod asks for; the API server's default where it names none."""
+    return pod.spec.scheduler_name or "default-scheduler"
 
 
 _templates: OrderedDict[bytes, PodTemplate] = OrderedDict()

@@ -1,0 +1,153 @@
+"""Runs the benchmarks, prints tables, and adds a line to the history.
+
+Each measurement runs in a process of its own, one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from benchmarks import kernels, plugins, scaling
+from benchmarks.history import ROOT, Record, append, last, new_record
+from benchmarks.tables import caption, tables
+from benchmarks.throughput import Throughput, Tracing
+from benchmarks.workloads import WORKLOADS
+
+T = TypeVar("T")
+
+ALL: Final = "all"
+TABLE: Final = "table"
+SUITES: Final = ("throughput", "plugins", "kernels", "scaling")
+_QUICK_DIVISOR: Final = 10
+_QUICK_KERNEL_SIZES: Final = (500, 5000)
+_QUICK_TURNS: Final = 2
+_TRACED: Final = "SchedulingBasic"
+_TRACED_PODS: Final = 500
+
+
+def _measured(kind: type[T], module: str, *arguments: object) -> T:
+    """Return what a module of this package measures, in a process of its own."""
+    words = [module, *map(str, arguments)]
+    sys.stderr.write(f"{' '.join(words)}\n")
+    command = [sys.executable, "-m", f"benchmarks.{words[0]}", *words[1:]]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)  # noqa: S603 - our own module
+    return msgspec.json.decode(done.stdout, type=kind)
+
+
+def _matching_workloads(only: str) -> list[str]:
+    return [each.name for each in WORKLOADS if only.lower() in each.name.lower()]
+
+
+def _suites(options: argparse.Namespace) -> Sequence[str]:
+    if options.suite != ALL:
+        return (options.suite,)
+    if not options.only:
+        return SUITES
+    return ("throughput",) if _matching_workloads(options.only) else ("plugins", "kernels")
+
+
+def _throughput(record: Record, repeats: int) -> Record:
+    divisor = _QUICK_DIVISOR if record.is_quick else 1
+    found: dict[str, Throughput] = {}
+    names = _matching_workloads(record.only)
+    for name in names:
+        runs = [
+            _measured(Throughput, "throughput", name, "--divisor", divisor) for _ in range(repeats)
+        ]
+        runs.sort(key=lambda run: run.pods_per_cpu_second)
+        found[name] = runs[len(runs) // 2]
+    tracing = None
+    if _TRACED in names:
+        arguments = ("--divisor", divisor, "--trace", _TRACED_PODS)
+        tracing = _measured(Tracing, "throughput", _TRACED, *arguments)
+    return replace(record, throughput=found, tracing=tracing)
+
+
+def _plugins(record: Record) -> Record:
+    nodes = plugins.NODES // (_QUICK_DIVISOR if record.is_quick else 1)
+    arguments = ("--nodes", nodes, "--only", record.only)
+    return replace(record, plugins=_measured(plugins.Costs, "plugins", *arguments))
+
+
+def _kernels(record: Record) -> Record:
+    found: dict[str, dict[int, float]] = {}
+    for nodes in _QUICK_KERNEL_SIZES if record.is_quick else kernels.SIZES:
+        arguments = ("--nodes", nodes, "--only", record.only)
+        for name, cost in _measured(dict[str, float], "kernels", *arguments).items():
+            found.setdefault(name, {})[nodes] = cost
+    return replace(record, kernels=found)
+
+
+def _scaling(record: Record) -> Record:
+    arguments: tuple[object, ...] = ()
+    if record.is_quick:
+        arguments = ("--turns", _QUICK_TURNS, "--sizes", *_QUICK_KERNEL_SIZES)
+    return replace(record, scaling=_measured(scaling.Scaling, "scaling", *arguments))
+
+
+def _run(options: argparse.Namespace) -> Record:
+    record = new_record(is_quick=options.quick, only=options.only)
+    for suite in _suites(options):
+        if suite == "throughput":
+            record = _throughput(record, options.repeat)
+        elif suite == "plugins":
+            record = _plugins(record)
+        elif suite == "kernels":
+            record = _kernels(record)
+        else:
+            record = _scaling(record)
+    return record
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("benchmarks", description=__doc__)
+    parser.add_argument("suite", nargs="?", choices=(*SUITES, ALL, TABLE), default=ALL)
+    parser.add_argument("--only", default="", metavar="NAME", help="only what contains NAME")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="median of N runs of each workload"
+    )
+    parser.add_argument("-o", dest="output", choices=("table", "json"), default="table")
+    parser.add_argument("--no-history", action="store_true", help="do not add to the history")
+    return parser
+
+
+def _print_page() -> int:
+    record = last()
+    if record is None:
+        sys.stderr.write("benchmarks: error: no history yet: run the benchmarks first\n")
+        return 2
+    print(caption(record), end=".\n\n")
+    print("\n".join(table.markdown() for table in tables(record)), end="")
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for; return the exit code."""
+    options = _parser().parse_args(arguments)
+    if options.suite == TABLE:
+        return _print_page()
+    record = _run(options)
+    shown = list(tables(record))
+    if not shown:
+        sys.stderr.write(f"benchmarks: error: nothing contains {options.only!r}\n")
+        return 2
+    if not options.no_history:
+        append(record)
+    if options.output == "json":
+        print(msgspec.json.encode(record).decode())
+        return 0
+    print(caption(record), end="\n\n")
+    print("\n".join(table.text() for table in shown), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

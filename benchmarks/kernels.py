@@ -1,0 +1,181 @@
+"""The inner questions on whole tables, in microseconds, at several sizes.
+
+`python -m benchmarks.kernels --nodes N` prints JSON: kernel -> µs. Names with a dot are a plugin's
+filter or score for a pod it has work with; the others are the parts everything is made of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from random import Random
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from benchmarks import templates
+from benchmarks.plugins import AIMS, measure_plugins
+from benchmarks.scene import LARGE, PLAIN, Scene
+from benchmarks.timing import time_us
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import PostFilterPlugin
+from kubesched.scheduler.cycle import SchedulingCycle, select_host
+from kubesched.scheduler.memory import Memory
+from kubesched.scheduler.sampling import NodeSampler
+from kubesched.simulator.cluster import Cluster
+from kubesched.snapshot.node_selection import match_required_node_affinity
+from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.pod_groups import PodGroup
+from kubesched.snapshot.pod_info import PodInfo
+
+SIZES: Final = (500, 5000, 15_000, 100_000)
+_POINTS: Final = ("filter", "score")
+
+Kernel = Callable[[], object]
+
+
+def kernels(scene: Scene) -> Iterator[tuple[str, Kernel]]:
+    """Iterate over names and functions to time; each leaves the cluster as it was."""
+    nodes = scene.snapshot.nodes
+    yield from _columns(nodes, scene.pods["node-affinity"])
+    yield from _changes(scene.cluster, scene.pods[PLAIN])
+    yield from _choice(scene)
+    yield from _decisions(scene)
+    # The last of these leaves thousands of sums that every pod would have to keep up to date.
+    yield from _groups(nodes)
+
+
+def _columns(nodes: NodeColumns, affine: PodInfo) -> Iterator[tuple[str, Kernel]]:
+    rows = np.arange(0, len(nodes), 10)
+    yield "coded map", lambda: nodes.taints.map(len, np.int64)
+    yield "coded equals", lambda: nodes.label("disk").equals("ssd")
+    yield "node selector match", lambda: match_required_node_affinity(affine, nodes)
+    yield "take a tenth of the rows", lambda: nodes.take(rows).requested
+    yield "view one row", lambda: nodes.row_view(len(nodes) // 2).requested
+
+
+def _is_app_1(group: PodGroup) -> int:
+    return group.labels.get("app") == "app-1"
+
+
+def _groups(nodes: NodeColumns) -> Iterator[tuple[str, Kernel]]:
+    numbers = count()
+    zones = nodes.label(templates.ZONE)
+    kept = nodes.groups.count("kept", _is_app_1)
+    yield "groups count, kept", lambda: nodes.groups.count("kept", _is_app_1)
+    yield "sum by zone", lambda: np.bincount(zones.codes, kept)
+    # A question that nobody has asked yet.
+    yield "groups count, new", lambda: nodes.groups.count(next(numbers), _is_app_1)
+
+
+def _changes(cluster: Cluster, pod: PodInfo) -> Iterator[tuple[str, Kernel]]:
+    nodes = cluster.cache.nodes
+    row = len(nodes) // 2
+    there = pod.on_node(nodes.names[row])
+
+    def come_and_go() -> None:
+        nodes.add_pod(there, row)
+        nodes.remove_pod(there, row)
+
+    yield "add_pod and remove_pod", come_and_go
+    yield "pod info of a known template", lambda: PodInfo(pod.pod)
+
+
+def _choice(scene: Scene) -> Iterator[tuple[str, Kernel]]:
+    nodes, pod, snapshot = scene.cluster.cache.nodes, scene.pods[PLAIN], scene.snapshot
+    dice = Random(1)
+    totals = np.array([dice.randrange(400) for _ in range(len(nodes))], np.int64)
+    yield "select_host", lambda: select_host(totals, dice)
+    memory = Memory(scene.cluster.profiles["default-scheduler"])
+    remembered = memory.recall(pod, snapshot)
+    assert remembered is not None, "a plain pod is remembered"
+    yield "masked totals", lambda: remembered.totals(pod, remembered.feasible_rows)
+    there = pod.on_node(nodes.names[0])
+
+    def renew() -> None:
+        nodes.add_pod(there, 0)
+        memory.recall(pod, snapshot)
+        nodes.remove_pod(there, 0)
+        memory.recall(pod, snapshot)
+
+    yield "a pod comes and goes, recall each time", renew
+
+    def recall_anew() -> None:
+        Memory(scene.cluster.profiles["default-scheduler"]).recall(pod, snapshot)
+
+    yield "recall of an unknown template", recall_anew
+
+
+def _decisions(scene: Scene) -> Iterator[tuple[str, Kernel]]:
+    pod, snapshot = scene.pods[PLAIN], scene.snapshot
+    profile = scene.cluster.profiles["default-scheduler"]
+    forgetful = SchedulingCycle(profile, NodeSampler(), remembers=False)
+    yield "decide, nothing changed", lambda: scene.cluster.schedule_one(pod)
+    yield "decide, nothing remembered", lambda: forgetful.schedule_one(pod, snapshot)
+    yield "preemption, four victims a node", _preemption(scene)
+
+
+def _preemption(scene: Scene) -> Kernel:
+    profile, pod, snapshot = (
+        scene.cluster.profiles["default-scheduler"],
+        scene.pods[LARGE],
+        scene.snapshot,
+    )
+    cycle = CycleState()
+    for plugin in profile.pre_filter_plugins:
+        result = plugin.pre_filter(cycle, pod, snapshot)
+        cycle.filter_states[plugin.name] = result.state
+        if result.status.is_skip:
+            cycle.skip_filter.add(plugin.name)
+    statuses = profile.run_filters(cycle, pod, snapshot.nodes).statuses()
+    preemption = profile.plugins["DefaultPreemption"]
+    assert isinstance(preemption, PostFilterPlugin), "it finds whom to evict"
+    assert preemption.post_filter(cycle, pod, snapshot, statuses).nominated_node_name, "it can"
+    return lambda: preemption.post_filter(cycle, pod, snapshot, statuses)
+
+
+def measure_kernels(nodes: int, only: str = "") -> dict[str, float]:
+    """Return kernel -> microseconds.
+
+    Args:
+        nodes: The size of the cluster.
+        only: Leave out kernels whose names do not contain this, in any case.
+    """
+    scene = Scene(nodes)
+    plugins: dict[str, float] = {}
+    for kind, costs in measure_plugins(scene, only).items():
+        plugins |= dict(_whole_table(kind, costs))
+    found = {
+        name: time_us(kernel) for name, kernel in kernels(scene) if only.lower() in name.lower()
+    }
+    return found | plugins
+
+
+def _whole_table(
+    kind: str, costs: Mapping[str, Mapping[str, float]]
+) -> Iterator[tuple[str, float]]:
+    aimed_at = {name for names in AIMS.values() for name in names}
+    for plugin, points in costs.items():
+        if kind == PLAIN and plugin in aimed_at:
+            # The pod that it has work with says more.
+            continue
+        for point in _POINTS:
+            if point in points:
+                yield f"{plugin}.{point}", points[point]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure at one size and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args(arguments)
+    found = measure_kernels(options.nodes, options.only)
+    sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()

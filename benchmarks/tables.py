@@ -1,0 +1,167 @@
+"""Tables of a record, for terminals and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.history import Record
+from benchmarks.plugins import POINTS
+from benchmarks.throughput import Throughput
+from benchmarks.workloads import WORKLOADS, Reference
+
+_MISSING = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text; the first column is aligned to the left, the others to the right.
+
+    Attributes:
+        title: What the table shows.
+        columns: One heading per column.
+        rows: One text per column each.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def text(self) -> str:
+        """Return the table for a terminal."""
+        lines = [self.columns, *self.rows]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(self.columns))]
+        body = (
+            "  ".join(
+                [line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])],
+            )
+            for line in lines
+        )
+        return "\n".join((self.title, "", *body, ""))
+
+    def markdown(self) -> str:
+        """Return the table for a page."""
+        rule = ["---", *(["--:"] * (len(self.columns) - 1))]
+        body = (f"| {' | '.join(line)} |" for line in (self.columns, rule, *self.rows))
+        return "\n".join((f"### {self.title}", "", *body, ""))
+
+
+def tables(record: Record) -> Iterator[Table]:
+    """Iterate over the tables of what a record holds."""
+    if record.throughput:
+        yield _throughput(record)
+    if record.tracing is not None:
+        yield _tracing(record)
+    if record.plugins:
+        yield _plugins(record)
+    if record.kernels:
+        yield _kernels(record)
+    if record.scaling is not None:
+        yield _scaling(record)
+
+
+def caption(record: Record) -> str:
+    """Return where the figures come from, as one line."""
+    size = ", a tenth of the size" if record.is_quick else ""
+    return (
+        f"{record.date}, commit {record.commit}, Python {record.python}, "
+        f"NumPy {record.numpy}, {record.cpus} CPUs{size}"
+    )
+
+
+def _throughput(record: Record) -> Table:
+    # What kube-scheduler does with ten times the pods is no reference.
+    known = () if record.is_quick else WORKLOADS
+    references = {workload.name: workload.reference for workload in known}
+    columns = (
+        "workload",
+        "nodes",
+        "pods before",
+        "pods",
+        "pods/s",
+        "pods/CPU s",
+        "decision µs",
+        "p50",
+        "p99",
+        "RSS MiB",
+        "kube-scheduler pods/s",
+        "its decision µs",
+        "its RSS MiB",
+    )
+    rows = [
+        (*_run(found), *_reference(references.get(found.name, Reference())))
+        for found in record.throughput.values()
+    ]
+    return Table("Throughput", columns, rows)
+
+
+def _run(found: Throughput) -> tuple[str, ...]:
+    return (
+        found.name,
+        f"{found.nodes:,}",
+        f"{found.before:,}",
+        f"{found.pods:,}",
+        f"{found.pods_per_second:,.0f}",
+        f"{found.pods_per_cpu_second:,.0f}",
+        _figure(found.decision_us),
+        _figure(found.decision_p50_us),
+        _figure(found.decision_p99_us),
+        f"{found.rss_mib:,}",
+    )
+
+
+def _reference(reference: Reference) -> tuple[str, str, str]:
+    speed, decision_ms, rss_gib = (
+        reference.pods_per_second,
+        reference.decision_ms,
+        reference.rss_gib,
+    )
+    speeds = _MISSING if speed is None else "-".join(map(str, dict.fromkeys(speed)))
+    return (
+        speeds,
+        _MISSING if decision_ms is None else _figure(decision_ms * 1000),
+        _MISSING if rss_gib is None else f"{rss_gib * 1024:,.0f}",
+    )
+
+
+def _tracing(record: Record) -> Table:
+    found = record.tracing
+    assert found is not None, "asked only of a record that has it"
+    columns = ("decision", "without a trace, µs", "with a trace, µs")
+    row = (found.name, _figure(found.untraced_us), _figure(found.traced_us))
+    return Table("Tracing", columns, (row,))
+
+
+def _plugins(record: Record) -> Table:
+    rows = [
+        (f"{name}, {kind} pod", *(_figure(costs.get(point)) for point in POINTS))
+        for kind, plugins in record.plugins.items()
+        for name, costs in plugins.items()
+    ]
+    return Table("Plugins, µs per pod", ("plugin", *POINTS), rows)
+
+
+def _kernels(record: Record) -> Table:
+    sizes = sorted({size for costs in record.kernels.values() for size in costs})
+    rows = [
+        (name, *(_figure(costs.get(size)) for size in sizes))
+        for name, costs in record.kernels.items()
+    ]
+    columns = ("kernel", *(f"{size:,} nodes" for size in sizes))
+    return Table("Kernels, µs per call", columns, rows)
+
+
+def _scaling(record: Record) -> Table:
+    found = record.scaling
+    assert found is not None, "asked only of a record that has it"
+    ratios = ", ".join(map(str, found.ratios))
+    rows = [(f"{size:,}", _figure(cost)) for size, cost in sorted(found.pod_us.items())]
+    title = f"Scaling: the largest costs {found.ratio} times the standard size ({ratios})"
+    return Table(title, ("nodes", "µs of CPU per pod"), rows)
+
+
+def _figure(value: float | None) -> str:
+    """Return three digits that matter."""
+    if value is None:
+        return _MISSING
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,101 @@
+"""Puts cache, queue, profiles, loop and event handlers together.
+
+Upstream: pkg/scheduler/scheduler.go, New (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from kubesched.cache.cache import Cache
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.types import Configuration
+from kubesched.framework.plugin import PreEnqueuePlugin
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import Status
+from kubesched.queue.gates import PreEnqueue
+from kubesched.queue.queue_options import ProfileRules, QueueOptions
+from kubesched.queue.registrations import registrations_of
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.scheduler.pod_lister import PodLister
+from kubesched.scheduler.profile import PluginFailure, Profile, build_profiles
+from kubesched.snapshot.pod_info import PodInfo
+
+PRE_ENQUEUE = 'running PreEnqueue plugin "{}": '
+
+
+def queue_options(configuration: Configuration, gates: FeatureGates) -> QueueOptions:
+    """Return the queue's options as the configuration and the feature gates have them."""
+    return QueueOptions(
+        initial_backoff_seconds=float(configuration.pod_initial_backoff_seconds),
+        max_backoff_seconds=float(configuration.pod_max_backoff_seconds),
+        pops_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
+        generic_workload=gates.enabled("GenericWorkload"),
+    )
+
+
+def assemble(
+    configuration: Configuration,
+    registry: Registry,
+    gates: FeatureGates,
+    api: ApiClient,
+    *,
+    random: Random,
+    options: QueueOptions | None = None,
+    observers: Sequence[Observer] = (),
+) -> tuple[Scheduler, EventHandlers]:
+    """Build a scheduler and what brings it the cluster's changes.
+
+    Raises:
+        ConfigError: with every fault of the configuration.
+    """
+    cache = Cache()
+    profiles = build_profiles(configuration, registry, gates, random)
+    options = options or queue_options(configuration, gates)
+    pods = PodLister()
+    for profile in profiles.values():
+        profile.objects = cache.objects
+    queue = SchedulingQueue(
+        next(iter(profiles.values())).queue_sort_plugin.sort_key,
+        {
+            name: _rules_of(profile, cache, configuration, gates, options)
+            for name, profile in profiles.items()
+        },
+        options,
+        find_pod=pods.get,
+    )
+    scheduler = Scheduler(profiles, cache, queue, pods, api, observers)
+    return scheduler, EventHandlers(scheduler)
+
+
+def _rules_of(
+    profile: Profile,
+    cache: Cache,
+    configuration: Configuration,
+    gates: FeatureGates,
+    options: QueueOptions,
+) -> ProfileRules:
+    def asks(plugin: PreEnqueuePlugin) -> PreEnqueue:
+        def ask(info: PodInfo) -> Status:
+            snapshot = cache.snapshot()
+            try:
+                return profile.ask(PRE_ENQUEUE, plugin, plugin.pre_enqueue, info, snapshot)
+            except PluginFailure as failure:
+                return failure.status
+
+        return ask
+
+    return ProfileRules(
+        pre_enqueue={plugin.name: asks(plugin) for plugin in profile.pre_enqueue_plugins},
+        registrations=registrations_of(
+            profile.plugins.values(),
+            has_extenders=bool(configuration.extenders),
+            has_pod_groups=gates.enabled("GenericWorkload"),
+            queueing_hints=options.queueing_hints,
+        ),
+    )

@@ -1,0 +1,242 @@
+"""The binding cycle: wait for permission, prepare, bind; or undo everything.
+
+One task per placed pod. What was assumed and reserved in the scheduling cycle is undone here if
+anything fails; nothing after `queue.done` can make the pod unschedulable by a plugin.
+
+Upstream: pkg/scheduler/schedule_one.go, bindingCycle (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import PreBindPlugin
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure
+from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.profile import Profile, failure_of
+from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.snapshot.pod_info import PodInfo
+
+PRE_BIND_PRE_FLIGHT: Final = 'running PreBindPreFlight "{}": '
+PRE_BIND: Final = 'running PreBind plugin "{}": '
+BIND: Final = 'running Bind plugin "{}": '
+
+
+class Assumed(msgspec.Struct, frozen=True):
+    """A pod on its way to a node.
+
+    Attributes:
+        queued: Its story in the queue.
+        pod: The pod, as assumed on the node.
+        node_name: The node.
+        cycle: The plugins' states.
+        profile: The plugins.
+        started: When its scheduling cycle began, seconds.
+    """
+
+    queued: QueuedPodInfo
+    pod: PodInfo
+    node_name: str
+    cycle: CycleState
+    profile: Profile
+    started: float
+
+
+class ApiBinder:
+    """Binds through an API server."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+
+    async def bind(self, pod: Pod, node_name: str) -> Status:
+        """Create the Binding; a refusal is a failure in the server's words."""
+        try:
+            await self._api.bind(pod, node_name)
+        except ApiError as error:
+            return failure(error.message)
+        return SUCCESS
+
+
+class BindingCycle:
+    """Binds assumed pods.
+
+    Attributes:
+        bind_with_extender: Binds through the first interested extender; None if there is none.
+    """
+
+    def __init__(self, status_writer: StatusWriter, done: Callable[[str], None]) -> None:
+        """Take what writes nominations, and what tells the queue that a pod is done with."""
+        self._status_writer = status_writer
+        self._done = done
+        self._in_pre_bind: dict[str, asyncio.Future[Status]] = {}
+        self.bind_with_extender: Callable[[PodInfo, str], Awaitable[Status | None]] | None = None
+
+    def cancel(self, uid: str, cause: str) -> bool:
+        """Call a pod in PreBind back; return False if it is too late for that."""
+        cancelled = self._in_pre_bind.get(uid)
+        if cancelled is None or cancelled.done():
+            return False
+        cancelled.set_result(Status(Code.ERROR, error=cause))
+        return True
+
+    async def run(self, assumed: Assumed) -> Status:
+        """Take the pod from assumed to bound; return what stood in the way, or success."""
+        profile, pod, node_name = assumed.profile, assumed.pod, assumed.node_name
+        waiting = profile.waiting_pods.get(pod.uid)
+        flight = SKIP
+        if profile.feature_gates.enabled("NominatedNodeNameForExpectation"):
+            flight = self._pre_flight(assumed)
+            if not (flight.is_success or flight.is_skip):
+                return flight
+            if flight.is_success or waiting is not None:
+                self._status_writer.write(pod.pod, nominated_node_name=node_name)
+        status = await self._wait_on_permit(assumed)
+        if not status.is_success:
+            return status
+        # From here on nothing that happened while the pod was in flight matters to it.
+        self._done(pod.uid)
+        status = await self._pre_bind(assumed, is_cancellable=flight.is_success)
+        if not status.is_success:
+            return status
+        return await self._bind(assumed)
+
+    def _pre_flight(self, assumed: Assumed) -> Status:
+        """Ask which PreBind plugins have work to do; keep the others out."""
+        found = SKIP
+        skipped: set[str] = set()
+        for plugin in assumed.profile.pre_bind_plugins:
+            status = assumed.profile.ask(
+                PRE_BIND_PRE_FLIGHT,
+                plugin,
+                plugin.pre_bind_pre_flight,
+                assumed.cycle,
+                assumed.pod,
+                assumed.node_name,
+            )
+            if status.is_skip:
+                skipped.add(plugin.name)
+            elif status.is_success:
+                found = SUCCESS
+            elif status.code is Code.ERROR:
+                return failure_of(PRE_BIND_PRE_FLIGHT, plugin.name, status.message)
+            else:
+                return Status(
+                    Code.ERROR,
+                    plugin=plugin.name,
+                    error=f'PreBindPreFlight {plugin.name} returned "{status.code.label}", which '
+                    "is unsupported. It is supposed to return Success, Skip, or Error status",
+                )
+        assumed.cycle.skip_pre_bind = skipped
+        return found
+
+    @staticmethod
+    async def _wait_on_permit(assumed: Assumed) -> Status:
+        waiting_pods, uid = assumed.profile.waiting_pods, assumed.pod.uid
+        waiting = waiting_pods.get(uid)
+        if waiting is None:
+            return SUCCESS
+        decided = asyncio.get_running_loop().create_future()
+        waiting.when_decided(lambda: None if decided.done() else decided.set_result(None))
+        try:
+            await decided
+        finally:
+            waiting_pods.remove(uid)
+        verdict = waiting.verdict
+        assert verdict is not None, "decided pods have a verdict"
+        if verdict.code is Code.ERROR:
+            return Status(
+                Code.ERROR,
+                plugin=verdict.plugin,
+                error=f"waiting on permit for pod: {verdict.message}",
+            )
+        return verdict
+
+    async def _pre_bind(self, assumed: Assumed, *, is_cancellable: bool) -> Status:
+        uid = assumed.pod.uid
+        if not is_cancellable:
+            return await self._run_pre_bind(assumed)
+        cancelled: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        self._in_pre_bind[uid] = cancelled
+        work = asyncio.ensure_future(self._run_pre_bind(assumed))
+        try:
+            await asyncio.wait([work, cancelled], return_when=asyncio.FIRST_COMPLETED)
+            if cancelled.done():
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+                return cancelled.result()
+            return work.result()
+        finally:
+            # Past this point the pod counts as prebound and cannot be called back.
+            del self._in_pre_bind[uid]
+            work.cancel()
+
+    async def _run_pre_bind(self, assumed: Assumed) -> Status:
+        for group in _groups(assumed.profile.pre_bind_plugins, assumed.cycle.skip_pre_bind):
+            if len(group) == 1:
+                status = await self._ask_pre_bind(assumed, group[0])
+            else:
+                status = await self._ask_together(assumed, group)
+            if not status.is_success:
+                return status
+        return SUCCESS
+
+    async def _ask_together(self, assumed: Assumed, group: list[PreBindPlugin]) -> Status:
+        """Run plugins side by side; the first failure cancels the others."""
+        tasks = [asyncio.ensure_future(self._ask_pre_bind(assumed, plugin)) for plugin in group]
+        try:
+            for task in asyncio.as_completed(tasks):
+                status = await task
+                if not status.is_success:
+                    return status
+            return SUCCESS
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    @staticmethod
+    async def _ask_pre_bind(assumed: Assumed, plugin: PreBindPlugin) -> Status:
+        work = plugin.pre_bind(assumed.cycle, assumed.pod, assumed.node_name)
+        status = await assumed.profile.ask_async(PRE_BIND, plugin, work)
+        if status.is_success or status.is_rejected:
+            return status.by(plugin.name)
+        return failure_of(PRE_BIND, plugin.name, status.message)
+
+    async def _bind(self, assumed: Assumed) -> Status:
+        if self.bind_with_extender is not None:
+            bound = await self.bind_with_extender(assumed.pod, assumed.node_name)
+            if bound is not None:
+                return bound
+        for plugin in assumed.profile.bind_plugins:
+            work = plugin.bind(assumed.cycle, assumed.pod, assumed.node_name)
+            status = await assumed.profile.ask_async(BIND, plugin, work)
+            if status.is_skip:
+                continue
+            if status.is_success or status.is_rejected:
+                return status.by(plugin.name)
+            return failure_of(BIND, plugin.name, status.message)
+        return SKIP
+
+
+def _groups(plugins: tuple[PreBindPlugin, ...], skipped: set[str]) -> list[list[PreBindPlugin]]:
+    """Put neighbours that allow it together; a plugin that does not splits, even if skipped."""
+    groups: list[list[PreBindPlugin]] = []
+    is_open = False
+    for plugin in plugins:
+        if not plugin.allows_parallel:
+            is_open = False
+        if plugin.name not in skipped:
+            if is_open:
+                groups[-1].append(plugin)
+            else:
+                groups.append([plugin])
+                is_open = plugin.allows_parallel
+    return groups

@@ -1,0 +1,243 @@
+"""Event handlers: what an observed change means for the cache and for the queue.
+
+With `loop` the only file that knows both. The table:
+
+    object                        cache           queue
+    pod with a node      added    add_pod         move_all AssignedPodAdd
+                         changed  update_pod      move_all per changed property
+                         deleted  remove_pod      move_all AssignedPodDelete
+    pod without, ours    added    -               add
+                         changed  -               update
+                         deleted  -               delete
+    pod gets its node             add_pod         delete; move_all AssignedPodAdd
+    node                 added    add_node        move_all NodeAdd
+                         changed  update_node     move_all per changed property
+                         deleted  remove_node     move_all NodeDelete, before the cache forgets it
+    anything else                 put, delete     move_all Add, Update, Delete
+
+Upstream: pkg/scheduler/eventhandlers.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubesched.api.scheduling import PodGroup
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubesched.cache.cache import Cache, CacheError
+from kubesched.framework import cluster_event as resources
+from kubesched.framework.cluster_event import Action, ClusterEvent
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.node_events import node_events
+from kubesched.queue.pod_events import pod_events
+from kubesched.queue.queue_events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.loop import Scheduler
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
+
+log = logging.getLogger(__name__)
+
+FINISHED: Final = ("Succeeded", "Failed")
+
+_RESOURCES: Final[Mapping[type, str]] = {
+    PersistentVolume: resources.PERSISTENT_VOLUME,
+    PersistentVolumeClaim: resources.PERSISTENT_VOLUME_CLAIM,
+    CSINode: resources.CSI_NODE,
+    CSIDriver: resources.CSI_DRIVER,
+    VolumeAttachment: resources.VOLUME_ATTACHMENT,
+    CSIStorageCapacity: resources.CSI_STORAGE_CAPACITY,
+    StorageClass: resources.STORAGE_CLASS,
+    ResourceClaim: resources.RESOURCE_CLAIM,
+    ResourceSlice: resources.RESOURCE_SLICE,
+    DeviceClass: resources.DEVICE_CLASS,
+    PodGroup: resources.POD_GROUP,
+}
+_NODE_ADD: Final = ClusterEvent(resources.NODE, Action.ADD)
+_NODE_DELETE: Final = ClusterEvent(resources.NODE, Action.DELETE)
+
+
+class EventHandlers:
+    """Brings observed changes to cache and queue, and wakes the loop."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._cache: Cache = scheduler.cache
+        self._queue: SchedulingQueue = scheduler.queue
+        self._pods = scheduler.pods
+
+    def added(self, item: KubernetesObject) -> None:
+        """Take in an object that came."""
+        match item:
+            case Pod():
+                self._pod_added(item)
+            case Node():
+                self._cache.add_node(item)
+                self._move(_NODE_ADD, None, item)
+            case _:
+                self._cache.put(item)
+                self._other(Action.ADD, None, item)
+        self._scheduler.wake()
+
+    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        """Take in an object that changed."""
+        match old, new:
+            case Pod(), Pod():
+                self._pod_updated(old, new)
+            case Node(), Node():
+                self._cache.update_node(new)
+                for event in node_events(old, new):
+                    self._move(event, old, new)
+            case _:
+                self._cache.put(new)
+                self._other(Action.UPDATE, old, new)
+        self._scheduler.wake()
+
+    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+        """Take in that an object is gone; `item` is what was last seen of it."""
+        match item:
+            case Pod():
+                self._pod_deleted(item, is_final_state_known=is_final_state_known)
+            case Node():
+                self._move(_NODE_DELETE, item, None)
+                self._cache.remove_node(item.metadata.name)
+            case _:
+                self._cache.delete(item)
+                self._other(Action.DELETE, item, None)
+        self._scheduler.wake()
+
+    # Pods.
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return scheduler_name_of(pod) in self._scheduler.profiles
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod.status.phase in FINISHED:
+            return
+        self._pods.put(pod)
+        if pod.spec.node_name:
+            self._assigned(pod)
+        elif self._is_ours(pod):
+            self._queue.add(PodInfo(pod), self._now())
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        if new.status.phase in FINISHED:
+            # The scheduler only watches unfinished pods: to it, this one is gone.
+            self._pod_deleted(old, is_final_state_known=True)
+            return
+        if old.metadata.uid != new.metadata.uid:
+            self._pod_deleted(old, is_final_state_known=True)
+            self._pod_added(new)
+            return
+        self._pods.put(new)
+        if old.spec.node_name:
+            self._assigned_updated(old, new)
+        elif new.spec.node_name:
+            if self._is_ours(new):
+                self._queue.delete(PodInfo(old), self._now())
+            self._assigned(new)
+        elif self._is_ours(new):
+            self._waiting_updated(old, new)
+
+    def _pod_deleted(self, pod: Pod, *, is_final_state_known: bool) -> None:
+        self._pods.delete(pod)
+        uid = PodInfo(pod).uid
+        is_assigned = bool(pod.spec.node_name)
+        if is_assigned or not is_final_state_known:
+            known = self._cache.get_pod(uid)
+            if known is not None and not self._cache.is_assumed(uid):
+                self._cache.remove_pod(uid)
+                self._move(ASSIGNED_POD_DELETE, pod, None)
+            elif is_assigned and is_final_state_known:
+                log.warning("Deleted pod %s was not in the cache", pod.metadata.name)
+        if not is_assigned and self._is_ours(pod):
+            self._waiting_deleted(pod)
+
+    def _assigned(self, pod: Pod) -> None:
+        try:
+            self._cache.add_pod(pod)
+        except CacheError as error:
+            log.error("Failed to add pod to the cache: %s", error)  # noqa: TRY400 - its words say all
+            return
+        self._move(ASSIGNED_POD_ADD, None, pod)
+
+    def _assigned_updated(self, old: Pod, new: Pod) -> None:
+        try:
+            self._cache.update_pod(new)
+        except CacheError as error:
+            log.error("Failed to update pod in the cache: %s", error)  # noqa: TRY400 - as above
+            return
+        for event in pod_events(PodInfo(old), PodInfo(new)):
+            self._move(event, old, new)
+
+    def _waiting_updated(self, old: Pod, new: Pod) -> None:
+        version = new.metadata.resource_version
+        if version and version == old.metadata.resource_version:
+            return
+        info = PodInfo(new)
+        if self._cache.is_assumed(info.uid):
+            if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
+                self._assumed_deleted(info)
+            return
+        self._queue.update(PodInfo(old), info, self._now())
+        nominated = old.status.nominated_node_name
+        if nominated and nominated != new.status.nominated_node_name:
+            self._nomination_freed(PodInfo(old))
+
+    def _waiting_deleted(self, pod: Pod) -> None:
+        info = PodInfo(pod)
+        self._queue.delete(info, self._now())
+        if self._cache.is_assumed(info.uid):
+            self._assumed_deleted(info)
+        elif pod.status.nominated_node_name:
+            self._nomination_freed(info)
+
+    def _assumed_deleted(self, info: PodInfo) -> None:
+        """A pod on its way to a node is deleted: its binding is expected to fail."""
+        there = self._cache.get_pod(info.uid)
+        if there is None:
+            return
+        waiting = self._scheduler.waiting_pods.get(info.uid)
+        if waiting is not None:
+            waiting.reject("", "removed")
+        else:
+            self._cache.forget_pod(there)
+        self._move(ASSIGNED_POD_DELETE, there.pod, None)
+
+    def _nomination_freed(self, info: PodInfo) -> None:
+        """The room a nominated pod was promised is of use to pods of at most its priority."""
+
+        def may_use(queued: QueuedPodInfo) -> bool:
+            return queued.pod_info.priority <= info.priority
+
+        self._move(ASSIGNED_POD_DELETE, info.pod, None, may_use)
+
+    # The queue.
+
+    def _other(self, action: Action, old: object | None, new: object | None) -> None:
+        resource = _RESOURCES.get(type(old if new is None else new))
+        if resource is not None:
+            self._move(ClusterEvent(resource, action), old, new)
+
+    def _move(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        pre_check: Callable[[QueuedPodInfo], bool] | None = None,
+    ) -> None:
+        self._queue.move_all(event, old, new, self._now(), pre_check)
+
+    def _now(self) -> float:
+        return self._scheduler.now()

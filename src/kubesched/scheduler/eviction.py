@@ -1,0 +1,178 @@
+"""Evictions carry a preemption out: nominations first, then the victims, the last one alone.
+
+Upstream: pkg/scheduler/framework/preemption/executor.go (v1.36)
+Invariants: a pod whose preemption runs is held back until its last victim is seen going.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.cache.cache import Cache
+from kubesched.framework.waiting_pods import WaitingPods
+from kubesched.queue.nominator import Nominator
+from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
+from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.snapshot.pod_info import PodInfo
+
+PLUGIN: Final = "DefaultPreemption"
+
+log = logging.getLogger(__name__)
+
+
+class Preemption(msgspec.Struct, frozen=True):
+    """What is to be carried out.
+
+    Attributes:
+        preemptor: The pod that needs the room.
+        node_name: Where.
+        victims: Who must go, in order of falling importance.
+        scheduler_name: The profile that decided it.
+    """
+
+    preemptor: PodInfo
+    node_name: str
+    victims: tuple[PodInfo, ...]
+    scheduler_name: str
+
+
+class Evictions:
+    """Runs preemptions in the background.
+
+    Attributes:
+        cancel_binding: (uid, cause) -> whether a pod in PreBind could still be called back.
+    """
+
+    def __init__(
+        self,
+        api: ApiClient,
+        cache: Cache,
+        nominator: Nominator,
+        waiting_pods: WaitingPods,
+        status_writer: StatusWriter,
+        activate: Callable[[Sequence[PodInfo]], None],
+    ) -> None:
+        self._api = api
+        self._cache = cache
+        self._nominator = nominator
+        self._waiting_pods = waiting_pods
+        self._status_writer = status_writer
+        self._activate = activate
+        self.cancel_binding: Callable[[str, str], bool] = lambda _uid, _cause: False
+        self._running: set[str] = set()
+        self._last_victim: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def is_running(self, uid: str) -> bool:
+        """Whether the pod's preemption is under way: its last victim is not yet seen going."""
+        if uid not in self._running:
+            return False
+        last = self._last_victim.get(uid)
+        if last is None:
+            return True
+        victim = self._cache.get_pod(last)
+        return victim is not None and not victim.is_terminating
+
+    def start(self, preemption: Preemption) -> asyncio.Task[None] | None:
+        """Begin; return the task, or None if every victim is on its way already."""
+        victims = [v for v in preemption.victims if not self._is_terminating(v)]
+        if not victims:
+            return None
+        self._running.add(preemption.preemptor.uid)
+        task = asyncio.ensure_future(self._run(preemption, victims))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def run_to_end(self, preemption: Preemption) -> None:
+        """Evict all victims at once and wait: how it was before SchedulerAsyncPreemption.
+
+        Raises:
+            ApiError: the first refusal.
+        """
+        victims = [v for v in preemption.victims if not self._is_terminating(v)]
+        await _all(self._evict(victim, preemption) for victim in victims)
+        self.clear_lower_nominations(preemption)
+
+    async def drain(self) -> None:
+        """Wait until nothing runs."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _is_terminating(self, victim: PodInfo) -> bool:
+        known = self._cache.get_pod(victim.uid)
+        return known is None or known.is_terminating
+
+    async def _run(self, preemption: Preemption, victims: list[PodInfo]) -> None:
+        uid = preemption.preemptor.uid
+        try:
+            self.clear_lower_nominations(preemption)
+            *others, last = victims
+            await _all(self._evict(victim, preemption) for victim in others)
+            self._last_victim[uid] = last.uid
+            await self._evict(last, preemption)
+        except ApiError as error:
+            log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
+            self._end(uid)
+            self._activate([preemption.preemptor])
+        finally:
+            self._end(uid)
+
+    def _end(self, uid: str) -> None:
+        self._running.discard(uid)
+        self._last_victim.pop(uid, None)
+
+    def clear_lower_nominations(self, preemption: Preemption) -> None:
+        """Take the node's promise back from pods of lower priority."""
+        for other in self._nominator.on_node(preemption.node_name):
+            if other.priority < preemption.preemptor.priority:
+                self._status_writer.write(other.pod, nominated_node_name="")
+
+    async def _evict(self, victim: PodInfo, preemption: Preemption) -> None:
+        waiting = self._waiting_pods.get(victim.uid)
+        in_memory = (waiting is not None and waiting.preempt(PLUGIN, "preempted")) or (
+            self.cancel_binding(victim.uid, f"preempted by {PLUGIN}")
+        )
+        if not in_memory:
+            try:
+                await self._delete(victim, preemption)
+            except NotFoundError:
+                return
+        note = f"Preempted by pod {preemption.preemptor.uid} on node {preemption.node_name}"
+        self._api.record_event(
+            EventRecord(
+                regarding=victim.pod,
+                type="Normal",
+                reason="Preempted",
+                action="Preempting",
+                note=f"{note} (in kube-scheduler memory)." if in_memory else note,
+                related=preemption.preemptor.pod,
+                reporting_controller=preemption.scheduler_name,
+            )
+        )
+
+    async def _delete(self, victim: PodInfo, preemption: Preemption) -> None:
+        await self._api.patch_pod_status(
+            victim.pod,
+            PodConditionPatch(
+                "DisruptionTarget",
+                "True",
+                "PreemptionByScheduler",
+                f"{preemption.scheduler_name}: preempting to accommodate a higher priority pod",
+            ),
+        )
+        await self._api.delete_pod(victim.pod)
+
+
+async def _all(evictions: Iterable[Awaitable[None]]) -> None:
+    """Await all; raise the first failure after every one has ended."""
+    for outcome in await asyncio.gather(*evictions, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome

@@ -1,0 +1,435 @@
+"""The loop: pop a pod, run its scheduling cycle, start its binding cycle; undo what fails.
+
+With `eventhandlers` the only file that knows both queue and cache. Time is the event loop's, so
+the simulator runs this file unchanged on virtual time.
+
+    async with asyncio.TaskGroup() as group: group.create_task(scheduler.run())
+    handlers.handle(...)        # informers bring changes; `scheduler.wake()` follows by itself
+
+Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/scheduler.go (v1.36)
+Invariants: a popped pod ends in exactly one of: binding, back in the queue, gone.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError
+from kubesched.cache.cache import Cache, CacheError
+from kubesched.framework.cluster_event import ASSIGNED_POD, Action, ClusterEvent
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
+from kubesched.framework.waiting_pods import (
+    PERMIT_TIMEOUT_SECONDS_MAX,
+    WaitingPod,
+    WaitingPods,
+)
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
+from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.eviction import Evictions, Preemption
+from kubesched.scheduler.pod_lister import PodLister
+from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
+from kubesched.scheduler.sampling import NodeSampler
+from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.snapshot.pod_info import PodInfo
+
+PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
+RESERVE: Final = 'running Reserve plugin "{}": '
+PERMIT: Final = 'running Permit plugin "{}": '
+
+_NOTE_BYTES_MAX: Final = 1024
+_PODS_PER_SLICE: Final = 16
+"""After so many pods other tasks get their turn."""
+
+_BACKOFF_FLUSH_SECONDS: Final = 1.0
+_UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
+_NONE: Final[frozenset[str]] = frozenset()
+_ASSIGNED_POD_DELETE: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
+
+log = logging.getLogger(__name__)
+
+
+class Observer:
+    """Is told what the loop does; every method may be left out."""
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """A scheduling cycle ended."""
+
+    def bound(self, assumed: Assumed, now: float) -> None:
+        """A pod was bound."""
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        """A binding cycle failed and was undone."""
+
+
+class Scheduler:
+    """Schedules the pods of a queue.
+
+    Attributes:
+        profiles: By scheduler name.
+        cache: Nodes and pods on nodes.
+        queue: Pods that wait.
+        waiting_pods: Pods that Permit plugins hold.
+        evictions: Preemptions under way.
+        pods: The pods as last observed; kept by the event handlers.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        cache: Cache,
+        queue: SchedulingQueue,
+        pods: PodLister,
+        api: ApiClient,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.profiles = profiles
+        self.cache = cache
+        self.queue = queue
+        self._api = api
+        self._observers = observers
+        self.pods = pods
+        sampler = NodeSampler()
+        self._cycles = {
+            name: SchedulingCycle(profile, sampler) for name, profile in profiles.items()
+        }
+        self.waiting_pods = WaitingPods()
+        self.status_writer = StatusWriter(api)
+        self.evictions = Evictions(
+            api,
+            cache,
+            queue.nominator,
+            self.waiting_pods,
+            self.status_writer,
+            self.activate,
+        )
+        self._binding = BindingCycle(self.status_writer, self._done)
+        self.evictions.cancel_binding = self._binding.cancel
+        self._wake = asyncio.Event()
+        self._stopped = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        for profile in profiles.values():
+            profile.objects = cache.objects
+            profile.waiting_pods = self.waiting_pods
+            profile.activate = self.activate
+            profile.evictions = self.evictions
+            profile.binder = ApiBinder(api)
+
+    @staticmethod
+    def now() -> float:
+        """Seconds on the event loop's clock."""
+        return asyncio.get_running_loop().time()
+
+    def _done(self, uid: str) -> None:
+        self.queue.done(uid, self.now())
+
+    # Running.
+
+    async def run(self) -> None:
+        """Schedule until stopped."""
+        flushes = [
+            asyncio.ensure_future(self._flush_backoff()),
+            asyncio.ensure_future(self._flush_unschedulable()),
+        ]
+        popped = 0
+        try:
+            while not self._stopped:
+                queued = self.queue.pop(self.now())
+                if queued is None and self.queue.is_closed:
+                    break
+                if queued is None:
+                    self._wake.clear()
+                    await self._wake.wait()
+                    continue
+                await self.schedule_one(queued)
+                popped += 1
+                if popped % _PODS_PER_SLICE == 0:
+                    await asyncio.sleep(0)
+        finally:
+            for flush in flushes:
+                flush.cancel()
+
+    def wake(self) -> None:
+        """Look at the queue again: something may be ready."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End `run` after the pod at hand; bindings under way go on."""
+        self._stopped = True
+        self.wake()
+
+    async def drain(self) -> None:
+        """Wait for bindings, evictions and status writes under way."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.evictions.drain()
+        await self.status_writer.drain()
+
+    def activate(self, pods: Sequence[PodInfo]) -> None:
+        """Try these pods now, whatever their backoff."""
+        self.queue.activate(pods, self.now())
+        self.wake()
+
+    async def _flush_backoff(self) -> None:
+        while True:
+            now = self.now()
+            await asyncio.sleep(_BACKOFF_FLUSH_SECONDS - now % _BACKOFF_FLUSH_SECONDS)
+            self.queue.flush_backoff(self.now())
+            self.wake()
+
+    async def _flush_unschedulable(self) -> None:
+        while True:
+            await asyncio.sleep(_UNSCHEDULABLE_FLUSH_SECONDS)
+            self.queue.flush_unschedulable(self.now())
+            self.wake()
+
+    # One pod.
+
+    async def schedule_one(self, queued: QueuedPodInfo) -> None:
+        """Run the scheduling cycle of a popped pod and hand it on."""
+        pod = queued.pod_info
+        profile = self.profiles.get(pod.scheduler_name)
+        if profile is None:
+            log.error("Pod %s asks for unknown scheduler %s", pod.key, pod.spec.scheduler_name)
+            self.queue.done(pod.uid, self.now())
+        elif self._is_skipped(pod, profile):
+            self.queue.done(pod.uid, self.now())
+        else:
+            started = self.now()
+            snapshot = self.cache.snapshot(self.queue.nominator)
+            decision = self._cycles[profile.scheduler_name].schedule_one(pod, snapshot)
+            for observer in self._observers:
+                observer.decided(decision, started)
+            await self._carry_out(decision, queued, profile, started)
+
+    def _is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
+        if pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._record(pod.pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
+            return True
+        return self.cache.is_assumed(pod.uid)
+
+    async def _carry_out(
+        self, decision: Decision, queued: QueuedPodInfo, profile: Profile, started: float
+    ) -> None:
+        match decision:
+            case Placed():
+                status, assumed = self._assume(decision, queued, profile, started)
+                if assumed is None:
+                    self._fail(queued, profile, status, nominated_node_name="")
+                else:
+                    task = asyncio.ensure_future(self._bind(assumed))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+                self._activate_requested(decision.cycle)
+            case Rejected():
+                nominated = await self._preempt(decision, profile)
+                status = Status(Code.UNSCHEDULABLE, (decision.message,))
+                self._fail(
+                    queued,
+                    profile,
+                    status,
+                    nominated_node_name=nominated,
+                    diagnosis=decision.diagnosis,
+                )
+            case Failed():
+                self._fail(queued, profile, decision.status, nominated_node_name="")
+
+    async def _preempt(self, decision: Rejected, profile: Profile) -> str | None:
+        """Start the evictions that were decided; return what becomes of the nomination."""
+        node_name = decision.nominated_node_name
+        if not node_name or not decision.victims:
+            return node_name
+        preemption = Preemption(decision.pod, node_name, decision.victims, profile.scheduler_name)
+        if profile.feature_gates.enabled("SchedulerAsyncPreemption"):
+            self.evictions.start(preemption)
+            return node_name
+        try:
+            await self.evictions.run_to_end(preemption)
+        except ApiError as error:
+            log.warning("Preemption for %s failed: %s", decision.pod.key, error)
+            return None
+        return node_name
+
+    # Assume, reserve, permit.
+
+    def _assume(
+        self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
+    ) -> tuple[Status, Assumed | None]:
+        pod, node_name, cycle = placed.pod, placed.node_name, placed.cycle
+        try:
+            there = self.cache.assume_pod(pod, node_name)
+        except CacheError as error:
+            return failure(str(error)), None
+        self.queue.nominator.delete(pod.uid)
+        status = self._reserve(profile, cycle, there, node_name)
+        if status.is_success:
+            status = self._permit(profile, cycle, there, node_name)
+        if status.is_success:
+            return SUCCESS, Assumed(queued, there, node_name, cycle, profile, started)
+        self._undo(profile, cycle, there, node_name)
+        return status, None
+
+    @staticmethod
+    def _reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        for plugin in profile.reserve_plugins:
+            try:
+                status = profile.ask(RESERVE, plugin, plugin.reserve, cycle, pod, node_name)
+            except PluginFailure as raised:
+                return raised.status
+            if status.is_rejected:
+                return status.by(plugin.name)
+            if not status.is_success:
+                return failure_of(RESERVE, plugin.name, status.message)
+        return SUCCESS
+
+    def _permit(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        timeouts: dict[str, float] = {}
+        for plugin in profile.permit_plugins:
+            try:
+                status, seconds = profile.ask(PERMIT, plugin, plugin.permit, cycle, pod, node_name)
+            except PluginFailure as raised:
+                return raised.status
+            if status.code is Code.WAIT:
+                timeouts[plugin.name] = min(seconds, PERMIT_TIMEOUT_SECONDS_MAX)
+            elif status.is_rejected:
+                return status.by(plugin.name)
+            elif not status.is_success:
+                return failure_of(PERMIT, plugin.name, status.message)
+        if timeouts:
+            self.waiting_pods.add(WaitingPod(pod, node_name, timeouts, _timer))
+        return SUCCESS
+
+    def _undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
+        """Unreserve in reverse order and forget the pod; return whether it was there."""
+        for plugin in reversed(profile.reserve_plugins):
+            try:
+                plugin.unreserve(cycle, pod, node_name)
+            except Exception:
+                log.exception("Plugin %s failed to unreserve pod %s", plugin.name, pod.key)
+        try:
+            self.cache.forget_pod(pod)
+        except CacheError as error:
+            log.warning("Failed to forget pod %s: %s", pod.key, error)
+            return False
+        return True
+
+    def _activate_requested(self, cycle: CycleState) -> None:
+        requested = cycle.shared.get(PODS_TO_ACTIVATE)
+        if isinstance(requested, dict) and requested:
+            pods = list(requested.values())
+            requested.clear()
+            self.activate(pods)
+
+    # Binding.
+
+    async def _bind(self, assumed: Assumed) -> None:
+        try:
+            status = await self._binding.run(assumed)
+        except PluginFailure as raised:
+            status = raised.status
+        now = self.now()
+        if not status.is_success:
+            self._binding_failed(assumed, status)
+            return
+        note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
+        self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
+        for observer in self._observers:
+            observer.bound(assumed, now)
+        for plugin in assumed.profile.post_bind_plugins:
+            try:
+                plugin.post_bind(assumed.cycle, assumed.pod, assumed.node_name)
+            except Exception:
+                log.exception("Plugin %s failed after binding %s", plugin.name, assumed.pod.key)
+        self._activate_requested(assumed.cycle)
+
+    def _binding_failed(self, assumed: Assumed, status: Status) -> None:
+        now = self.now()
+        pod = assumed.pod
+        was_there = self._undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
+        for observer in self._observers:
+            observer.binding_failed(assumed, status, now)
+        if was_there and not status.is_rejected:
+            self.queue.move_all(_ASSIGNED_POD_DELETE, pod.pod, None, now)
+        self._fail(assumed.queued, assumed.profile, status, nominated_node_name="")
+        if was_there and status.is_rejected:
+            # Its own release must not wake the pod itself.
+            self.queue.move_all(
+                _ASSIGNED_POD_DELETE,
+                pod.pod,
+                None,
+                now,
+                lambda other: other.pod_info.uid != pod.uid,
+            )
+        self.wake()
+
+    # When there is no place.
+
+    def _fail(
+        self,
+        queued: QueuedPodInfo,
+        profile: Profile,
+        status: Status,
+        *,
+        nominated_node_name: str | None,
+        diagnosis: Diagnosis | None = None,
+    ) -> None:
+        """Put the pod back into the queue and say why."""
+        pod = queued.pod_info
+        message = status.message
+        if diagnosis is None and status.is_rejected and self.queue.is_in_flight(pod.uid):
+            # Reserve, Permit or the wait for it: the story of one node.
+            diagnosis = Diagnosis.of_filter(("",), NodeToStatus.of([status]))
+            message = diagnosis.fit_error(1)
+        queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
+        queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
+        known = self.pods.get(pod.namespace, pod.name)
+        if known is None or known.spec.node_name:
+            self.queue.done(pod.uid, self.now())
+        elif known.metadata.uid != pod.pod.metadata.uid:
+            self.queue.done(pod.uid, self.now())
+            return
+        else:
+            queued.pod_info = pod = PodInfo(known)
+            self.queue.add_unschedulable_if_not_present(queued, self.now())
+            self.wake()
+        self.queue.nominator.add(pod, nominated_node_name)
+        note = _truncate(message)
+        self._record(pod.pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
+        reason = "Unschedulable" if status.is_rejected else "SchedulerError"
+        self.status_writer.write(
+            pod.pod,
+            PodConditionPatch("PodScheduled", "False", reason, message),
+            nominated_node_name,
+        )
+
+    def _record(
+        self, pod: Pod, profile: Profile, kind: str, reason: str, action: str, note: str
+    ) -> None:
+        self._api.record_event(
+            EventRecord(
+                pod, kind, reason, action, note, reporting_controller=profile.scheduler_name
+            )
+        )
+
+
+def _timer(delay_seconds: float, action: Callable[[], None]) -> Callable[[], None]:
+    return asyncio.get_running_loop().call_later(delay_seconds, action).cancel
+
+
+def _truncate(message: str) -> str:
+    """Cut a message to what an event's note may hold, in bytes."""
+    text = message.encode()
+    if len(text) <= _NOTE_BYTES_MAX:
+        return message
+    return text[: _NOTE_BYTES_MAX - 4].decode(errors="ignore") + " ..."

@@ -1,0 +1,77 @@
+"""StatusWriter sends pod status changes in the background, one after another per pod.
+
+Upstream: pkg/scheduler/util/utils.go, PatchPodStatus (v1.36)
+Invariants: changes of one pod arrive in the order they were asked for.
+Differs:  the loop does not wait for the answer; upstream's does, without SchedulerAsyncAPICalls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError
+from kubesched.scheduler.api_client import ApiClient, PodConditionPatch
+
+_TRIES_MAX: Final = 4
+_FIRST_DELAY_SECONDS: Final = 0.01
+_DELAY_FACTOR: Final = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class StatusWriter:
+    """Writes conditions and nominations."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+        self._last: dict[str, asyncio.Task[None]] = {}
+
+    def write(
+        self,
+        pod: Pod,
+        condition: PodConditionPatch | None = None,
+        nominated_node_name: str | None = None,
+    ) -> asyncio.Task[None]:
+        """Send a change after those that were asked for before; failures are logged only."""
+        uid = pod.metadata.uid
+        task = asyncio.ensure_future(
+            self._send_after(self._last.get(uid), pod, condition, nominated_node_name)
+        )
+        self._last[uid] = task
+        task.add_done_callback(lambda done: self._forget(uid, done))
+        return task
+
+    def _forget(self, uid: str, task: asyncio.Task[None]) -> None:
+        if self._last.get(uid) is task:
+            del self._last[uid]
+
+    async def drain(self) -> None:
+        """Wait until everything asked for has been sent."""
+        while self._last:
+            await asyncio.gather(*self._last.values(), return_exceptions=True)
+
+    async def _send_after(
+        self,
+        before: asyncio.Task[None] | None,
+        pod: Pod,
+        condition: PodConditionPatch | None,
+        nominated_node_name: str | None,
+    ) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        delay = _FIRST_DELAY_SECONDS
+        for attempt in range(1, _TRIES_MAX + 1):
+            try:
+                await self._api.patch_pod_status(pod, condition, nominated_node_name)
+            except ApiError as error:
+                if attempt == _TRIES_MAX or not error.is_transient:
+                    key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                    log.warning("Failed to patch status of pod %s: %s", key, error)
+                    return
+                await asyncio.sleep(delay)
+                delay *= _DELAY_FACTOR
+            else:
+                return

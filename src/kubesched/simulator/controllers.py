@@ -1,0 +1,306 @@
+"""Controllers keep as many pods as were asked for: replica sets, daemon sets and jobs.
+
+They hear of pods as everybody does, answer after a while, and count what they created themselves
+before they hear of it.
+
+Upstream: pkg/controller/{replicaset,daemon,job} (v1.36)
+Differs:  there is one controller for all; a failed creation is not tried again by itself; a job
+          is one pod that has to run to its end once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubesched.api.apps import DaemonSet, ReplicaSet
+from kubesched.api.core import (
+    Affinity,
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodTemplateSpec,
+    Toleration,
+)
+from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
+from kubesched.api.selectors import required_node_affinity
+from kubesched.api.tolerations import find_untolerated
+from kubesched.simulator.object_server import FINISHED, ObjectServer
+from kubesched.snapshot.objects import KubernetesObject
+
+JOB: Final = "Job"
+_APPS: Final = "apps/v1"
+
+# Daemons run on nodes in trouble, too.
+_DAEMON_TOLERATIONS: Final = (
+    Toleration(key="node.kubernetes.io/not-ready", operator="Exists", effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/unreachable", operator="Exists", effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/disk-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/pid-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/unschedulable", operator="Exists", effect="NoSchedule"),
+)
+
+
+def pod_of_template(
+    template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None = None
+) -> Pod:
+    """Return a pod that is made from a template."""
+    metadata = ObjectMeta(
+        name=name,
+        namespace=namespace,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=() if owner is None else (owner,),
+    )
+    return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=template.spec)
+
+
+class _Owned:
+    """The pods of one owner that count, by uid, in order of creation."""
+
+    def __init__(self, owner: OwnerReference, namespace: str) -> None:
+        self.owner = owner
+        self.namespace = namespace
+        self.pods: dict[str, Pod] = {}
+        self.created = 0
+        self.is_due = False
+
+    def next_name(self) -> str:
+        self.created += 1
+        return f"{self.owner.name}-{self.created:05d}"
+
+
+class _Replicas(_Owned):
+    def __init__(self, owner: OwnerReference, item: ReplicaSet, replicas: int) -> None:
+        super().__init__(owner, item.metadata.namespace)
+        self.template = item.spec.template
+        self.replicas = replicas
+
+
+class _Daemons(_Owned):
+    def __init__(self, owner: OwnerReference, item: DaemonSet) -> None:
+        super().__init__(owner, item.metadata.namespace)
+        spec = item.spec.template.spec
+        tolerations = (*spec.tolerations, *_DAEMON_TOLERATIONS)
+        self.template = replace(item.spec.template, spec=replace(spec, tolerations=tolerations))
+        # Asked with the affinity of the template, before it is bent to one node.
+        self.affinity = required_node_affinity(
+            pod_of_template(self.template, "probe", self.namespace)
+        )
+
+
+class _Job(_Owned):
+    def __init__(self, owner: OwnerReference, template: PodTemplateSpec, namespace: str) -> None:
+        super().__init__(owner, namespace)
+        self.template = template
+
+
+class Controllers:
+    """Creates and deletes pods for their owners; is told of pods and nodes."""
+
+    def __init__(self, server: ObjectServer, latency: Callable[[], float]) -> None:
+        """Start without owners.
+
+        Args:
+            server: Where objects are.
+            latency: Draws the seconds that an answer takes.
+        """
+        self._server = server
+        self._latency = latency
+        self._owned: dict[str, _Owned] = {}
+        self._jobs = 0
+
+    # Owners.
+
+    def add_replica_set(self, item: ReplicaSet) -> None:
+        """Keep a replica set's pods."""
+        created = self._server.create(item)
+        replicas = 1 if item.spec.replicas is None else item.spec.replicas
+        owner = _reference(created, _APPS, "ReplicaSet")
+        self._adopt(_Replicas(owner, created, replicas))
+
+    def scale(self, namespace: str, name: str, replicas: int) -> None:
+        """Ask for another number of replicas of all replica sets of that name."""
+        for owned in self._owned.values():
+            if isinstance(owned, _Replicas) and (namespace, name) == (
+                owned.namespace,
+                owned.owner.name,
+            ):
+                owned.replicas = replicas
+                self._reconcile_soon(owned)
+
+    def add_daemon_set(self, item: DaemonSet) -> None:
+        """Keep a daemon set's pods, one per node."""
+        created = self._server.create(item)
+        self._adopt(_Daemons(_reference(created, _APPS, "DaemonSet"), created))
+
+    def add_job(self, template: PodTemplateSpec, name: str, namespace: str) -> None:
+        """Run a pod to its end, in another pod if it is stopped before."""
+        self._jobs += 1
+        owner = OwnerReference(
+            api_version="batch/v1", kind=JOB, name=name, uid=f"job-{self._jobs}", controller=True
+        )
+        job = _Job(owner, template, namespace)
+        self._owned[owner.uid] = job
+        self._reconcile(job)
+
+    def _adopt(self, owned: _Owned) -> None:
+        self._owned[owned.owner.uid] = owned
+        self._reconcile_soon(owned)
+
+    # What they hear.
+
+    def added(self, item: KubernetesObject) -> None:
+        """A pod or node came."""
+        if isinstance(item, Node):
+            self._nodes_changed()
+        elif isinstance(item, Pod):
+            owned = self._owner_of(item)
+            if owned is None:
+                return
+            if item.metadata.deletion_timestamp or item.status.phase in FINISHED:
+                self._lost(owned, item)
+            else:
+                owned.pods[item.metadata.uid] = item
+
+    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        """A pod or node changed."""
+        if isinstance(old, Pod) and old.metadata.uid != new.metadata.uid:
+            self.deleted(old)
+        self.added(new)
+
+    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+        """A pod or node is gone."""
+        if isinstance(item, Node):
+            self._nodes_changed()
+        elif isinstance(item, Pod) and (owned := self._owner_of(item)) is not None:
+            self._lost(owned, item)
+
+    def finished(self, pod: Pod) -> None:
+        """A pod ran to its end: so did its job."""
+        owned = self._owner_of(pod)
+        if isinstance(owned, _Job):
+            del self._owned[owned.owner.uid]
+
+    def _owner_of(self, pod: Pod) -> _Owned | None:
+        owner = controller_of(pod.metadata)
+        return None if owner is None else self._owned.get(owner.uid)
+
+    def _lost(self, owned: _Owned, pod: Pod) -> None:
+        if owned.pods.pop(pod.metadata.uid, None) is not None:
+            self._reconcile_soon(owned)
+
+    def _nodes_changed(self) -> None:
+        for owned in self._owned.values():
+            if isinstance(owned, _Daemons):
+                self._reconcile_soon(owned)
+
+    # What they do.
+
+    def _reconcile_soon(self, owned: _Owned) -> None:
+        if not owned.is_due:
+            owned.is_due = True
+            asyncio.get_running_loop().call_later(self._latency(), self._reconcile, owned)
+
+    def _reconcile(self, owned: _Owned) -> None:
+        owned.is_due = False
+        match owned:
+            case _Replicas():
+                self._reconcile_replicas(owned)
+            case _Daemons():
+                self._reconcile_daemons(owned)
+            case _Job() if owned.owner.uid in self._owned and not owned.pods:
+                self._create(owned, owned.template)
+
+    def _reconcile_replicas(self, owned: _Replicas) -> None:
+        for _ in range(owned.replicas - len(owned.pods)):
+            self._create(owned, owned.template)
+        surplus = len(owned.pods) - owned.replicas
+        if surplus > 0:
+            # Those without a node first, then the youngest.
+            pods = list(reversed(owned.pods.values()))
+            pods.sort(key=lambda pod: bool(self._node_name_of(pod)))
+            for pod in pods[:surplus]:
+                self._delete(owned, pod)
+
+    def _reconcile_daemons(self, owned: _Daemons) -> None:
+        nodes = self._server.all(Node)
+        wanted = {node.metadata.name for node in _eligible(owned, nodes)}
+        served: dict[str, None] = {}
+        for pod in list(owned.pods.values()):
+            name = _daemon_node_name(pod)
+            if name in wanted and name not in served:
+                served[name] = None
+            else:
+                self._delete(owned, pod)
+        for node in nodes:
+            name = node.metadata.name
+            if name in wanted and name not in served:
+                self._create(owned, _bent_to(owned.template, name))
+
+    def _create(self, owned: _Owned, template: PodTemplateSpec) -> None:
+        pod = pod_of_template(template, owned.next_name(), owned.namespace, owned.owner)
+        created = self._server.create(pod)
+        owned.pods[created.metadata.uid] = created
+
+    def _delete(self, owned: _Owned, pod: Pod) -> None:
+        metadata = pod.metadata
+        del owned.pods[metadata.uid]
+        if self._server.pod(metadata.namespace, metadata.name, metadata.uid) is not None:
+            self._server.delete_pod(metadata.namespace, metadata.name, metadata.uid)
+
+    def _node_name_of(self, pod: Pod) -> str:
+        metadata = pod.metadata
+        current = self._server.pod(metadata.namespace, metadata.name, metadata.uid)
+        return "" if current is None else current.spec.node_name
+
+
+def _reference(item: KubeObject, api_version: str, kind: str) -> OwnerReference:
+    metadata = item.metadata
+    return OwnerReference(
+        api_version=api_version,
+        kind=kind,
+        name=metadata.name,
+        uid=metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def _eligible(owned: _Daemons, nodes: tuple[Node, ...]) -> list[Node]:
+    """Return the nodes that the template selects, and whose taints it bears."""
+    tolerations = owned.template.spec.tolerations
+    return [
+        node
+        for node in nodes
+        if owned.affinity.matches(node) and find_untolerated(node.spec.taints, tolerations) is None
+    ]
+
+
+def _bent_to(template: PodTemplateSpec, node_name: str) -> PodTemplateSpec:
+    """Return a template whose pods fit one node only, whatever its required affinity was."""
+    requirement = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+    selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(requirement,)),))
+    affinity = template.spec.affinity or Affinity()
+    node_affinity = replace(
+        affinity.node_affinity or NodeAffinity(),
+        required_during_scheduling_ignored_during_execution=selector,
+    )
+    affinity = replace(affinity, node_affinity=node_affinity)
+    return replace(template, spec=replace(template.spec, affinity=affinity))
+
+
+def _daemon_node_name(pod: Pod) -> str:
+    """Return the node that a daemon's affinity names."""
+    affinity = pod.spec.affinity
+    assert affinity is not None and affinity.node_affinity is not None, "daemons have an affinity"  # noqa: PT018
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    assert required is not None, "daemons require one node"
+    return required.node_selector_terms[0].match_fields[0].values[0]

@@ -1,0 +1,169 @@
+"""Informer tells a handler of a kind's objects: all there are, then every change, in order.
+
+Between a write and its telling passes a latency. A watch that breaks is taken up where it stopped
+or, when the changes since are gone, by listing again: what vanished meanwhile is told as deleted
+with a final state that nobody saw.
+
+Upstream: client-go's reflector and DeltaFIFO (v1.36)
+Invariants: a handler that follows what it is told ends with the objects that there are.
+Differs:  changes within one latency are told together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import GoneError
+from kubesched.apiserver.store import Change, ChangeType, Key, Store, Watch
+from kubesched.simulator.object_server import FINISHED, key_of
+from kubesched.snapshot.objects import KubernetesObject
+
+
+class Handler(Protocol):
+    """Is told of objects that come, change and go."""
+
+    def added(self, item: KubernetesObject) -> None:
+        """An object came."""
+        ...
+
+    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        """An object changed."""
+        ...
+
+    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+        """An object is gone."""
+        ...
+
+
+def is_unfinished(item: KubernetesObject) -> bool:
+    """Whether the scheduler's field selector lets an object through."""
+    return not isinstance(item, Pod) or item.status.phase not in FINISHED
+
+
+def is_anything(item: KubernetesObject) -> bool:
+    """Let every object through."""
+    return True
+
+
+class Informer:
+    """Follows one kind.
+
+    Attributes:
+        kind: Its name in the store.
+        known: The objects as the handler knows them.
+        relists: How often everything had to be listed again.
+    """
+
+    def __init__(
+        self,
+        store: Store[KubernetesObject],
+        kind: str,
+        handler: Handler,
+        latency: Callable[[], float],
+        selects: Callable[[KubernetesObject], bool] = is_anything,
+    ) -> None:
+        """Set up; `start` begins.
+
+        Args:
+            store: Where the objects are.
+            kind: What to follow.
+            handler: Is told.
+            latency: Draws the seconds from a change to its telling.
+            selects: Which objects exist as far as the handler goes.
+        """
+        self.kind = kind
+        self.known: dict[Key, KubernetesObject] = {}
+        self.relists = 0
+        self._store = store
+        self._handler = handler
+        self._latency = latency
+        self._selects = selects
+        self._watch: Watch[KubernetesObject] | None = None
+        self._delivery: asyncio.TimerHandle | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the handler has been told of everything."""
+        return self._watch is not None and not self._watch.has_changes
+
+    def start(self) -> None:
+        """Tell of all objects now, and of changes from now on."""
+        self._relist()
+
+    def lose(self, outage_seconds: float, *, expired: bool) -> None:
+        """Break the watch; it is taken up after some time, by listing again if it `expired`."""
+        watch = self._watch
+        if watch is None:
+            return
+        watch.close()
+        self._watch = None
+        if self._delivery is not None:
+            self._delivery.cancel()
+            self._delivery = None
+        version = 0 if expired else watch.version
+        asyncio.get_running_loop().call_later(outage_seconds, self._resume, version)
+
+    def _resume(self, version: int) -> None:
+        if version:
+            try:
+                self._follow(version)
+            except GoneError:
+                self._relist_again()
+        else:
+            self._relist_again()
+
+    def _relist_again(self) -> None:
+        self.relists += 1
+        self._relist()
+
+    def _follow(self, version: int) -> None:
+        self._watch = self._store.watch(self.kind, version, self._on_change)
+        if self._watch.has_changes:
+            self._on_change()
+
+    def _on_change(self) -> None:
+        if self._delivery is None:
+            loop = asyncio.get_running_loop()
+            self._delivery = loop.call_later(self._latency(), self._deliver)
+
+    def _deliver(self) -> None:
+        self._delivery = None
+        watch = self._watch
+        assert watch is not None, "a delivery is cancelled with its watch"
+        try:
+            changes = watch.read()
+        except GoneError:
+            watch.close()
+            self._relist_again()
+            return
+        for change in changes:
+            self._tell(change)
+
+    def _tell(self, change: Change[KubernetesObject]) -> None:
+        old = self.known.get(change.key)
+        if change.type is not ChangeType.DELETED and self._selects(change.value):
+            self._tell_state(change.key, old, change.value)
+        elif old is not None:
+            del self.known[change.key]
+            self._handler.deleted(change.value)
+
+    def _tell_state(self, key: Key, old: KubernetesObject | None, new: KubernetesObject) -> None:
+        self.known[key] = new
+        if old is None:
+            self._handler.added(new)
+        else:
+            self._handler.updated(old, new)
+
+    def _relist(self) -> None:
+        listing = self._store.list(self.kind)
+        there = {key_of(item): item for item in listing.items if self._selects(item)}
+        for key in [key for key in self.known if key not in there]:
+            self._handler.deleted(self.known.pop(key), is_final_state_known=False)
+        for key, item in there.items():
+            old = self.known.get(key)
+            if old is None or old.metadata.resource_version != item.metadata.resource_version:
+                self._tell_state(key, old, item)
+        self._follow(listing.version)

@@ -1,0 +1,242 @@
+"""ObjectServer does to objects what an API server does, at once and without I/O.
+
+It completes and admits what is created, binds, deletes gracefully, and refuses what the real one
+refuses. Latency, faults and watching are others' business.
+
+Upstream: pkg/registry/core/pod/storage/storage.go (v1.36)
+Differs:  validation, finalizers and owners' garbage collection are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar, cast
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.errors import ConflictError, NotFoundError
+from kubesched.api.meta import KubeStruct, ObjectMeta
+from kubesched.api.scheduling import PriorityClass
+from kubesched.api.scheme import kind_of
+from kubesched.apiserver.store import Key, Store
+from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.simulator.admission import complete_pod
+from kubesched.simulator.defaults import PriorityClasses, node_with_defaults
+from kubesched.simulator.pod_conditions import with_condition
+from kubesched.simulator.timestamps import timestamp
+from kubesched.snapshot.objects import KubernetesObject
+
+T = TypeVar("T", bound=KubernetesObject)
+
+PODS: Final = "pods"
+NODES: Final = "nodes"
+FINISHED: Final = ("Succeeded", "Failed")
+_SCHEDULED: Final = PodConditionPatch("PodScheduled", "True", "", "")
+_READY: Final = PodConditionPatch("Ready", "True", "", "")
+_NOT_READY: Final = PodConditionPatch("Ready", "False", "", "")
+# Enough for a watcher that hears of a write within milliseconds.
+_CHANGES_KEPT: Final = 2_000
+
+
+def kind_name(type_: type) -> str:
+    """Return the name under which a class of objects is stored."""
+    kind = kind_of(type_)
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+
+
+def key_of(item: KubernetesObject) -> Key:
+    """Return where an object is stored."""
+    return Key(kind_name(type(item)), item.metadata.namespace, item.metadata.name)
+
+
+def _stamp(item: KubernetesObject, version: int) -> KubernetesObject:
+    return _with_metadata(item, replace(item.metadata, resource_version=str(version)))
+
+
+def _with_metadata(item: T, metadata: ObjectMeta) -> T:
+    # Every kind is a struct with metadata; the protocol cannot say both.
+    return cast("T", replace(cast("KubeStruct", item), metadata=metadata))
+
+
+class ObjectServer:
+    """Objects, and what may be done to them.
+
+    Attributes:
+        store: The objects.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """Start empty.
+
+        Args:
+            now: Tells the time, seconds.
+        """
+        self.store: Store[KubernetesObject] = Store(_stamp, _CHANGES_KEPT)
+        self._now = now
+        self._created = 0
+        self._classes: PriorityClasses | None = None
+
+    # Objects of any kind.
+
+    def create(self, item: T) -> T:
+        """Add an object, completed as an API server completes it.
+
+        Raises:
+            AlreadyExistsError: There is one of that name.
+            ApiError: It is not admitted.
+        """
+        self._created += 1
+        metadata = replace(
+            item.metadata,
+            uid=item.metadata.uid or f"00000000-0000-4000-8000-{self._created:012x}",
+            creation_timestamp=timestamp(self._now()),
+            generation=1,
+        )
+        completed: KubernetesObject = _with_metadata(item, metadata)
+        if isinstance(completed, Pod):
+            completed = complete_pod(completed, self._priority_classes(), self._now())
+        elif isinstance(completed, Node):
+            completed = node_with_defaults(completed)
+        created = self.store.create(key_of(completed), completed)
+        if isinstance(created, PriorityClass):
+            self._classes = None
+        return cast("T", created)
+
+    def _priority_classes(self) -> PriorityClasses:
+        if self._classes is None:
+            self._classes = PriorityClasses(self.all(PriorityClass))
+        return self._classes
+
+    def update(self, item: T) -> T:
+        """Replace an object, whatever its version.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        return cast("T", self.store.update(key_of(item), item))
+
+    def delete(self, item: KubernetesObject) -> None:
+        """Remove an object; one that is gone is fine."""
+        key = key_of(item)
+        if self.store.find(key) is not None:
+            self.store.delete(key)
+            if isinstance(item, PriorityClass):
+                self._classes = None
+
+    def all(self, type_: type[T]) -> tuple[T, ...]:
+        """Return the objects of a class, in the order of their creation."""
+        return cast("tuple[T, ...]", self.store.list(kind_name(type_)).items)
+
+    def node(self, name: str) -> Node | None:
+        """Return a node, None if there is none."""
+        return cast("Node | None", self.store.find(Key(NODES, "", name)))
+
+    def pod(self, namespace: str, name: str, uid: str = "") -> Pod | None:
+        """Return a pod, None if there is none or, with `uid`, only another of that name."""
+        found = cast("Pod | None", self.store.find(Key(PODS, namespace, name)))
+        return None if found is None or (uid and found.metadata.uid != uid) else found
+
+    # Pods.
+
+    def _require_pod(self, namespace: str, name: str, uid: str) -> Pod:
+        pod = self.pod(namespace, name)
+        if pod is None:
+            raise NotFoundError(f'pods "{name}" not found')
+        if uid and pod.metadata.uid != uid:
+            raise ConflictError(
+                f'Operation cannot be fulfilled on pods "{name}": Precondition failed: UID in '
+                f"precondition: {uid}, UID in object meta: {pod.metadata.uid}"
+            )
+        return pod
+
+    def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Pod:
+        """Assign a pod to a node, which need not exist.
+
+        Raises:
+            NotFoundError: There is no such pod.
+            ConflictError: It is another pod, goes away, has a node, or is gated.
+        """
+        pod = self._require_pod(namespace, name, uid)
+        reason = _why_not_bound(pod)
+        if reason:
+            raise ConflictError(
+                f'Operation cannot be fulfilled on pods/binding "{name}": pod {name} {reason}'
+            )
+        pod = replace(
+            pod,
+            spec=replace(pod.spec, node_name=node_name),
+            status=replace(pod.status, nominated_node_name=""),
+        )
+        return self.update(with_condition(pod, _SCHEDULED, self._now()))
+
+    def patch_status(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        condition: PodConditionPatch | None,
+        nominated_node_name: str | None,
+    ) -> Pod:
+        """Set a condition and the nomination; what changes nothing writes nothing.
+
+        Raises:
+            NotFoundError: There is no such pod.
+            ConflictError: It is another pod.
+        """
+        pod = self._require_pod(namespace, name, uid)
+        patched = pod if condition is None else with_condition(pod, condition, self._now())
+        nominated = patched.status.nominated_node_name
+        if nominated_node_name is not None and nominated_node_name != nominated:
+            status = replace(patched.status, nominated_node_name=nominated_node_name)
+            patched = replace(patched, status=status)
+        return pod if patched is pod else self.update(patched)
+
+    def delete_pod(
+        self, namespace: str, name: str, uid: str = "", grace_seconds: int | None = None
+    ) -> None:
+        """Begin to delete a pod; one that no kubelet has yet, or no longer, is gone at once.
+
+        Args:
+            namespace: The pod's.
+            name: The pod's.
+            uid: Which pod it must be, if not empty.
+            grace_seconds: How long it may take to stop; None leaves that to the pod.
+
+        Raises:
+            NotFoundError: There is no such pod.
+            ConflictError: It is another pod.
+        """
+        pod = self._require_pod(namespace, name, uid)
+        grace = (
+            pod.spec.termination_grace_period_seconds if grace_seconds is None else grace_seconds
+        )
+        if not pod.spec.node_name or pod.status.phase in FINISHED or not grace:
+            self.delete(pod)
+            return
+        metadata = pod.metadata
+        if metadata.deletion_timestamp and (metadata.deletion_grace_period_seconds or 0) <= grace:
+            return
+        metadata = replace(
+            metadata,
+            deletion_timestamp=timestamp(self._now() + grace),
+            deletion_grace_period_seconds=grace,
+        )
+        self.update(replace(pod, metadata=metadata))
+
+    def set_phase(self, pod: Pod, phase: str) -> Pod:
+        """Report a pod's progress, as its kubelet does."""
+        status = replace(pod.status, phase=phase)
+        if phase == "Running" and not status.start_time:
+            status = replace(status, start_time=timestamp(self._now()))
+        ready = _READY if phase == "Running" else _NOT_READY
+        pod = replace(pod, status=status)
+        return self.update(with_condition(pod, ready, self._now()))
+
+
+def _why_not_bound(pod: Pod) -> str:
+    if pod.metadata.deletion_timestamp:
+        return "is being deleted, cannot be assigned to a host"
+    if pod.spec.node_name:
+        return f'is already assigned to node "{pod.spec.node_name}"'
+    return "has non-empty .spec.schedulingGates" if pod.spec.scheduling_gates else ""

@@ -1,0 +1,123 @@
+"""SimulatedApi is the scheduler's way to the simulated API server: requests take time, and fail.
+
+Upstream: staging/src/k8s.io/client-go, as kube-scheduler uses it (v1.36)
+Differs:  there is no client-side rate limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.scheduler.api_client import EventRecord, PodConditionPatch
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.faults import FaultPlan, RequestDice
+from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.object_server import ObjectServer
+
+
+class SimulatedApi:
+    """An `ApiClient` over an `ObjectServer`.
+
+    Attributes:
+        requests: How many requests were sent, by kind.
+        failures: How many of them were refused or went unanswered, by kind.
+        on_event: Is handed the events that are recorded.
+        on_unanswered: Is told the node of a binding that was made without the scheduler knowing.
+    """
+
+    def __init__(
+        self, server: ObjectServer, dice: Dice, latencies: Latencies, faults: FaultPlan
+    ) -> None:
+        self._server = server
+        self._latency_seconds = latencies.request
+        self._pace = dice.stream("request-latency")
+        self._fates = {
+            "bind": RequestDice(dice, "bind", faults.bind),
+            "status": RequestDice(dice, "status", faults.status),
+            "delete": RequestDice(dice, "delete", faults.delete),
+        }
+        self._deletions = dice.stream("faults/deleted-while-binding")
+        self._deleted_while_binding = faults.deleted_while_binding
+        self.requests = dict.fromkeys(self._fates, 0)
+        self.failures = dict.fromkeys(self._fates, 0)
+        self.on_event: Callable[[EventRecord], None] = lambda _event: None
+        self.on_unanswered: Callable[[str], None] = lambda _node_name: None
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Assign the pod to the node."""
+
+        def carry_out() -> None:
+            self._delete_by_chance(pod)
+            metadata = pod.metadata
+            self._server.bind(metadata.namespace, metadata.name, metadata.uid, node_name)
+
+        if not await self._request("bind", carry_out):
+            self.on_unanswered(node_name)
+            raise ApiError(0, "Unanswered", "simulated: the answer was lost")
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        condition: PodConditionPatch | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Set condition and nomination."""
+        metadata = pod.metadata
+
+        def carry_out() -> None:
+            self._server.patch_status(
+                metadata.namespace, metadata.name, metadata.uid, condition, nominated_node_name
+            )
+
+        await self._answered("status", carry_out)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Begin to delete the pod, gracefully."""
+        metadata = pod.metadata
+
+        def carry_out() -> None:
+            self._server.delete_pod(metadata.namespace, metadata.name, metadata.uid)
+
+        await self._answered("delete", carry_out)
+
+    def record_event(self, event: EventRecord) -> None:
+        """Hand the event on."""
+        self.on_event(event)
+
+    async def _answered(self, kind: str, carry_out: Callable[[], None]) -> None:
+        if not await self._request(kind, carry_out):
+            raise ApiError(0, "Unanswered", "simulated: the answer was lost")
+
+    async def _request(self, kind: str, carry_out: Callable[[], None]) -> bool:
+        """Send a request; return whether an answer came.
+
+        Raises:
+            ApiError: It was refused.
+        """
+        self.requests[kind] += 1
+        fate = self._fates[kind].draw()
+        seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5) + fate.extra_seconds
+        await asyncio.sleep(seconds / 2)
+        refusal = fate.refusal
+        if refusal is None:
+            try:
+                carry_out()
+            except ApiError as error:
+                refusal = error
+        await asyncio.sleep(seconds / 2)
+        if refusal is not None:
+            self.failures[kind] += 1
+            raise refusal
+        self.failures[kind] += not fate.is_answered
+        return fate.is_answered
+
+    def _delete_by_chance(self, pod: Pod) -> None:
+        share = self._deleted_while_binding
+        if share and self._deletions.random() < share:
+            try:
+                self._server.delete_pod(pod.metadata.namespace, pod.metadata.name)
+            except NotFoundError:
+                return

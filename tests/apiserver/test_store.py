@@ -1,0 +1,306 @@
+"""The store against a naive twin, and what each refusal says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from kubesched.api.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    GoneError,
+    NotFoundError,
+)
+from kubesched.apiserver.store import Change, ChangeType, Key, Store, Watch
+
+Value = tuple[str, int]
+POD = Key("pods", "default", "a")
+
+
+def new_store(changes_kept: int = 100) -> Store[Value]:
+    """A store of (text, version)."""
+    return Store(lambda value, version: (value[0], version), changes_kept)
+
+
+def test_create_stamps_the_version() -> None:
+    """A created object carries the version of its creation, and so does its change."""
+    store = new_store()
+    watch = store.watch("pods", store.version)
+    assert ("x", 2) == store.create(POD, ("x", 0))
+    assert store.get(POD) == ("x", 2)
+    assert [Change(ChangeType.ADDED, 2, POD, ("x", 2), None)] == watch.read()
+
+
+def test_update_tells_both_states() -> None:
+    """A change has the object before and after."""
+    store = new_store()
+    store.create(POD, ("x", 0))
+    watch = store.watch("pods", store.version)
+    assert ("y", 3) == store.update(POD, ("y", 0))
+    assert [Change(ChangeType.MODIFIED, 3, POD, ("y", 3), ("x", 2))] == watch.read()
+
+
+def test_delete_tells_the_last_state_with_a_new_version() -> None:
+    """A watcher can go on from the version of a deletion."""
+    store = new_store()
+    store.create(POD, ("x", 0))
+    watch = store.watch("pods", store.version)
+    assert ("x", 3) == store.delete(POD)
+    assert store.find(POD) is None
+    assert [Change(ChangeType.DELETED, 3, POD, ("x", 3), ("x", 2))] == watch.read()
+    assert watch.version == 3
+
+
+def _refused(what: str) -> ApiError:
+    store = new_store()
+    store.create(POD, ("x", 0))
+    other = Key("pods", "default", "b")
+    actions: dict[str, Callable[[], object]] = {
+        "create": lambda: store.create(POD, ("y", 0)),
+        "update-none": lambda: store.update(other, ("y", 0)),
+        "update-old": lambda: store.update(POD, ("y", 0), 1),
+        "delete-none": lambda: store.delete(other),
+        "delete-old": lambda: store.delete(POD, 1),
+        "get-none": lambda: store.get(other),
+        "version-none": lambda: store.version_of(other),
+    }
+    with pytest.raises(ApiError) as caught:
+        actions[what]()
+    assert (2, ("x", 2)) == (store.version, store.get(POD)), "a refusal changes nothing"
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "message"),
+    [
+        pytest.param("create", AlreadyExistsError, 'pods "a" already exists', id="create"),
+        pytest.param("update-none", NotFoundError, 'pods "b" not found', id="update-none"),
+        pytest.param("delete-none", NotFoundError, 'pods "b" not found', id="delete-none"),
+        pytest.param("get-none", NotFoundError, 'pods "b" not found', id="get-none"),
+        pytest.param("version-none", NotFoundError, 'pods "b" not found', id="version-none"),
+        pytest.param(
+            "update-old",
+            ConflictError,
+            'Operation cannot be fulfilled on pods "a": the object has been modified; '
+            "please apply your changes to the latest version and try again",
+            id="update-old",
+        ),
+        pytest.param(
+            "delete-old",
+            ConflictError,
+            'Operation cannot be fulfilled on pods "a": the object has been modified; '
+            "please apply your changes to the latest version and try again",
+            id="delete-old",
+        ),
+    ],
+)
+def test_refusals(what: str, error: type[ApiError], message: str) -> None:
+    """A refusal has its own class and the API server's words."""
+    refused = _refused(what)
+    assert (error, message) == (type(refused), refused.message)
+
+
+def test_list_is_of_one_namespace_or_all() -> None:
+    """Objects are listed in order of creation, with the version of the moment."""
+    store = new_store()
+    for namespace, name in (("n2", "b"), ("n1", "a"), ("n2", "a")):
+        store.create(Key("pods", namespace, name), (f"{namespace}/{name}", 0))
+    store.create(Key("nodes", "", "a"), ("node", 0))
+    assert ["n2/b", "n1/a", "n2/a"] == [text for text, _ in store.list("pods").items]
+    assert ["n2/b", "n2/a"] == [text for text, _ in store.list("pods", "n2").items]
+    assert () == store.list("pods", "n3").items
+    assert store.list("services").version == 5
+    assert (3, 1, 0) == (store.count("pods"), store.count("nodes"), store.count("services"))
+
+
+def test_watch_of_a_compacted_version_is_gone() -> None:
+    """Who asks for changes that are no longer kept must list again."""
+    store = new_store(changes_kept=2)
+    watch = store.watch("pods", store.version)
+    store.create(POD, ("x", 0))
+    for _ in range(3):
+        store.update(POD, ("y", 0))
+    with pytest.raises(GoneError, match=r"too old resource version: 1 \(3\)"):
+        watch.read()
+    with pytest.raises(GoneError):
+        store.watch("pods", 2)
+    assert [4, 5] == [change.version for change in store.watch("pods", 3).read()]
+
+
+def test_compact_forgets_up_to_a_version() -> None:
+    """An explicit compaction keeps what is newer, and other kinds."""
+    store = new_store()
+    store.create(POD, ("x", 0))
+    store.create(Key("nodes", "", "a"), ("x", 0))
+    store.update(POD, ("y", 0))
+    store.compact("pods", 3)
+    with pytest.raises(GoneError):
+        store.watch("pods", 2)
+    assert [4] == [change.version for change in store.watch("pods", 3).read()]
+    assert [3] == [change.version for change in store.watch("nodes", 1).read()]
+
+
+def test_on_change_is_called_until_closed() -> None:
+    """A watcher is told of changes of its kind, in the order of registration, till it closes."""
+    store = new_store()
+    told: list[str] = []
+    first = store.watch("pods", store.version, lambda: told.append("first"))
+    store.watch("pods", store.version, lambda: told.append("second"))
+    store.create(POD, ("x", 0))
+    store.create(Key("nodes", "", "a"), ("x", 0))
+    first.close()
+    first.close()
+    store.delete(POD)
+    assert ["first", "second", "second"] == told
+
+
+def test_a_watcher_may_close_when_told() -> None:
+    """Closing from within the call harms nobody."""
+    store = new_store()
+    told: list[int] = []
+
+    def once() -> None:
+        told.append(1)
+        watch.close()
+
+    watch = store.watch("pods", store.version, once)
+    store.watch("pods", store.version, lambda: told.append(2))
+    store.create(POD, ("x", 0))
+    store.delete(POD)
+    assert [1, 2, 2] == told
+
+
+def test_changes_kept_must_be_positive() -> None:
+    """A store that keeps nothing could serve no watch."""
+    with pytest.raises(ValueError, match="at least 1"):
+        new_store(0)
+
+
+@given(st.lists(st.integers(1, 5)))
+def test_reading_in_pieces_is_reading(limits: list[int]) -> None:
+    """A watcher may take few changes at a time and misses none."""
+    store = new_store()
+    watch = store.watch("pods", store.version)
+    for number in range(10):
+        store.create(Key("pods", "", str(number)), ("x", 0))
+    got: list[int] = []
+    for limit in limits:
+        got += [change.version for change in watch.read(limit)]
+    got += [change.version for change in watch.read()]
+    assert list(range(2, 12)) == got
+    assert not watch.has_changes
+
+
+KEYS = st.builds(
+    Key, st.sampled_from(["pods", "nodes"]), st.sampled_from(["", "n"]), st.sampled_from("abc")
+)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Drives a store and a twin that is one dictionary and one list."""
+
+    @initialize(kept=st.integers(1, 4))
+    def start(self, kept: int) -> None:
+        """Begin with an empty store."""
+        self.store = new_store(kept)
+        self.kept = kept
+        self.objects: dict[Key, Value] = {}
+        self.changes: list[Change[Value]] = []
+        self.watches: list[tuple[Watch[Value], int]] = []
+
+    @rule(key=KEYS, text=st.text("xy", max_size=1))
+    def create(self, key: Key, text: str) -> None:
+        """Create, whether or not there is one."""
+        if key in self.objects:
+            with pytest.raises(AlreadyExistsError):
+                self.store.create(key, (text, -1))
+        else:
+            value = self.store.create(key, (text, -1))
+            self._wrote(ChangeType.ADDED, key, value, (text, len(self.changes) + 2))
+
+    @rule(key=KEYS, text=st.text("xy", max_size=1), is_right=st.none() | st.booleans())
+    def update(self, key: Key, text: str, is_right: bool | None) -> None:
+        """Update, with the right version, a wrong one or none."""
+        expected = self._expected(key, is_right)
+        if key not in self.objects:
+            with pytest.raises(NotFoundError):
+                self.store.update(key, (text, -1), expected)
+        elif is_right is False:
+            with pytest.raises(ConflictError):
+                self.store.update(key, (text, -1), expected)
+        else:
+            value = self.store.update(key, (text, -1), expected)
+            self._wrote(ChangeType.MODIFIED, key, value, (text, len(self.changes) + 2))
+
+    @rule(key=KEYS)
+    def delete(self, key: Key) -> None:
+        """Delete, whether or not there is one."""
+        if key not in self.objects:
+            with pytest.raises(NotFoundError):
+                self.store.delete(key)
+        else:
+            value = self.store.delete(key)
+            text = self.objects[key][0]
+            self._wrote(ChangeType.DELETED, key, value, (text, len(self.changes) + 2))
+
+    def _expected(self, key: Key, is_right: bool | None) -> int | None:
+        if is_right is None:
+            return None
+        version = self.objects[key][1] if key in self.objects else 1
+        return version if is_right else version - 1
+
+    def _wrote(self, type_: ChangeType, key: Key, value: Value, expected: Value) -> None:
+        assert expected == value
+        change = Change(type_, expected[1], key, value, self.objects.get(key))
+        self.changes.append(change)
+        if type_ is ChangeType.DELETED:
+            del self.objects[key]
+        else:
+            self.objects[key] = value
+
+    @rule(kind=st.sampled_from(["pods", "nodes"]), back=st.integers(0, 10))
+    def watch(self, kind: str, back: int) -> None:
+        """Begin to watch, maybe too late."""
+        since = max(self.store.version - back, 1)
+        newer = [c for c in self.changes if c.key.kind == kind and c.version > since]
+        try:
+            watch = self.store.watch(kind, since)
+        except GoneError:
+            assert len(newer) > self.kept, "enough is kept"
+        else:
+            assert len(newer) < 2 * self.kept, "memory is bounded"
+            self.watches.append((watch, since))
+
+    @precondition(lambda self: self.watches)
+    @rule(data=st.data(), limit=st.none() | st.integers(1, 3))
+    def read(self, data: st.DataObject, limit: int | None) -> None:
+        """Read some changes, maybe too late."""
+        watch, since = self.watches.pop(data.draw(st.integers(0, len(self.watches) - 1)))
+        newer = [c for c in self.changes if c.key.kind == watch.kind and c.version > since]
+        assert bool(newer) == watch.has_changes
+        try:
+            got = watch.read(limit)
+        except GoneError:
+            assert len(newer) > self.kept, "enough is kept"
+        else:
+            assert newer[:limit] == got
+            self.watches.append((watch, got[-1].version if got else since))
+
+    @invariant()
+    def same(self) -> None:
+        """Store and twin hold the same."""
+        assert len(self.changes) + 1 == self.store.version
+        for kind in ("pods", "nodes"):
+            expected = [value for key, value in self.objects.items() if key.kind == kind]
+            assert expected == list(self.store.list(kind).items)
+        for key, value in self.objects.items():
+            assert value[1] == self.store.version_of(key)
+
+
+TestStoreMachine = StoreMachine.TestCase
+TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -1,0 +1,268 @@
+# ruff: noqa: INP001 - a package named benchmarks here would hide the one under test
+"""The benchmarks still run: every workload places its pods, every kernel answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from benchmarks.__main__ import main
+from benchmarks.history import Record, append, last, new_record
+from benchmarks.kernels import kernels
+from benchmarks.objects import Objects
+from benchmarks.scaling import Scaling, measure_scaling
+from benchmarks.scene import Scene
+from benchmarks.tables import Table, caption, tables
+from benchmarks.throughput import Run, load
+from benchmarks.workloads import WORKLOADS, Nodes, Workload, workload
+
+from benchmarks import plugins, templates, timing
+from kubesched.api.core import Pod
+from kubesched.api.resource import ResourceClaim
+
+ROOT = Path(__file__).resolve().parents[2]
+
+each_workload = pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.name) for case in WORKLOADS]
+)
+
+
+@each_workload
+def test_every_measured_pod_finds_a_node(case: Workload) -> None:
+    """A hundredth of each workload runs through, and nothing is left over."""
+    run, seconds = load(case.divided(100))
+    found = run.measure(seconds)
+    assert len(run.pods) == found.placed == found.pods
+    assert {} == run.cluster.pending
+    run.cluster.cache.check()
+
+
+def test_there_is_one_workload_per_case() -> None:
+    """The names are upstream's, each once, and `workload` finds them."""
+    names = [case.name for case in WORKLOADS]
+    assert 24 == len(set(names)) == len(names)
+    assert WORKLOADS == tuple(map(workload, names))
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "before", "measured"),
+    [
+        pytest.param("SchedulingBasic", 5000, 1000, 10_000, id="basic"),
+        pytest.param("MixedSchedulingBasePod", 5000, 10_000, 5000, id="five kinds before"),
+        pytest.param(
+            "SchedulingRequiredPodAntiAffinityWithNSSelector", 6000, 4000, 2000, id="namespaces"
+        ),
+        pytest.param("SchedulingDaemonset", 15_001, 0, 30_000, id="one node more"),
+    ],
+)
+def test_sizes_are_upstreams(name: str, nodes: int, before: int, measured: int) -> None:
+    """Counts are those of the largest performance size."""
+    case = workload(name)
+    assert (nodes, before, measured) == (case.node_count, case.before_count, case.measured.count)
+
+
+def test_pods_share_no_objects() -> None:
+    """Pods of one template are equal but for their names, and have nothing in common."""
+    case = workload("SchedulingPodAffinity").divided(1000)
+    pods, _ = Objects(case).pods(case.measured)
+    first, second = pods[:2]
+    assert first.spec == second.spec
+    assert first.spec.containers[0] is not second.spec.containers[0]
+    assert first.metadata.labels is not second.metadata.labels
+    assert len(pods) == len({pod.metadata.uid for pod in pods})
+
+
+def test_pods_are_spread_over_the_namespaces_in_turn() -> None:
+    """A hundred namespaces with forty pods each, one namespace after the other."""
+    case = workload("SchedulingPreferredAntiAffinityWithNSSelector")
+    pods, _ = Objects(case).pods(case.before[0])
+    spaces = [pod.metadata.namespace for pod in pods]
+    assert {f"init-ns-{at}": 40 for at in range(100)} == dict(Counter(spaces))
+    assert ["init-ns-0"] * 40 == spaces[:40]
+
+
+def _nodes_of_green_pods(run: Run) -> list[str]:
+    nodes = run.cluster.cache.nodes
+    return [
+        name
+        for name, pods in zip(nodes.names, nodes.pods, strict=True)
+        for info in pods.values()
+        if info.labels.get("color") == "green"
+    ]
+
+
+def test_anti_affinity_is_at_work() -> None:
+    """No node holds two pods that keep away from each other, although room is scarce."""
+    run, seconds = load(workload("SchedulingRequiredPodAntiAffinityWithNSSelector").divided(100))
+    run.measure(seconds)
+    names = _nodes_of_green_pods(run)
+    assert 60 == len(names) == len(set(names))
+
+
+def test_preemption_evicts() -> None:
+    """On each node a pod of high priority takes the place of three: 3000m of 900m each."""
+    run, seconds = load(workload("PreemptionBasic").divided(100))
+    found = run.measure(seconds)
+    assert 2 * found.pods == found.cycles
+    assert [2] * 10 == [len(pods) for pods in run.cluster.cache.nodes.pods]
+
+
+def test_devices_are_handed_out_once() -> None:
+    """At the end every claim has a device, and no device two claims."""
+    run, seconds = load(workload("SchedulingWithResourceClaimTemplate").divided(100))
+    run.measure(seconds)
+    claims = run.cluster.cache.objects.list(ResourceClaim)
+    allocations = [claim.status.allocation for claim in claims]
+    devices = {
+        (result.pool, result.device)
+        for allocation in allocations
+        if allocation is not None
+        for result in allocation.devices.results
+    }
+    assert 50 == len(allocations) == len(devices)
+
+
+def test_churn_comes_in_between() -> None:
+    """Pods that never fit cost decisions, and are not counted."""
+    case = workload("Unschedulable").divided(50)
+    run, seconds = load(case)
+    found = run.measure(seconds)
+    assert (200, 203) == (found.placed, found.cycles)
+
+
+def test_tracing_takes_turns() -> None:
+    """So many decisions of either kind."""
+    run, _ = load(workload("SchedulingBasic").divided(100))
+    assert 20 == run.measure_tracing(20).pods
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    """A small busy cluster."""
+    return Scene(40)
+
+
+def test_kernels_answer(scene: Scene) -> None:
+    """Every kernel can be called again and again, and leaves the cluster as it was."""
+    named = dict(kernels(scene))
+    for kernel in named.values():
+        kernel()
+        kernel()
+    scene.cluster.cache.check()
+    assert {"coded map", "select_host", "preemption, four victims a node"} <= named.keys()
+
+
+def test_every_aimed_pod_costs_its_plugin_something(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pod that a plugin is asked about reaches its filter or score."""
+
+    def once(function: Callable[[], object]) -> float:
+        function()
+        return 1.0
+
+    monkeypatch.setattr(plugins, "time_us", once)
+    found = plugins.measure_plugins(scene)
+    for kind, names in plugins.AIMS.items():
+        assert names == () or any(found[kind][name].keys() & {"filter"} for name in names), kind
+    assert {"NodeResourcesFit"} == plugins.measure_plugins(scene, "resourcesfit")["plain"].keys()
+
+
+def test_the_clock_runs_in_microseconds() -> None:
+    """Ten times the work is more work."""
+    few = timing.time_us(lambda: sum(range(1000)), round_seconds=0.0005)
+    many = timing.time_us(lambda: sum(range(100_000)), round_seconds=0.0005)
+    assert 0 < few < many
+
+
+@pytest.mark.slow
+def test_scaling_compares_largest_and_smallest() -> None:
+    """Sizes take turns; there is one ratio per repeat."""
+    found = measure_scaling((50, 100), turns=1)
+    assert [50, 100] == list(found.pod_us)
+    assert 3 == len(found.ratios)
+    assert sorted(found.ratios)[1] == found.ratio
+
+
+def _record() -> Record:
+    run, seconds = load(workload("SchedulingBasic").divided(500))
+    return msgspec.structs.replace(
+        new_record(),
+        throughput={"SchedulingBasic": run.measure(seconds)},
+        plugins={"plain": {"NodePorts": {"filter": 1.25}}},
+        kernels={"coded map": {500: 12.0, 5000: 123.0}},
+        scaling=Scaling({500: 50.0, 5000: 60.0}, (1.2, 1.1, 1.3), 1.2),
+    )
+
+
+def test_history_keeps_what_was_measured(tmp_path: Path) -> None:
+    """One line per run; the last one comes back as it was."""
+    path, record = tmp_path / "history.jsonl", _record()
+    assert last(path) is None
+    append(new_record(), path)
+    append(record, path)
+    assert 2 == len(path.read_text().splitlines())
+    assert record == last(path)
+
+
+def test_tables_show_every_suite() -> None:
+    """A table per suite that ran, with kube-scheduler's figures beside ours."""
+    record = _record()
+    shown = list(tables(record))
+    assert ["Throughput", "Plugins, µs per pod", "Kernels, µs per call"] == [
+        table.title for table in shown[:3]
+    ]
+    assert ("482-534", "1,830", "1,229") == tuple(shown[0].rows[0][-3:])
+    assert ("coded map", "12", "123") == tuple(shown[2].rows[0])
+    quick = msgspec.structs.replace(record, is_quick=True)
+    assert ("-", "-", "-") == tuple(next(tables(quick)).rows[0][-3:])
+    assert record.commit in caption(record)
+
+
+def test_a_table_reads_well_in_both_forms() -> None:
+    """Names to the left, figures to the right."""
+    table = Table("Title", ("name", "µs"), (("a", "1"), ("long name", "1,000")))
+    expected = "Title\n\nname          µs\na              1\nlong name  1,000\n"
+    assert expected == table.text()
+    assert "### Title\n\n| name | µs |\n| --- | --: |\n| a | 1 |" in table.markdown()
+
+
+@pytest.mark.slow
+def test_the_command_runs() -> None:
+    """A quick run of one workload prints its record."""
+    words = ["throughput", "--quick", "--only", "secrets", "--no-history", "-o", "json"]
+    command = [sys.executable, "-m", "benchmarks", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)  # noqa: S603 - ours
+    record = msgspec.json.decode(done.stdout, type=Record)
+    assert ["SchedulingSecrets"] == list(record.throughput)
+    assert record.is_quick
+
+
+def test_a_name_that_nothing_contains_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, one line, nothing appended."""
+    assert 2 == main(["throughput", "--only", "nothing of the kind"])
+    assert "nothing contains" in capsys.readouterr().err
+
+
+def test_divided_keeps_every_kind() -> None:
+    """However small, there is a node and a pod of each kind."""
+    case = workload("SchedulingWithNodeInclusionPolicy").divided(100_000)
+    assert (1, 1) == tuple(nodes.count for nodes in case.nodes)
+    assert 1 == case.measured.count
+    zones = replace(case, nodes=(Nodes(4, zones=("a", "b")),))
+    found = [item.metadata.labels[templates.ZONE] for item in list(Objects(zones).cluster())[:4]]
+    assert ["a", "b", "a", "b"] == found
+
+
+def test_every_template_is_a_pod() -> None:
+    """Each key of the table can be decoded."""
+    for name in templates.PODS:
+        case = replace(workload("SchedulingBasic").measured, count=1, template=name)
+        pods, _ = Objects(workload("SchedulingBasic")).pods(case)
+        assert isinstance(pods[0], Pod), name

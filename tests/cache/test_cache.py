@@ -1,0 +1,277 @@
+"""The cache: the states of a pod, nodes that come and go, and what the table makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from kubesched.api.core import Pod, Service
+from kubesched.cache.cache import Cache, CacheError, CacheStatistics
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod, make_pod_info
+
+NODES = ("a", "b", "c")
+HUNDRED = {"cpu": "100m"}
+
+_names = st.sampled_from(["p", "q", "r", "s"])
+_nodes = st.sampled_from(NODES)
+_sizes = st.integers(1, 3)
+
+
+def _pod(name: str, node_name: str, size: int = 1) -> Pod:
+    return make_pod(
+        name,
+        node_name=node_name,
+        requests={"cpu": size},
+        host_ports=[8000 + size],
+        labels={"size": str(size)},
+    )
+
+
+class CacheHistory(RuleBasedStateMachine):
+    """The cache against a dictionary of pods with their states, by the specification's table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = Cache()
+        self.nodes: dict[str, int] = {}
+        self.assumed: dict[str, tuple[str, int]] = {}
+        self.added: dict[str, tuple[str, int]] = {}
+
+    @rule(name=_names, node=_nodes, size=_sizes)
+    def assume(self, name: str, node: str, size: int) -> None:
+        """Only an absent pod can be assumed."""
+        info = PodInfo(_pod(name, "", size))
+        if name in self.assumed or name in self.added:
+            text = f"pod {info.uid}({info.key}) is in the cache, so can't be assumed"
+            _refused(lambda: self.cache.assume_pod(info, node), text)
+        else:
+            there = self.cache.assume_pod(info, node)
+            assert (node, "") == (there.node_name, info.node_name)
+            self.assumed[name] = (node, size)
+
+    @rule(name=_names)
+    def forget(self, name: str) -> None:
+        """An assumed pod is dropped; an added one is not; an absent one is fine."""
+        node, size = self.assumed.get(name) or self.added.get(name) or ("a", 1)
+        info = PodInfo(_pod(name, node, size))
+        if name in self.added:
+            text = f"pod {info.uid}({info.key}) wasn't assumed so cannot be forgotten"
+            _refused(lambda: self.cache.forget_pod(info), text)
+        else:
+            self.cache.forget_pod(info)
+            self.assumed.pop(name, None)
+
+    @rule(name=_names, node=_nodes, size=_sizes)
+    def add(self, name: str, node: str, size: int) -> None:
+        """An assumed pod is confirmed, on whatever node; an added one cannot be added again."""
+        pod = _pod(name, node, size)
+        if name in self.added:
+            key = f"{pod.metadata.uid}({pod.metadata.namespace}/{name})"
+            _refused(lambda: self.cache.add_pod(pod), f"pod {key} was already in added state")
+        else:
+            assert node == self.cache.add_pod(pod).node_name
+            self.assumed.pop(name, None)
+            self.added[name] = (node, size)
+
+    @rule(name=_names)
+    def confirm(self, name: str) -> None:
+        """The informer brings the pod exactly as it was assumed."""
+        if name in self.assumed:
+            node, size = self.added[name] = self.assumed.pop(name)
+            self.cache.add_pod(_pod(name, node, size))
+
+    @rule(name=_names, node=_nodes, size=_sizes)
+    def update(self, name: str, node: str, size: int) -> None:
+        """Only an added pod can be updated; it may change its size, and its node."""
+        pod = _pod(name, node, size)
+        if name in self.added:
+            self.cache.update_pod(pod)
+            self.added[name] = (node, size)
+        else:
+            key = f"{pod.metadata.uid}({pod.metadata.namespace}/{name})"
+            text = f"pod {key} is not added, so can't be updated"
+            _refused(lambda: self.cache.update_pod(pod), text)
+
+    @rule(name=_names)
+    def remove(self, name: str) -> None:
+        """A pod in any state goes."""
+        found = self.cache.remove_pod(f"default/{name}")
+        known = name in self.assumed or name in self.added
+        assert known == (found is not None)
+        self.assumed.pop(name, None)
+        self.added.pop(name, None)
+
+    @rule(node=_nodes, cpu=st.integers(1, 4), known=st.booleans())
+    def put_node(self, node: str, cpu: int, *, known: bool) -> None:
+        """A node comes or changes, whichever word the informer uses."""
+        put = self.cache.update_node if known else self.cache.add_node
+        put(make_node(node, allocatable={"cpu": cpu}))
+        self.nodes[node] = cpu
+
+    @rule(node=_nodes)
+    def remove_node(self, node: str) -> None:
+        """A node goes; its pods stay known."""
+        self.cache.remove_node(node)
+        self.nodes.pop(node, None)
+
+    @invariant()
+    def is_consistent(self) -> None:
+        """The cache's own invariants hold."""
+        self.cache.check()
+
+    @invariant()
+    def is_as_in_the_dictionary(self) -> None:
+        """The same pods are in the same states."""
+        everything = {**self.assumed, **self.added}
+        statistics = CacheStatistics(len(self.nodes), len(everything), len(self.assumed))
+        assert statistics == self.cache.statistics()
+        for name in ("p", "q", "r", "s"):
+            info = self.cache.get_pod(f"default/{name}")
+            assert (name in everything) == (info is not None)
+            assert (name in self.assumed) == self.cache.is_assumed(f"default/{name}")
+            assert info is None or everything[name][0] == info.node_name
+
+    @invariant()
+    def the_table_shows_what_is_on_its_nodes(self) -> None:
+        """Each node's row holds its pods' sums; pods without a node are on no row."""
+        everything = {**self.assumed, **self.added}
+        table = self.cache.snapshot().nodes
+        assert set(self.nodes) == set(table.names)
+        for row, node in enumerate(table.names):
+            here = {name: size for name, (at, size) in everything.items() if at == node}
+            assert {f"default/{name}" for name in here} == set(table.pods[row])
+            assert 1000 * sum(here.values()) == table.requested_of("cpu")[row]
+            assert 1000 * self.nodes[node] == table.allocatable_of("cpu")[row]
+            assert len(here) == table.pod_counts[row]
+
+
+TestCacheHistory = CacheHistory.TestCase
+TestCacheHistory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+def _refused(ask: Callable[[], object], text: str) -> None:
+    with pytest.raises(CacheError) as raised:
+        ask()
+    assert text == str(raised.value)
+
+
+def _cache(*nodes: str) -> Cache:
+    cache = Cache()
+    for name in nodes:
+        cache.add_node(make_node(name))
+    return cache
+
+
+def test_the_usual_confirmation_changes_no_row() -> None:
+    """A pod that comes back as it was assumed makes no row new, but is the newer object."""
+    cache = _cache("a")
+    assumed = cache.assume_pod(make_pod_info("p", requests=HUNDRED), "a")
+    changes = len(cache.nodes.changes)
+    confirmed = make_pod("p", requests=HUNDRED, node_name="a", start_time="2026-01-01T00:00:00Z")
+    cache.add_pod(confirmed)
+    assert changes == len(cache.nodes.changes)
+    (info,) = cache.nodes.pods[0].values()
+    assert (assumed.uid, confirmed) == (info.uid, info.pod)
+    assert info is cache.get_pod(assumed.uid)
+
+
+def test_a_confirmation_elsewhere_moves_the_pod() -> None:
+    """The informer knows better where the pod is."""
+    cache = _cache("a", "b")
+    info = cache.assume_pod(make_pod_info("p", requests=HUNDRED), "a")
+    cache.add_pod(make_pod("p", requests=HUNDRED, node_name="b"))
+    assert [0, 100] == cache.nodes.requested_of("cpu").tolist()
+    assert not cache.is_assumed(info.uid)
+    cache.check()
+
+
+def test_a_confirmed_pod_that_is_terminating() -> None:
+    """A pod that comes back with a deletion timestamp counts as terminating."""
+    cache = _cache("a")
+    cache.assume_pod(make_pod_info("p"), "a")
+    cache.add_pod(
+        make_pod("p", node_name="a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    )
+    assert [True] == [group.is_terminating for group in cache.nodes.groups]
+    cache.check()
+
+
+def test_pods_wait_for_their_node() -> None:
+    """Pods that arrive before their node count as soon as it is there, and wait when it goes."""
+    cache = Cache()
+    cache.add_pod(make_pod("p", node_name="late", requests=HUNDRED))
+    cache.assume_pod(make_pod_info("q", requests=HUNDRED), "late")
+    cache.add_node(make_node("late"))
+    assert [200] == cache.nodes.requested_of("cpu").tolist()
+    cache.remove_node("late")
+    assert (0, 2) == (len(cache.nodes), cache.statistics().pods)
+    cache.remove_pod("default/p")
+    cache.add_pod(make_pod("q", node_name="late", requests=HUNDRED))
+    cache.add_node(make_node("late"))
+    assert ["default/q"] == list(cache.nodes.pods[0])
+    cache.check()
+
+
+def test_nodes_that_are_not_there() -> None:
+    """Removing a node that is not there is fine."""
+    cache = _cache("a")
+    cache.remove_node("b")
+    assert ["a"] == list(cache.nodes.names)
+
+
+def test_a_heartbeat_makes_nothing_new() -> None:
+    """A node that only reports its health again leaves remembered answers alone."""
+    cache = _cache("a")
+    epoch = cache.nodes.epoch
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+    cache.update_node(make_node("a", status={"conditions": [ready]}))
+    assert epoch == cache.nodes.epoch
+    cache.update_node(make_node("a", labels={"new": "yes"}))
+    assert epoch + 1 == cache.nodes.epoch
+
+
+def test_other_objects() -> None:
+    """Other objects are put, replaced and deleted; the snapshot sees them at once."""
+    cache = Cache()
+    old, new = (
+        msgspec.convert(
+            {"metadata": {"name": "s", "namespace": "n"}, "spec": {"selector": {"v": v}}}, Service
+        )
+        for v in ("1", "2")
+    )
+    objects = cache.snapshot().objects
+    assert objects is cache.objects
+    assert cache.put(old) is None
+    assert old == cache.put(new)
+    assert new == objects.get(Service, "s", "n")
+    assert new == cache.delete(old)
+    assert cache.delete(old) is None
+    assert objects.get(Service, "s", "n") is None
+
+
+def test_a_pod_without_uid() -> None:
+    """A pod without uid is known by namespace and name."""
+    cache = _cache("a")
+    cache.add_pod(make_pod("p", uid="", node_name="a"))
+    assert cache.get_pod("default/p") is not None
+
+
+@pytest.mark.parametrize("harm", ["place", "row", "state"])
+def test_check_notices(harm: str) -> None:
+    """A cache that contradicts itself does not pass its own check."""
+    cache = _cache("a")
+    info = cache.add_pod(make_pod("p", node_name="a"))
+    if harm == "place":
+        cache._waiting_for_node["a"] = {info.uid: info}
+    elif harm == "row":
+        cache.nodes.remove_pod(info, 0)
+    else:
+        cache._assumed["default/unknown"] = None
+    with pytest.raises(AssertionError):
+        cache.check()

@@ -1,0 +1,436 @@
+"""`kubesched simulate`: what it prints, what it takes, and what it turns away."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .cluster import Json, node, pod, run, write
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "openb-like"
+NODES, PODS = EXAMPLE / "nodes.csv", EXAMPLE / "pods.csv"
+
+
+def zone(name: str) -> dict[str, str]:
+    """Return the label of a zone."""
+    return {"topology.kubernetes.io/zone": name}
+
+
+def shop() -> list[Json]:
+    """Return two nodes in zones, a pod on one, and pods of which one must evict and one waits."""
+    return [
+        node("alpha", "4", labels=zone("z1")),
+        node("beta", "2", labels=zone("z2")),
+        pod("old", "4", node_name="alpha"),
+        pod("web", "1"),
+        pod("boss", "4", priority=10),
+        pod("huge", "9"),
+        pod("gated", schedulingGates=[{"name": "later"}]),
+        pod("foreign", schedulerName="other"),
+    ]
+
+
+def document(*arguments: object, stdin: str | bytes | None = None) -> Any:
+    """Run with JSON output and return it."""
+    result = run("simulate", *arguments, "-o", "json", stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+# Output.
+
+
+def test_summary(tmp_path: Path) -> None:
+    """The numbers come first, then the reasons, then how full zones and nodes are."""
+    result = run("simulate", write(tmp_path, shop()))
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "2 of 4 pods placed, on 2 of 2 nodes.\n"
+        "1 pod did not fit.\n"
+        "1 pod held back by SchedulingGates.\n"
+        "1 pod evicted for 1 other; nothing creates them again.\n"
+        "1 pod ignored: belongs to another scheduler (other).\n"
+        "\n"
+        "What did not fit, and why\n"
+        "  1 pod: Insufficient cpu (NodeResourcesFit)\n"
+        "      shop/huge\n"
+        "\n"
+        "Requested of allocatable\n"
+        "  RESOURCE  ALLOCATABLE  BEFORE  AFTER      SHARE\n"
+        "  cpu                 6       4      5  67% → 83%\n"
+        "  memory           16Gi     1Gi    2Gi   6% → 12%\n"
+        "  pods              220       1      2    0% → 1%\n"
+        "\n"
+        "Zones\n"
+        "  ZONE  NODES  PLACED       CPU    MEMORY     PODS\n"
+        "  z1        1       1      100%       12%       1%\n"
+        "  z2        1       1  0% → 50%  0% → 12%  0% → 1%\n"
+        "\n"
+        "Nodes, fullest first\n"
+        "  NODE   ZONE  PLACED       CPU    MEMORY     PODS\n"
+        "  alpha  z1         1      100%       12%       1%\n"
+        "  beta   z2         1  0% → 50%  0% → 12%  0% → 1%\n"
+    )
+    assert "scheduling cycles in" in result.stderr
+
+
+def test_json(tmp_path: Path) -> None:
+    """JSON has everything, and no wall-clock figures."""
+    found = document(write(tmp_path, shop()))
+    assert ("kubesched.dev/v1", "SimulationReport") == (found["apiVersion"], found["kind"])
+    assert {"shop/boss": "alpha", "shop/web": "beta"} == {
+        entry["pod"]: entry["node"] for entry in found["placements"]
+    }
+    assert ["shop/huge"] == [entry["pod"] for entry in found["unplaced"]]
+    assert ["shop/gated"] == [entry["pod"] for entry in found["gated"]]
+    assert ["other"] == [entry["schedulerName"] for entry in found["ignored"]]
+    (eviction,) = found["evictions"]
+    assert ("shop/old", "alpha", "shop/boss") == (
+        eviction["pod"],
+        eviction["node"],
+        eviction["preemptor"],
+    )
+    assert ["z1", "z2"] == [entry["zone"] for entry in found["zones"]]
+    assert not found["partial"]
+    assert {4, 2} == {found["summary"]["pods"], found["summary"]["placed"]}
+    assert not [key for key in found["summary"] if "second" in key.lower()]
+
+
+def test_yaml_is_the_same(tmp_path: Path) -> None:
+    """YAML says what JSON says."""
+    cluster = write(tmp_path, shop())
+    result = run("simulate", cluster, "-o", "yaml")
+    assert document(cluster) == yaml.safe_load(result.stdout)
+    assert not result.stderr
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        pytest.param("placements", "Placements: 2", id="placements"),
+        pytest.param("unplaced", "Did not fit: 1", id="unplaced"),
+        pytest.param("zones", "Zones, requested of allocatable", id="zones"),
+        pytest.param("nodes", "Nodes, requested of allocatable", id="nodes"),
+        pytest.param("summary", "2 of 4 pods placed", id="summary"),
+    ],
+)
+def test_show(tmp_path: Path, section: str, expected: str) -> None:
+    """Each section can be had alone, and all of them with --all."""
+    cluster = write(tmp_path, shop())
+    alone = run("simulate", cluster, "--show", section).stdout
+    assert expected in alone
+    assert ("2 of 4 pods placed" in alone) == (section == "summary")
+    assert expected in run("simulate", cluster, "--all").stdout
+
+
+def test_eviction_is_shown_with_the_placements(tmp_path: Path) -> None:
+    """Who had to go stands below who came."""
+    shown = run("simulate", write(tmp_path, shop()), "--show", "placements").stdout
+    assert "shop/old evicted from alpha for shop/boss" in shown
+    assert "shop/boss  alpha         2  shop/old" in shown
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param([node("n")], "There are no pods to place.\n", id="no pods"),
+        pytest.param(
+            [pod("p")], "None of 1 pod can be placed: there are no nodes.\n", id="no nodes"
+        ),
+    ],
+)
+def test_nothing_to_do(tmp_path: Path, objects: list[Json], expected: str) -> None:
+    """Nothing to do is said, and is no error."""
+    result = run("simulate", write(tmp_path, objects))
+    assert result.exit_code == 0
+    assert result.stdout.startswith(expected)
+
+
+# Input.
+
+
+def test_pods_are_placed_whatever_they_say(tmp_path: Path) -> None:
+    """A pod of --pods is pending, and what else is in the file joins the cluster."""
+    high = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 100,
+    }
+    batch = write(
+        tmp_path,
+        [
+            pod("a", node_name="elsewhere"),
+            pod("b", status={"phase": "Succeeded"}),
+            pod("c", "4", priorityClassName="high"),
+            high,
+        ],
+        "batch.json",
+    )
+    text = batch.read_text().replace('"priority": 0, ', "")
+    batch.write_text(text)
+    cluster = write(tmp_path, [node("n", "4"), node("m", "4"), pod("x", "1", node_name="n")])
+    found = document(cluster, "--pods", batch)
+    placements = {entry["pod"]: entry["node"] for entry in found["placements"]}
+    assert {"shop/a", "shop/b", "shop/c"} == set(placements)
+    # The class was found: its pod came first and took the empty node.
+    assert "shop/c" == found["placements"][0]["pod"]
+
+
+def test_profile_takes_all_pending_pods(tmp_path: Path) -> None:
+    """--profile makes other schedulers' pods this one's."""
+    found = document(write(tmp_path, shop()), "--profile", "default-scheduler")
+    assert [] == found["ignored"]
+    assert "shop/foreign" in {entry["pod"] for entry in found["placements"]}
+
+
+def test_stdin_and_compression(tmp_path: Path) -> None:
+    """A dump may come from stdin, compressed."""
+    data = write(tmp_path, shop()).read_bytes()
+    expected = document("-", stdin=data)
+    assert expected == document("-", stdin=gzip.compress(data))
+    assert 2 == expected["summary"]["placed"]
+
+
+def test_stdin_only_once(tmp_path: Path) -> None:
+    """Standard input cannot be both the cluster and the pods."""
+    result = run("simulate", "-", "--pods", "-", stdin="")
+    assert (
+        2,
+        "kubesched: error: `-` stands twice, but standard input can be read only once\n",
+    ) == (
+        result.exit_code,
+        result.stderr,
+    )
+
+
+def test_duplicates_are_an_error(tmp_path: Path) -> None:
+    """Two objects of one kind and name are a mistake; both places are named."""
+    first = write(tmp_path, [node("n"), pod("p")], "a.json")
+    second = write(tmp_path, [node("n")], "b.json")
+    result = run("simulate", first, second)
+    assert result.exit_code == 2
+    assert f"{second}: document 1: items[0]: Node n stands in {first}" in result.stderr
+    further = run("simulate", first, "--pods", first)
+    assert 2 == further.exit_code
+    assert "Pod shop/p stands in" in further.stderr
+
+
+def workload(kind: str, name: str = "w", **fields: object) -> Json:
+    """Return a workload."""
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, **fields}
+
+
+def test_workloads_are_not_expanded(tmp_path: Path) -> None:
+    """Workloads without pods are named in one warning; those with pods, or of 0, are not."""
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "owner", "uid": "1"}
+    owned = pod("owner-0")
+    owned["metadata"]["ownerReferences"] = [owner]
+    objects = [
+        workload("Deployment"),
+        workload("Deployment", "zero", spec={"replicas": 0}),
+        workload("StatefulSet", "owner"),
+        workload("DaemonSet"),
+        owned,
+        job,
+    ]
+    batch = write(tmp_path, objects, "batch.json")
+    result = run("simulate", write(tmp_path, [node("n")]), "--pods", batch, "-o", "json")
+    assert (
+        "kubesched: warning: not expanded, because only Pods are placed: "
+        "1 DaemonSet, 1 Deployment, 1 Job\n"
+    ) == result.stderr
+
+
+def test_warnings(tmp_path: Path) -> None:
+    """Pods on unknown nodes and unknown priority classes are told, each in a line."""
+    vague = pod("vague", priorityClassName="none")
+    del vague["spec"]["priority"]
+    objects = [node("n"), pod("lost", node_name="gone"), vague]
+    result = run("simulate", write(tmp_path, objects), "-o", "json")
+    assert result.stderr.splitlines() == [
+        "kubesched: warning: not counted, because their nodes are not in the files: 1 pod on gone",
+        "kubesched: warning: priority 0 is used for pods of PriorityClasses not in the files: none",
+    ]
+
+
+# The openb trace.
+
+
+@pytest.mark.slow
+def test_openb_lists() -> None:
+    """Lists are read by their header; every pod ends somewhere, and no GPU is given twice."""
+    found = document(NODES, "--pods", PODS, "--seed", 1)
+    summary = found["summary"]
+    assert (60, 400, 400) == (
+        summary["nodes"],
+        summary["pods"],
+        summary["placed"] + summary["unplaced"],
+    )
+    for entry in found["nodes"]:
+        for use in entry["resources"]:
+            assert use["requestedAfter"] <= use["allocatable"]
+    gpus = {use["resource"]: use for use in summary["resources"]}["nvidia.com/gpu"]
+    assert 1.0 == gpus["shareAfter"]
+
+
+@pytest.mark.slow
+def test_same_seed_same_bytes(tmp_path: Path) -> None:
+    """Two processes with other hash seeds print the same bytes; another seed others."""
+    packed = tmp_path / "pods.gz"
+    packed.write_bytes(gzip.compress(PODS.read_bytes()))
+
+    def output(seed: int, hash_seed: int) -> bytes:
+        words = ["simulate", str(NODES), "--pods", str(packed), "--seed", str(seed), "-o", "json"]
+        return subprocess.run(  # noqa: S603 - our own code
+            [sys.executable, "-m", "kubesched", *words],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        ).stdout
+
+    expected = output(1, 0)
+    assert expected == output(1, 1)
+    assert expected != output(2, 0)
+
+
+def test_openb_errors(tmp_path: Path) -> None:
+    """A wrong value is told with file, line and column."""
+    bad = tmp_path / "nodes.csv"
+    bad.write_text("sn,cpu_milli,memory_mib,gpu,model\nn,1,1,one,\n")
+    result = run("simulate", bad)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"kubesched: error: {bad}: line 2: column 4 (gpu): a whole number is required, not 'one'\n"
+    )
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    assert f"{other}: line 1: column name" in run("simulate", other).stderr
+
+
+# Hostile input.
+
+
+def test_names_with_any_characters(tmp_path: Path) -> None:
+    """Control characters in names do not reach the terminal."""
+    objects = [node("n\x1b[2J"), pod("p\n\x07"), pod("\u202eevil", "99")]
+    result = run("simulate", write(tmp_path, objects), "--all")
+    assert result.exit_code == 0
+    assert not [character for character in "\x1b\x07\u202e" if character in result.stdout]
+
+
+def claim(name: str, volume: str) -> Json:
+    """Return a claim that says it is bound to a volume."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        },
+        "spec": {"volumeName": volume, "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": "Bound"},
+    }
+
+
+def test_references_in_circles_and_to_nowhere(tmp_path: Path) -> None:
+    """Owners in a circle, claims bound crosswise and claims bound to nothing end in a report."""
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "claimRef": {"namespace": "shop", "name": "second", "uid": "2"},
+        },
+    }
+    me = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p", "controller": True}
+    circle = pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "first"}}])
+    circle["metadata"] |= {"uid": "p", "ownerReferences": [me]}
+    lost = pod("q", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "third"}}])
+    none = pod("r", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "fourth"}}])
+    claims = [claim("first", "v"), claim("second", "v"), claim("third", "w")]
+    found = document(write(tmp_path, [node("n"), volume, *claims, circle, lost, none]))
+    assert 3 == found["summary"]["placed"] + found["summary"]["unplaced"]
+    reasons = {entry["pod"]: entry["reasons"] for entry in found["unplaced"]}
+    assert ['persistentvolumeclaim "fourth" not found'] == reasons["shop/r"]
+
+
+@pytest.mark.parametrize(
+    "cpu",
+    [
+        pytest.param("9223372036854775807", id="int64"),
+        pytest.param("1e100", id="beyond int64"),
+        pytest.param("-5", id="negative"),
+        pytest.param("1n", id="tiny"),
+    ],
+)
+def test_absurd_quantities(tmp_path: Path, cpu: str) -> None:
+    """Amounts of any size are either used or turned away with a line."""
+    for objects in ([node("n", cpu), pod("p")], [node("n"), pod("p", cpu), pod("q", cpu)]):
+        result = run("simulate", write(tmp_path, objects), "--all")
+        assert result.exit_code in {0, 2}, result.stderr
+        if result.exit_code == 0:
+            assert result.stdout
+
+
+def many() -> Iterator[Json]:
+    """Yield a large dump: 400 nodes and 100,000 pods, 2,000 of which fit nowhere."""
+    for at in range(400):
+        found = node(f"n{at}", "64")
+        found["status"]["allocatable"] |= {"memory": "256Gi", "pods": "300"}
+        yield found
+    for at in range(100_000):
+        yield pod(f"p{at}", "100" if at % 50 == 0 else "200m")
+
+
+@pytest.mark.slow
+def test_many_pods(tmp_path: Path) -> None:
+    """Pods that fit nowhere are not tried again and again while 98,000 others are placed."""
+    file = tmp_path / "cluster.jsonl"
+    with file.open("w") as stream:
+        stream.writelines(f"{json.dumps(item)}\n" for item in many())
+    summary = document(file)["summary"]
+    assert (98_000, 2_000) == (summary["placed"], summary["unplaced"])
+    assert 100_000 == summary["attempts"]
+
+
+@pytest.mark.slow
+def test_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C prints what has been decided, marked as partial, and ends with 130."""
+    file = tmp_path / "slow.py"
+    file.write_text(
+        "import os, signal\n"
+        "from kubesched.framework.plugin import PreEnqueuePlugin\n"
+        "from kubesched.framework.status import SUCCESS\n"
+        "class Interrupts(PreEnqueuePlugin):\n"
+        "    name = 'Interrupts'\n"
+        "    def pre_enqueue(self, pod, snapshot):\n"
+        "        if pod.name == 'p3':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return SUCCESS\n"
+    )
+    cluster = write(tmp_path, [node("n", "20"), *(pod(f"p{at}") for at in range(6))])
+    words = ["simulate", cluster, "--plugin", f"{file}:Interrupts"]
+    before = signal.getsignal(signal.SIGINT)
+    result = run(*words, "-o", "json")
+    assert 130 == result.exit_code
+    found = json.loads(result.stdout)
+    assert found["partial"]
+    assert (4, 2) == (found["summary"]["placed"], found["summary"]["notTried"])
+    text = run(*words)
+    assert (130, True) == (text.exit_code, "Interrupted: 2 pods not tried" in text.stdout)
+    assert before is signal.getsignal(signal.SIGINT)

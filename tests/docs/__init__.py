@@ -1,0 +1,1 @@
+"""The documents show what the commands print, and their links lead somewhere."""

@@ -1,0 +1,87 @@
+"""The demo runs anywhere, and what it tells is so."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from .running import EXAMPLES, node_of, simulate
+
+DEMO = EXAMPLES / "demo.py"
+CLUSTER = EXAMPLES / "demo" / "cluster.yaml"
+
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _on_terminal(columns: int) -> str:
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    with subprocess.Popen(  # noqa: S603 - our own demo
+        [sys.executable, DEMO],
+        cwd=EXAMPLES.parent,
+        env={**environment, "TERM": "xterm-256color", "NO_COLOR": "", "PYTHONUTF8": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        parts: list[bytes] = []
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # Linux says so when the other end is closed
+                break
+            if not part:
+                break
+            parts.append(part)
+    os.close(ours)
+    assert 0 == process.returncode
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+@pytest.mark.slow
+def test_it_runs_without_a_terminal(tmp_path: Path) -> None:
+    """In a pipe, from any directory, it ends well and has no colours."""
+    found = subprocess.run(  # noqa: S603 - our own demo
+        [sys.executable, DEMO],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert 0 == found.returncode
+    assert "\x1b" not in found.stdout
+    assert "Pod batch/report-0 fits none of 6 nodes." in found.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 100])
+def test_its_words_and_tables_fit_the_terminal(columns: int) -> None:
+    """On a terminal nothing but commands to type is wider than it, and there are colours."""
+    written = _on_terminal(columns)
+    lines = _STYLE.sub("", written).splitlines()
+    commands = ("$ ", "  kubectl", "  .venv")
+    wide = [line for line in lines if len(line) > columns and not line.startswith(commands)]
+    assert "\x1b[" in written
+    assert [] == wide
+
+
+def test_what_it_tells_is_so() -> None:
+    """Web servers are even over the zones, two batch pods have to go, the report waits."""
+    report = simulate(CLUSTER)
+    places = node_of(report)
+    zones = sorted(node[0] for pod, node in places.items() if pod.startswith("web"))
+    assert ["a", "a", "b", "b", "c", "c"] == zones
+    assert ["batch/etl-2", "batch/etl-3"] == [pod["pod"] for pod in report["evictions"]]
+    assert ["batch/report-0"] == [pod["pod"] for pod in report["unplaced"]]

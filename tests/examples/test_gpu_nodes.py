@@ -1,0 +1,116 @@
+"""Nine nodes without a GPU, six with: each way keeps them for pods that need them."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .running import EXAMPLES, Json, node_of, simulate
+
+HERE = EXAMPLES / "gpu-nodes"
+NODES, PODS = HERE / "nodes.yaml", HERE / "pods.yaml"
+TAINTS = (HERE / "taints-and-tolerations",)
+AFFINITY = (NODES, HERE / "node-affinity")
+RATINGS = (NODES, PODS, "--config", HERE / "scoring" / "scheduler-config.yaml")
+PLUGIN = (NODES, PODS, "--plugin", f"{EXAMPLES / 'plugins' / 'reserve_nodes.py'}:ReserveNodes")
+UNCONFIGURED = (NODES, PODS)
+NEWCOMERS = ("--pods", HERE / "newcomers.yaml")
+RUSH = (*NEWCOMERS, "--pods", HERE / "rush.yaml")
+
+WAYS = [
+    pytest.param(TAINTS, id="taints-and-tolerations"),
+    pytest.param(AFFINITY, id="node-affinity"),
+    pytest.param(RATINGS, id="ratings-alone"),
+    pytest.param(PLUGIN, id="plugin"),
+]
+NEED_A_GPU = ("train", "infer")
+
+
+def _on_gpu_nodes(places: dict[str, str], *apps: str) -> int:
+    return sum(
+        node.startswith("gpu-") for pod, node in places.items() if pod.rpartition("-")[0] in apps
+    )
+
+
+def _documents(file: Path) -> list[Json]:
+    return list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
+
+
+def _needs_a_gpu(pod: Json) -> bool:
+    return "nvidia.com/gpu" in pod["spec"]["containers"][0]["resources"]["requests"]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("way", WAYS)
+def test_gpu_pods_are_on_gpu_nodes_and_no_others(way: tuple[object, ...], seed: int) -> None:
+    """All pods are placed; those that need a GPU on nodes with one, the others never."""
+    report = simulate(*way, "--seed", seed)
+    places = node_of(report)
+    assert (49, []) == (report["summary"]["placed"], report["unplaced"])
+    assert 13 == _on_gpu_nodes(places, *NEED_A_GPU)
+    assert 0 == _on_gpu_nodes(places, "web", "batch")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_with_nothing_configured_it_is_worse(seed: int) -> None:
+    """Most other pods land on GPU nodes, and pods that need whole nodes of GPUs fit nowhere."""
+    report = simulate(*UNCONFIGURED, "--seed", seed)
+    assert 20 < _on_gpu_nodes(node_of(report), "web", "batch")
+    assert ["default/train-1", "default/train-2", "default/train-3"] == [
+        pod["pod"] for pod in report["unplaced"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("way", "newcomers", "rush", "waiting"),
+    [
+        pytest.param(TAINTS, 0, 0, 6, id="taints-keep-off-who-knows-nothing"),
+        pytest.param(AFFINITY, 4, 6, 0, id="affinity-takes-everybody-to-play-along"),
+        pytest.param(RATINGS, 0, 6, 0, id="ratings-give-way-when-there-is-no-room"),
+    ],
+)
+def test_the_ways_differ_in_who_has_to_know(
+    way: tuple[object, ...], newcomers: int, rush: int, waiting: int
+) -> None:
+    """Of pods that know nothing of GPUs: how many land on GPU nodes, in calm and in a rush."""
+    assert newcomers == _on_gpu_nodes(node_of(simulate(*way, *NEWCOMERS)), "report")
+    report = simulate(*way, *RUSH)
+    assert (rush, waiting) == (
+        _on_gpu_nodes(node_of(report), "report"),
+        report["summary"]["unplaced"],
+    )
+
+
+def test_the_tainted_nodes_differ_in_the_taint_alone() -> None:
+    """Without their taints they are the nodes of the example."""
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    tainted = _documents(TAINTS[0] / "nodes.yaml")
+    specs = {node["metadata"]["name"]: node.pop("spec", {}) for node in tainted}
+    assert _documents(NODES) == tainted
+    assert {name: {"taints": [taint]} if name.startswith("gpu") else {} for name in specs} == specs
+
+
+def test_the_tolerating_pods_differ_in_the_toleration_alone() -> None:
+    """Pods that need a GPU have it, the others are as they were."""
+    toleration = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    expected = copy.deepcopy(_documents(PODS))
+    for pod in filter(_needs_a_gpu, expected):
+        pod["spec"]["tolerations"] = [toleration]
+    assert expected == _documents(TAINTS[0] / "pods.yaml")
+
+
+def test_the_affine_pods_differ_in_the_affinity_alone() -> None:
+    """Each has one required term: on nodes with a GPU, or on nodes without."""
+    expected = copy.deepcopy(_documents(PODS))
+    for pod in expected:
+        operator = "Exists" if _needs_a_gpu(pod) else "DoesNotExist"
+        term = {"matchExpressions": [{"key": "nvidia.com/gpu.present", "operator": operator}]}
+        pod["spec"]["affinity"] = {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+            }
+        }
+    assert expected == _documents(HERE / "node-affinity" / "pods.yaml")

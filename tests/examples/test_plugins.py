@@ -1,0 +1,94 @@
+"""The example plugins: what they answer, for all rows at once, and for one alone."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+from typing import cast
+
+import numpy as np
+import pytest
+
+from kubesched.config.faults import ConfigError
+from kubesched.framework.plugin import FilterPlugin, ScorePlugin
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_table
+from kubesched.testing.handle import FakeHandle
+
+from .running import EXAMPLES, node_of, simulate
+
+PLUGINS = EXAMPLES / "plugins"
+GPU = "nvidia.com/gpu"
+NODES = (EXAMPLES / "gpu-nodes" / "nodes.yaml", EXAMPLES / "gpu-nodes" / "pods.yaml")
+
+
+def _module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", PLUGINS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TABLE = make_table(
+    [
+        make_node("none"),
+        make_node("half", allocatable={GPU: 4}),
+        make_node("free", allocatable={GPU: 4}),
+    ],
+    [make_pod("train", node_name="half", requests={GPU: 2})],
+)
+PODS = [
+    pytest.param(make_pod_info("web", requests={"cpu": 1}), [True, False, False], id="no-gpu"),
+    pytest.param(make_pod_info("infer", requests={GPU: 1}), [True, True, True], id="gpu"),
+]
+
+
+@pytest.mark.parametrize(("pod", "passed"), PODS)
+@pytest.mark.parametrize("name", ["keep_gpu_nodes_free", "reserve_nodes"])
+def test_filters_leave_gpu_nodes_to_gpu_pods(name: str, pod: PodInfo, passed: list[bool]) -> None:
+    """A node with GPUs is rejected for a pod without, in the table and alone."""
+    module = _module(name)
+    plugin = cast(
+        "FilterPlugin[None]",
+        module.KeepGpuNodesFree(None, FakeHandle())
+        if name == "keep_gpu_nodes_free"
+        else module.ReserveNodes(module.ReserveNodesArgs(), FakeHandle()),
+    )
+    whole = plugin.filter(None, pod, TABLE)
+    alone = [plugin.filter(None, pod, TABLE.take(np.array([row])))[0] for row in range(3)]
+    assert passed == whole.passed.tolist()
+    assert [whole[row] for row in range(3)] == alone
+
+
+def test_the_rating_prefers_full_nodes() -> None:
+    """The same amounts in the table and alone."""
+    plugin = cast("ScorePlugin[None]", _module("pack_gpus").PackGpus(None, FakeHandle()))
+    pod = make_pod_info("infer", requests={GPU: 1})
+    alone = [int(plugin.score(None, pod, TABLE.take(np.array([row])))[0]) for row in range(3)]
+    assert [0, 2, 4] == alone == plugin.score(None, pod, TABLE).tolist()
+
+
+def test_all_faults_of_arguments_are_reported_with_their_path() -> None:
+    """An empty resource is refused where it stands."""
+    with pytest.raises(ConfigError) as refused:
+        _module("reserve_nodes").ReserveNodes.decode_args({"resource": ""}, FakeHandle(), "args")
+    assert ["args.resource: Required value: name a resource"] == [
+        str(fault) for fault in refused.value.faults
+    ]
+
+
+def test_packing_leaves_whole_nodes() -> None:
+    """With the configuration of the examples, pods with one GPU fill three nodes up first."""
+    report = simulate(
+        *NODES,
+        "--config",
+        PLUGINS / "scheduler-config.yaml",
+        "--plugin",
+        f"{PLUGINS / 'reserve_nodes.py'}:ReserveNodes",
+        "--plugin",
+        f"{PLUGINS / 'pack_gpus.py'}:PackGpus",
+    )
+    infer = [node for pod, node in node_of(report).items() if pod.startswith("infer")]
+    assert [2, 4, 4] == sorted(infer.count(node) for node in set(infer))

@@ -1,0 +1,81 @@
+"""What a plugin that says nothing of itself is taken for."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.framework.plugin import (
+    PRE_FILTER_SKIP,
+    PRE_SCORE_SKIP,
+    UNSIGNED,
+    FilterPlugin,
+    PostFilterResult,
+    PreFilterResult,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SUCCESS, NodeToStatus
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_pod_info, make_table
+from kubesched.testing.handle import FakeHandle
+
+
+class Silent(FilterPlugin[None], ScorePlugin[None]):
+    """Only what must be there."""
+
+    name: ClassVar = "Silent"
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Pass."""
+        return NodeToStatus.passing(len(nodes))
+
+    def score(
+        self, state: None, pod: PodInfo, nodes: NodeTable
+    ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Give nothing."""
+        return np.zeros(len(nodes), np.int64)
+
+
+def test_nothing_is_remembered_of_it() -> None:
+    """Without a word on scope and signature its answers are asked for each time."""
+    plugin = Silent(None, FakeHandle())
+    assert (Scope.CLUSTER, None, ()) == (plugin.scope, plugin.score_scope, plugin.signed_kinds)
+    assert UNSIGNED is plugin.sign(make_pod_info())
+    assert not plugin.survivors_only
+
+
+def test_any_event_may_help() -> None:
+    """Without registered events every change is worth another try."""
+    assert Silent(None, FakeHandle()).events_to_register() is None
+
+
+def test_arguments_are_handed_on() -> None:
+    """Arguments that nobody decodes reach the constructor as they are."""
+    raw: dict[str, object] = {"a": 1}
+    assert raw is Silent.decode_args(raw, FakeHandle(), "path")
+    assert Silent.decode_args(None, FakeHandle(), "path") is None
+
+
+def test_scores_stay_as_they_are() -> None:
+    """Without normalizing, scores are what score said; explain has nothing to add."""
+    plugin, pod, scores = Silent(None, FakeHandle()), make_pod_info(), np.array([3, 5])
+    assert not plugin.normalizes
+    assert scores is plugin.normalize_score(None, pod, scores, np.arange(2))
+    assert "" == plugin.describe(None, pod, make_table([]))
+
+
+def test_results() -> None:
+    """Results succeed unless they say otherwise."""
+    assert (None, SUCCESS, None) == (
+        PreFilterResult[None]().state,
+        PreFilterResult[None]().status,
+        PreFilterResult[None]().node_names,
+    )
+    assert (True, True) == (PRE_FILTER_SKIP.status.is_skip, PRE_SCORE_SKIP.status.is_skip)
+    assert SUCCESS == PreScoreResult[None]().status
+    result = PostFilterResult(SUCCESS)
+    assert (None, ()) == (result.nominated_node_name, result.victims)

@@ -1,0 +1,41 @@
+"""A pod in the queue with its story."""
+
+from __future__ import annotations
+
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.testing.builders import make_pod_info
+
+
+def test_a_new_one_has_no_story() -> None:
+    """Nothing was tried, nothing rejected, nobody holds it back."""
+    queued = QueuedPodInfo(make_pod_info())
+    assert (0, 0, 0, None, None) == (
+        queued.attempts,
+        queued.unschedulable_count,
+        queued.consecutive_errors_count,
+        queued.backoff_expiration,
+        queued.initial_attempt_timestamp,
+    )
+    assert not queued.is_gated
+    assert frozenset() == queued.rejecting_plugins
+
+
+def test_gated() -> None:
+    """A pod is gated while a plugin is named that holds it back."""
+    assert QueuedPodInfo(make_pod_info(), gating_plugin="SchedulingGates").is_gated
+
+
+def test_rejecting_plugins() -> None:
+    """Plugins that rejected it and plugins that wait for something both count."""
+    queued = QueuedPodInfo(
+        make_pod_info(),
+        unschedulable_plugins=frozenset({"A", "B"}),
+        pending_plugins=frozenset({"B", "C"}),
+    )
+    assert frozenset({"A", "B", "C"}) == queued.rejecting_plugins
+
+
+def test_identity() -> None:
+    """Two entries of one pod are two entries."""
+    info = make_pod_info()
+    assert QueuedPodInfo(info) != QueuedPodInfo(info)

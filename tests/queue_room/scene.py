@@ -1,0 +1,244 @@
+"""Scene: a queue with a few plugins whose answers a test sets, driven by words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.framework.cluster_event import (
+    NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    Action,
+    ClusterEvent,
+    QueueingHint,
+)
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
+from kubesched.queue.moves import Place, QueueMove
+from kubesched.queue.queue_options import ProfileRules, QueueOptions
+from kubesched.queue.registrations import Registration
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import PodFields, make_pod_info
+
+PROFILE: Final = "default-scheduler"
+OTHER_PROFILE: Final = "batch"
+
+NODE_ADD: Final = ClusterEvent(NODE, Action.ADD)
+NODE_LABEL: Final = ClusterEvent(NODE, Action.UPDATE_NODE_LABEL)
+NODE_DELETE: Final = ClusterEvent(NODE, Action.DELETE)
+CLAIM_ADD: Final = ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.ADD)
+ASSIGNED_ADD: Final = ClusterEvent("AssignedPod", Action.ADD)
+ASSIGNED_DELETE: Final = ClusterEvent("AssignedPod", Action.DELETE)
+EVENTS: Final = {
+    event.label: event
+    for event in (NODE_ADD, NODE_LABEL, NODE_DELETE, CLAIM_ADD, ASSIGNED_ADD, ASSIGNED_DELETE)
+}
+
+REGISTERED: Final[Sequence[tuple[str, ClusterEvent]]] = (
+    ("Gates", ClusterEvent(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)),
+    ("Preemption", ClusterEvent(POD, Action.DELETE)),
+    ("Fit", ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)),
+    ("Fit", ClusterEvent(POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)),
+    ("Spread", ClusterEvent(POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)),
+    ("Spread", ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.DELETE)),
+    ("Taints", ClusterEvent(POD, Action.UPDATE_POD_TOLERATION)),
+    ("Features", ClusterEvent(POD, Action.UPDATE)),
+    ("Volumes", ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.ADD)),
+)
+# The other profile knows fewer plugins.
+REGISTERED_IN_OTHER: Final = (
+    ("Gates", ClusterEvent(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)),
+    ("Fit", ClusterEvent(NODE, Action.ADD)),
+)
+
+
+def priority_sort(queued: QueuedPodInfo) -> tuple[int | float, ...]:
+    """Higher priority first, then who has waited longer."""
+    return (-queued.pod_info.priority, queued.timestamp)
+
+
+class Answers:
+    """What the plugins of a scene say; tests change it.
+
+    Attributes:
+        helped: Plugins whose hints say Queue, about any pod.
+        raising: Plugins whose hints raise.
+        closed: PreEnqueue plugin -> names of the pods it holds back.
+        broken: PreEnqueue plugins that fail.
+        asked: Plugin and pod of every hint asked.
+        gated: Plugin and pod of every PreEnqueue plugin asked.
+    """
+
+    def __init__(self) -> None:
+        self.helped: set[str] = set()
+        self.raising: set[str] = set()
+        self.closed: dict[str, set[str]] = {"Gates": set(), "Preemption": set()}
+        self.broken: set[str] = set()
+        self.asked: list[tuple[str, str]] = []
+        self.gated: list[tuple[str, str]] = []
+
+    def hint(self, plugin: str) -> QueueingHint:
+        """Return the plugin's hint."""
+
+        def hint(pod: Pod, old: object | None, new: object | None) -> bool:
+            self.asked.append((plugin, pod.metadata.name))
+            if plugin in self.raising:
+                raise ValueError(plugin)
+            return plugin in self.helped
+
+        return hint
+
+    def pre_enqueue(self, plugin: str) -> Callable[[PodInfo], Status]:
+        """Return what asks the plugin's gate."""
+
+        def pre_enqueue(info: PodInfo) -> Status:
+            self.gated.append((plugin, info.name))
+            if plugin in self.broken:
+                return failure("broken")
+            is_closed = info.name in self.closed[plugin] or (
+                plugin == "Gates" and info.spec.scheduling_gates
+            )
+            return unresolvable("closed") if is_closed else SUCCESS
+
+        return pre_enqueue
+
+    def rules(self) -> dict[str, ProfileRules]:
+        """Return what a queue has to know of the two profiles."""
+        gates = {plugin: self.pre_enqueue(plugin) for plugin in ("Gates", "Preemption")}
+        return {
+            PROFILE: ProfileRules(gates, self._registrations(REGISTERED)),
+            OTHER_PROFILE: ProfileRules(
+                {"Gates": gates["Gates"]}, self._registrations(REGISTERED_IN_OTHER)
+            ),
+        }
+
+    def _registrations(self, events: Iterable[tuple[str, ClusterEvent]]) -> list[Registration]:
+        return [Registration(plugin, event, self.hint(plugin)) for plugin, event in events]
+
+
+class Scene:
+    """A queue, its plugins' answers, the pods in it, and every move.
+
+    Attributes:
+        answers: What the plugins say.
+        queue: The queue.
+        moves: What it reported.
+        observed: The pods as the API server shows them, by `namespace/name`.
+        now: The time, seconds.
+    """
+
+    def __init__(self, options: QueueOptions | None = None) -> None:
+        self.answers = Answers()
+        self.moves: list[QueueMove] = []
+        self.observed: dict[str, PodInfo] = {}
+        self.now = 0.0
+        self.queue = SchedulingQueue(
+            priority_sort,
+            self.answers.rules(),
+            options,
+            find_pod=self._find_pod,
+            observers=[self.moves.append],
+        )
+        self._popped: dict[str, QueuedPodInfo] = {}
+
+    def _find_pod(self, namespace: str, name: str) -> Pod | None:
+        info = self.observed.get(f"{namespace}/{name}")
+        return None if info is None else info.pod
+
+    def add(self, name: str, **fields: object) -> bool:
+        """A pod appears; the fields are those of `make_pod`."""
+        return self.queue.add(self.observe(name, **fields), self.now)
+
+    def observe(self, name: str, **fields: object) -> PodInfo:
+        """The API server shows a pod, and the queue does not hear of it."""
+        info = make_pod_info(name, **PodFields(**fields))  # type: ignore[typeddict-item] # tests choose
+        self.observed[info.key] = info
+        return info
+
+    def update(self, name: str, **fields: object) -> bool:
+        """A pod changes into one with these fields."""
+        old = self.observed[f"default/{name}"]
+        return self.queue.update(old, self.observe(name, **fields), self.now)
+
+    def delete(self, name: str) -> None:
+        """A pod goes."""
+        self.queue.delete(self.observed.pop(f"default/{name}"), self.now)
+
+    def activate(self, *names: str) -> bool:
+        """A plugin asks to try pods now."""
+        return self.queue.activate([self.info(name) for name in names], self.now)
+
+    def info(self, name: str) -> PodInfo:
+        """Return a pod as last observed, or one that nobody has seen."""
+        return self.observed.get(f"default/{name}") or make_pod_info(name)
+
+    def pop(self) -> str:
+        """Take the next pod; return its name, "" if there is none."""
+        return self._taken(self.queue.pop(self.now))
+
+    def pop_specific(self, name: str) -> str:
+        """Take one pod; return its name, "" if it cannot be had."""
+        return self._taken(self.queue.pop_specific_pod(self.info(name), self.now))
+
+    def _taken(self, queued: QueuedPodInfo | None) -> str:
+        if queued is None:
+            return ""
+        self._popped[queued.pod_info.name] = queued
+        return queued.pod_info.name
+
+    def fail(
+        self,
+        name: str,
+        *plugins: str,
+        pending: Iterable[str] = (),
+        cycle: int | None = None,
+    ) -> bool:
+        """A popped pod comes back: rejected by plugins, or if there are none after an error."""
+        queued = self._popped.pop(name)
+        queued.pending_plugins = frozenset(pending)
+        queued.unschedulable_plugins = frozenset(plugins) | queued.pending_plugins
+        queued.gating_plugin = ""
+        queued.gating_plugin_events = ()
+        queued.pod_info = self.observed.get(queued.pod_info.key, queued.pod_info)
+        return self.queue.add_unschedulable_if_not_present(queued, self.now, cycle)
+
+    def done(self, name: str) -> None:
+        """A popped pod does not come back."""
+        self.queue.done(self._popped.pop(name).pod_info.uid, self.now)
+
+    def event(
+        self,
+        event: ClusterEvent,
+        *,
+        helps: Iterable[str] = (),
+        raises: Iterable[str] = (),
+        pre_check: Callable[[QueuedPodInfo], bool] | None = None,
+    ) -> bool:
+        """Something happens in the cluster that helps pods rejected by these plugins."""
+        self.answers.helped, self.answers.raising = set(helps), set(raises)
+        return self.queue.move_all(event, None, object(), self.now, pre_check)
+
+    def waiting(self, name: str) -> QueuedPodInfo:
+        """Return a pod that waits."""
+        queued = self.queue.get_pod(f"default/{name}")
+        assert queued is not None, f"{name} does not wait"
+        return queued
+
+    def names(self, place: Place) -> list[str]:
+        """Return the names of the pods of a place."""
+        return [queued.pod_info.name for queued in self.queue.pods(place)]
+
+    def place_of(self, name: str) -> Place:
+        """Return where a pod is."""
+        places = [place for place in Place if name in self.names(place)]
+        assert len(places) <= 1, f"{name} is in {places}"
+        return places[0] if places else Place.NOWHERE
+
+    def to_unschedulable(self, name: str, *plugins: str, **fields: object) -> None:
+        """A pod appears, is tried and rejected."""
+        self.add(name, **fields)
+        assert name == self.pop_specific(name)
+        self.fail(name, *plugins)

@@ -1,0 +1,79 @@
+"""Which pods are promised which node, against a dictionary."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.queue.nominator import Nominator
+from kubesched.testing.builders import make_pod_info
+
+PODS = {name: make_pod_info(name) for name in ("p", "q", "r")}
+
+_steps = st.lists(
+    st.tuples(st.sampled_from(["p", "q", "r"]), st.sampled_from(["a", "b", "", None])), max_size=20
+)
+
+
+@given(_steps)
+def test_promises_equal_a_dictionary(steps: list[tuple[str, str | None]]) -> None:
+    """A pod has the promise made last; a node's pods stand in the order of their promises."""
+    nominator, twin = Nominator(), dict[str, str]()
+    for name, node in steps:
+        twin.pop(name, None)
+        if node is None:
+            nominator.delete(PODS[name].uid)
+        else:
+            nominator.add(PODS[name], node)
+            if node:
+                twin[name] = node
+        nominator.check()
+        assert bool(twin) == bool(nominator)
+        assert {name: twin.get(name, "") for name in PODS} == {
+            name: nominator.node_of(info.uid) for name, info in PODS.items()
+        }
+        for node_name in ("a", "b", ""):
+            expected = [other for other, at in twin.items() if at == node_name]
+            assert expected == [info.name for info in nominator.on_node(node_name)]
+        assert set(twin.values()) == set(nominator.node_names())
+
+
+def test_nodes_stand_in_the_order_of_their_first_promise() -> None:
+    """The order in which nodes are listed is fixed."""
+    nominator = Nominator()
+    for name, node in (("p", "b"), ("q", "a"), ("r", "b")):
+        nominator.add(PODS[name], node)
+    assert ["b", "a"] == nominator.node_names()
+
+
+def test_a_newer_version_of_a_pod() -> None:
+    """A promise made again to the same pod keeps the newer object."""
+    nominator = Nominator()
+    nominator.add(PODS["p"], "a")
+    newer = make_pod_info("p", priority=9)
+    nominator.add(newer, "a")
+    assert [newer] == list(nominator.on_node("a"))
+
+
+def test_lists_do_not_change_afterwards() -> None:
+    """What was asked may be iterated over while promises are taken back."""
+    nominator = Nominator()
+    for info in PODS.values():
+        nominator.add(info, "a")
+    for info in nominator.on_node("a"):
+        nominator.delete(info.uid)
+    assert not nominator
+
+
+@pytest.mark.parametrize("harm", ["pair", "node"])
+def test_check_notices(harm: str) -> None:
+    """A nominator that contradicts itself does not pass its own check."""
+    nominator = Nominator()
+    nominator.add(PODS["p"], "a")
+    if harm == "pair":
+        del nominator._node_of[PODS["p"].uid]
+    else:
+        nominator._by_node["b"] = {}
+    with pytest.raises(AssertionError):
+        nominator.check()

@@ -1,0 +1,426 @@
+"""Remembered answers equal fresh ones, after any history of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from random import Random
+from typing import ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from kubesched.framework.plugin import UNSIGNED, PreFilterResult, PreScoreResult, Scope
+from kubesched.framework.status import SKIP, SUCCESS, Status, failure, unschedulable
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+from scheduler.toys import Toy, cycle_of, failed, placed, rejected, rejections, told, toy
+from scheduler.twins import Twins, random_step
+
+NODES = ("a", "b", "c", "d")
+POD = make_pod_info("pod", priority=5)
+GUEST = make_pod_info("guest", node_name="a")
+NO = unschedulable("no")
+
+_numbers = st.integers(0, 999)
+
+
+class ClusterHistory(RuleBasedStateMachine):
+    """Whatever happens, a remembering cluster decides as a forgetful one does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twins = Twins()
+
+    @initialize(filled=st.booleans())
+    def start(self, *, filled: bool) -> None:
+        """Begin with an empty cluster or with a small one."""
+        if filled:
+            self.twins.fill()
+
+    @rule(template=_numbers, traced=st.booleans())
+    def schedule(self, template: int, *, traced: bool) -> None:
+        """A pod comes."""
+        self.twins.schedule(template, traced=traced)
+
+    @rule(template=_numbers, times=st.integers(2, 5))
+    def schedule_siblings(self, template: int, times: int) -> None:
+        """Several pods of one template come."""
+        for _ in range(times):
+            self.twins.schedule(template)
+
+    @rule(which=_numbers)
+    def retry(self, which: int) -> None:
+        """A pod is tried again."""
+        self.twins.retry(which)
+
+    @rule(which=_numbers)
+    def confirm(self, which: int) -> None:
+        """The informer brings a bound pod."""
+        self.twins.confirm(which)
+
+    @rule(which=_numbers)
+    def remove_pod(self, which: int) -> None:
+        """A bound pod goes."""
+        self.twins.remove_pod(which)
+
+    @rule(which=_numbers)
+    def give_up(self, which: int) -> None:
+        """A waiting pod goes."""
+        self.twins.give_up(which)
+
+    @rule(which=_numbers, name=st.integers(0, 9))
+    def nominate(self, which: int, name: int) -> None:
+        """A waiting pod is promised a node."""
+        self.twins.nominate(which, name)
+
+    @rule(name=st.integers(0, 9), variant=_numbers)
+    def put_node(self, name: int, variant: int) -> None:
+        """A node comes or changes."""
+        self.twins.put_node(name, variant)
+
+    @rule(which=_numbers)
+    def remove_node(self, which: int) -> None:
+        """A node goes."""
+        self.twins.remove_node(which)
+
+    @rule(which=_numbers)
+    def put(self, which: int) -> None:
+        """A service, namespace, claim, volume or device class comes."""
+        self.twins.put(which)
+
+    @rule(which=_numbers)
+    def delete(self, which: int) -> None:
+        """One of those goes."""
+        self.twins.delete(which)
+
+    @invariant()
+    def is_consistent(self) -> None:
+        """Caches and nominators keep their invariants."""
+        self.twins.check()
+
+
+TestClusterHistory = pytest.mark.slow(ClusterHistory.TestCase)
+TestClusterHistory.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_long_history(seed: int) -> None:
+    """A long random life of a cluster, with many decisions of every kind."""
+    twins, random = Twins(seed), Random(seed)
+    twins.fill()
+    for _ in range(600):
+        random_step(twins, random)
+        twins.check()
+    assert min(twins.placed, twins.rejected) > 50
+
+
+# What is asked again, and when.
+
+
+def _sign(self: object, pod: object) -> tuple[()]:
+    return ()
+
+
+def _cluster(*names: str) -> Snapshot:
+    return make_snapshot([make_node(name) for name in names or NODES])
+
+
+class _Signed(Toy):
+    """A toy whose pods are all alike."""
+
+    scope: ClassVar = Scope.ROW
+
+    def sign(self, pod: object) -> Hashable:
+        """Give every pod the same signature."""
+        return ()
+
+
+def _remembering(*plugins: type[Toy]) -> SchedulingCycle:
+    return cycle_of(*plugins, remembers=True)
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        pytest.param(Scope.NODE, [], id="node"),
+        pytest.param(Scope.NODES, [], id="nodes"),
+        pytest.param(Scope.ROW, [("filter", ("a",)), ("score", ("a",))], id="row"),
+        pytest.param(
+            Scope.CLUSTER,
+            [("filter", NODES), ("pre_score", NODES), ("score", NODES)],
+            id="cluster",
+        ),
+    ],
+)
+def test_what_a_bound_pod_makes_new(scope: Scope, expected: list[object]) -> None:
+    """After a pod came to a row only that row is asked about, by plugins that look at pods."""
+    plugin = toy("P", filter={}, pre_score=PreScoreResult(), score={}, scope=scope, sign=_sign)
+    snapshot = _cluster()
+    cycle = _remembering(plugin)
+    cycle.schedule_one(POD, snapshot)
+    plugin.asked.clear()
+    snapshot.nodes.add_pod(GUEST, 0)
+    cycle.schedule_one(POD, snapshot)
+    assert expected == plugin.asked
+
+
+def test_score_scope_may_differ() -> None:
+    """A plugin may filter by the node alone and score by the row."""
+    plugin = toy("P", filter={}, score={}, scope=Scope.NODE, score_scope=Scope.ROW, sign=_sign)
+    snapshot = _cluster()
+    cycle = _remembering(plugin)
+    cycle.schedule_one(POD, snapshot)
+    plugin.asked.clear()
+    snapshot.nodes.add_pod(GUEST, 2)
+    cycle.schedule_one(POD, snapshot)
+    assert [("score", ("c",))] == plugin.asked
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_new_answers_of_changed_rows_count(rows: int) -> None:
+    """A row that changed may become infeasible and feasible again, one by one or together."""
+
+    def full(pods: list[str]) -> Status:
+        return NO if pods else SUCCESS
+
+    names = [f"node-{number}" for number in range(10)]
+    plugin = toy("P", filter=dict.fromkeys(names, full), scope=Scope.ROW, sign=_sign)
+    snapshot = _cluster(*names)
+    cycle = _remembering(plugin)
+    assert 10 == placed(cycle.schedule_one(POD, snapshot)).feasible
+    guests = [make_pod_info(f"guest-{row}") for row in range(rows)]
+    for row, guest in enumerate(guests):
+        snapshot.nodes.add_pod(guest, row)
+    assert 10 - rows == placed(cycle.schedule_one(POD, snapshot)).feasible
+    for row, guest in enumerate(guests):
+        snapshot.nodes.remove_pod(guest, row)
+    assert 10 == placed(cycle.schedule_one(POD, snapshot)).feasible
+
+
+@pytest.mark.parametrize("change", ["add", "update", "remove"])
+def test_a_changed_node_makes_everything_new(change: str) -> None:
+    """When a node comes, changes or goes, every plugin is asked about every row."""
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=_sign)
+    snapshot = _cluster()
+    cycle = _remembering(plugin)
+    cycle.schedule_one(POD, snapshot)
+    plugin.asked.clear()
+    if change == "add":
+        snapshot.nodes.add_node(make_node("e"))
+    elif change == "update":
+        snapshot.nodes.update_node(make_node("b", labels={"new": "yes"}))
+    else:
+        snapshot.nodes.remove_node("b")
+    cycle.schedule_one(POD, snapshot)
+    assert [("filter", tuple(snapshot.nodes.names))] == plugin.asked
+
+
+def test_more_changes_than_are_kept() -> None:
+    """When the table has dropped old changes, every row is asked about again."""
+    plugin = toy("P", filter={}, scope=Scope.ROW, sign=_sign)
+    snapshot = _cluster(*(f"node-{number}" for number in range(10)))
+    cycle = _remembering(plugin)
+    cycle.schedule_one(POD, snapshot)
+    plugin.asked.clear()
+    while not snapshot.nodes.changes_dropped:
+        snapshot.nodes.add_pod(GUEST, 0)
+        snapshot.nodes.remove_pod(GUEST, 0)
+    cycle.schedule_one(POD, snapshot)
+    assert [("filter", tuple(snapshot.nodes.names))] == plugin.asked
+
+
+def test_signatures_keep_pods_apart() -> None:
+    """Pods with another signature get answers of their own."""
+
+    def sign(self: object, pod: PodInfo) -> object:
+        return pod.labels["app"]
+
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=sign)
+    snapshot = _cluster()
+    cycle = _remembering(plugin)
+    for app in ("web", "db", "web", "db"):
+        cycle.schedule_one(make_pod_info(app, labels={"app": app}), snapshot)
+    assert [("filter", NODES)] * 2 == plugin.asked
+
+
+def test_unsigned_pods_are_always_asked_about() -> None:
+    """Answers about a pod that its plugin does not sign are never kept."""
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=lambda self, pod: UNSIGNED)
+    snapshot = _cluster()
+    cycle = _remembering(plugin)
+    for _ in range(3):
+        cycle.schedule_one(POD, snapshot)
+    assert [("filter", NODES)] * 3 == plugin.asked
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        pytest.param(lambda self, pod: {}, id="unhashable"),
+        pytest.param(lambda self, pod: 1 / 0, id="raises"),
+    ],
+)
+def test_a_broken_signature_costs_only_time(sign: object) -> None:
+    """A plugin that cannot sign is asked each time, and the pod is placed."""
+    plugin = toy("P", filter={"a": NO}, scope=Scope.NODE, sign=sign)
+    cycle = _remembering(plugin)
+    for _ in range(2):
+        assert 3 == placed(cycle.schedule_one(POD, _cluster())).feasible
+
+
+def test_objects_that_plugins_sign_make_everything_new() -> None:
+    """When an object of a kind that a signature reads changes, nothing remembered is used."""
+    node = make_node("other")
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=_sign, signed_kinds=(type(node),))
+    snapshot = _cluster()
+    cycle = _remembering(plugin)
+    for _ in range(2):
+        cycle.schedule_one(POD, snapshot)
+    assert [("filter", NODES)] == plugin.asked
+    snapshot.objects.put(node)  # type: ignore[attr-defined]  # the builder's store
+    cycle.schedule_one(POD, snapshot)
+    assert [("filter", NODES)] * 2 == plugin.asked
+
+
+def test_rejected_by_pre_filter() -> None:
+    """Pods that PreFilter rejects or restricts are decided on the plain path."""
+    for result in (
+        PreFilterResult[None](status=NO),
+        PreFilterResult[None](node_names=frozenset({"a"})),
+    ):
+        for scope in Scope:
+            plugin = toy("P", pre_filter=result, filter={"a": NO}, scope=scope, sign=_sign)
+            expected = cycle_of(plugin).schedule_one(POD, _cluster())
+            cycle = _remembering(plugin)
+            for _ in range(2):
+                assert told(expected) == told(cycle.schedule_one(POD, _cluster()))
+
+
+def test_skipping_plugins_stay_out() -> None:
+    """Skip is remembered at both ends: neither filter nor score is asked."""
+    skip = PreFilterResult[None](status=SKIP)
+    plugin = toy(
+        "P",
+        pre_filter=skip,
+        filter=dict.fromkeys(NODES, NO),
+        pre_score=PreScoreResult[None](status=SKIP),
+        score={"a": 1000},
+        scope=Scope.ROW,
+        sign=_sign,
+    )
+    cycle = _remembering(plugin)
+    for _ in range(2):
+        assert 4 == placed(cycle.schedule_one(POD, _cluster())).feasible
+    assert {"pre_filter", "pre_score"} == {point for point, _ in plugin.asked}
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_failure_on_a_changed_row(rows: int) -> None:
+    """A filter that fails on a row that changed fails the cycle, until the row changes back."""
+
+    def answer(pods: list[str]) -> Status:
+        return failure("broken") if pods else SUCCESS
+
+    names = [f"node-{number}" for number in range(10)]
+    plugin = toy("P", filter=dict.fromkeys(names, answer), scope=Scope.ROW, sign=_sign)
+    snapshot = _cluster(*names)
+    cycle = _remembering(plugin)
+    placed(cycle.schedule_one(POD, snapshot))
+    guests = [make_pod_info(f"guest-{row}") for row in range(rows)]
+    for row, guest in enumerate(guests):
+        snapshot.nodes.add_pod(guest, row)
+    for _ in range(2):
+        text = 'running "P" filter plugin: broken'
+        assert text == failed(cycle.schedule_one(POD, snapshot)).message
+    for row, guest in enumerate(guests):
+        snapshot.nodes.remove_pod(guest, row)
+    assert 10 == placed(cycle.schedule_one(POD, snapshot)).feasible
+
+
+def test_a_failure_that_a_fresh_filter_hides() -> None:
+    """A remembered filter may fail where one that is asked each time rejects first."""
+    fresh = toy("Fresh", filter={"a": NO})
+    kept = toy("Kept", filter={"a": failure("broken")}, scope=Scope.ROW, sign=_sign)
+    cycle = _remembering(fresh, kept)
+    for _ in range(2):
+        assert 3 == placed(cycle.schedule_one(POD, _cluster())).feasible
+
+
+def test_scores_of_infeasible_nodes_may_be_missing() -> None:
+    """A score plugin that only knows feasible nodes works with a memory, too."""
+
+    class Strict(_Signed):
+        name: ClassVar = "Strict"
+        points: ClassVar = ("filter", "score")
+        script: ClassVar = {"filter": {"a": NO}, "score": {"b": 1, "c": 2, "d": 1}}
+
+        def score(self, state: object, pod: object, nodes: object) -> object:  # type: ignore[override]  # looser
+            names = nodes.names  # type: ignore[attr-defined]  # a table
+            if "a" in names:
+                raise KeyError("a")
+            return super().score(state, pod, nodes)  # type: ignore[arg-type]  # a table
+
+    cycle = _remembering(Strict)
+    for _ in range(2):
+        assert "c" == placed(cycle.schedule_one(POD, _cluster())).node_name
+
+
+def test_an_invalid_score_on_a_changed_row() -> None:
+    """A score out of bounds fails the cycle when it appears on a feasible row later."""
+
+    class Growing(_Signed):
+        name: ClassVar = "Growing"
+        points: ClassVar = ("score",)
+
+        def score(self, state: object, pod: object, nodes: object) -> object:  # type: ignore[override]  # looser
+            return nodes.pod_counts * 101  # type: ignore[attr-defined]  # a table
+
+    snapshot = _cluster()
+    cycle = _remembering(Growing)
+    placed(cycle.schedule_one(POD, snapshot))
+    snapshot.nodes.add_pod(GUEST, 1)
+    assert "an invalid score 101" in failed(cycle.schedule_one(POD, snapshot)).message
+
+
+def test_statuses_of_an_earlier_decision_stay() -> None:
+    """What a decision says does not change with later decisions."""
+
+    def full(pods: list[str]) -> Status:
+        return unschedulable(f"{len(pods)} pods")
+
+    plugin = toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign)
+    snapshot = _cluster()
+    cycle = _remembering(plugin)
+    first = rejected(cycle.schedule_one(POD, snapshot))
+    before = told(first)
+    snapshot.nodes.add_pod(GUEST, 0)
+    second = rejected(cycle.schedule_one(POD, snapshot))
+    assert before == told(first)
+    assert ("P", "1 pods") == rejections(second)["a"]
+
+
+def test_old_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many signatures do not pile up: the answers that were not asked for longest go first."""
+
+    def sign(self: object, pod: PodInfo) -> object:
+        return pod.labels["number"]
+
+    def ask(number: int) -> None:
+        pod = make_pod_info("pod", labels={"number": str(number)})
+        cycle.schedule_one(pod, snapshot)
+
+    monkeypatch.setattr("kubesched.scheduler.memory._CELLS_MAX", 0)
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=sign)
+    snapshot, cycle = _cluster(), _remembering(plugin)
+    for number in (*range(8), 0, 8):
+        ask(number)
+    assert 9 == len(plugin.asked)
+    ask(0)
+    assert 9 == len(plugin.asked)
+    ask(1)
+    assert 10 == len(plugin.asked)

@@ -1,0 +1,478 @@
+"""Profiles: built from configuration and registry, plugins of one's own, and all faults at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.types import Plugin as PluginEntry
+from kubesched.config.types import PluginConfig, Plugins, PluginSet
+from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.per_row import NodeRow, PerRowFilter, PerRowScore
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    Plugin,
+    PreFilterExtensions,
+    PreFilterResult,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.registry import PluginFactory, Registry
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure, unschedulable
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.profile import Profile, build_profiles, relevant_nominated_pods
+from kubesched.scheduler.sampling import NodeSampler
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
+from scheduler.toys import Bind, Sort, Toy, failed, placed, profile_of, rejections, toy
+
+GATES = FeatureGates({})
+NODES = ("a", "b", "c")
+NO = unschedulable("no")
+ROW_0 = np.array([0], np.intp)
+
+
+# Plugins of one's own.
+
+
+class Quiet(PerRowFilter[None]):
+    """Keeps pods off nodes labelled noisy, one node at a time."""
+
+    name: ClassVar = "Quiet"
+
+    def filter_node(self, state: None, pod: PodInfo, node: NodeRow) -> Status:
+        """Look at the label."""
+        return unschedulable("too noisy") if node.labels.get("noisy") == "yes" else SUCCESS
+
+
+class Fewest(PerRowScore[None]):
+    """Prefers nodes with few pods, one node at a time."""
+
+    name: ClassVar = "Fewest"
+
+    def score_node(self, state: None, pod: PodInfo, node: NodeRow) -> int:
+        """Count the pods; a node that no pod may use has no score."""
+        assert node.labels.get("noisy") != "yes", "nobody asks about nodes that are rejected"
+        return 100 - len(node.pods)
+
+
+class FewestArgs(msgspec.Struct, frozen=True):
+    """How much a pod weighs."""
+
+    per_pod: int = 1
+
+
+class FewestFast(FilterPlugin[None], ScorePlugin[None]):
+    """The same with columns, in one class, with arguments, and remembered."""
+
+    name: ClassVar = "FewestFast"
+    scope: ClassVar = Scope.ROW
+
+    def __init__(self, args: FewestArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.per_pod = args.per_pod
+
+    @classmethod
+    def decode_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> FewestArgs:
+        """Decode `perPod`."""
+        per_pod = (raw or {}).get("perPod", 1)
+        if not isinstance(per_pod, int):
+            raise ConfigError([Fault(f"{path}.perPod", "must be a number"), Fault(path, "is odd")])
+        return FewestArgs(per_pod)
+
+    def sign(self, pod: PodInfo) -> tuple[()]:
+        """Nothing of the pod is read."""
+        return ()
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Look at the label column."""
+        return NodeToStatus.rejecting(
+            nodes.label("noisy").equals("yes"), unschedulable("too noisy")
+        )
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Look at the column of counts."""
+        return 100 - self.per_pod * nodes.pod_counts
+
+
+def _configured(text: dict[str, Any], *own: type[Plugin]) -> dict[str, Profile]:
+    registry = in_tree_registry()
+    registry.merge(Registry(*own))
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    configuration = load_configuration({**head, **text}, GATES)
+    return build_profiles(configuration, registry, GATES, Random(0))
+
+
+def _with(*names: str) -> dict[str, object]:
+    return {"multiPoint": {"enabled": [{"name": name, "weight": 50} for name in names]}}
+
+
+def _noisy_cluster() -> Snapshot:
+    nodes = [make_node(name, labels={"noisy": "yes" if name == "a" else "no"}) for name in NODES]
+    pods = [make_pod(f"on-{node}-{n}", node_name=node) for node, n in ("b0", "b1", "c0")]
+    return make_snapshot(nodes, pods)
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param((Quiet, Fewest), id="one node at a time"),
+        pytest.param((FewestFast,), id="with columns"),
+    ],
+)
+def test_own_plugins_beside_the_defaults(own: tuple[type[Plugin], ...], remembers: bool) -> None:
+    """A plugin of one's own needs only a name in the configuration and a place in the registry."""
+    names = [plugin.name for plugin in own]
+    profile = _configured({"profiles": [{"plugins": _with(*names)}]}, *own)["default-scheduler"]
+    assert set(names) <= {plugin.name for plugin in profile.filter_plugins + profile.score_plugins}
+    cycle = SchedulingCycle(profile, NodeSampler(), remembers=remembers)
+    snapshot = _noisy_cluster()
+    decision = placed(cycle.schedule_one(make_pod_info("pod"), snapshot))
+    assert ("c", 2) == (decision.node_name, decision.feasible)
+    for number in range(3):
+        snapshot.nodes.add_pod(make_pod_info(f"more-{number}", node_name="c"), 2)
+    assert "b" == placed(cycle.schedule_one(make_pod_info("pod"), snapshot)).node_name
+    for row in (1, 2):
+        name = snapshot.nodes.names[row]
+        snapshot.nodes.update_node(make_node(name, labels={"noisy": "yes"}))
+    decision_: Decision = cycle.schedule_one(make_pod_info("pod"), snapshot)
+    expected = dict.fromkeys(NODES, (names[0], "too noisy"))
+    assert expected == rejections(decision_)
+
+
+def test_own_plugins_agree() -> None:
+    """The filter by columns answers as the one node by node."""
+    table, pod = _noisy_cluster().nodes, make_pod_info("pod")
+    slow = Quiet(None, profile_of()).filter(None, pod, table)
+    fast = FewestFast(FewestArgs(), profile_of()).filter(None, pod, table)
+    assert [slow[row] for row in range(3)] == [fast[row] for row in range(3)]
+
+
+def test_arguments_reach_the_plugin() -> None:
+    """`pluginConfig` is decoded by the plugin's class."""
+    config = [{"name": "FewestFast", "args": {"perPod": 7}}]
+    profiles = _configured(
+        {"profiles": [{"plugins": _with("FewestFast"), "pluginConfig": config}]}, FewestFast
+    )
+    plugin = profiles["default-scheduler"].plugins["FewestFast"]
+    assert isinstance(plugin, FewestFast)
+    assert 7 == plugin.per_pod
+
+
+def test_each_profile_has_plugins_of_its_own() -> None:
+    """A plugin is built once for each profile that names it."""
+    profiles = _configured(
+        {"profiles": [{"schedulerName": "x", "plugins": _with("Quiet")}, {"schedulerName": "y"}]},
+        Quiet,
+    )
+    assert {"x", "y"} == set(profiles)
+    assert "Quiet" in profiles["x"].plugins
+    assert "Quiet" not in profiles["y"].plugins
+    assert profiles["x"].plugins["NodeName"] is not profiles["y"].plugins["NodeName"]
+
+
+def test_a_factory_may_build_what_it_likes() -> None:
+    """A registry entry may be a function of arguments and handle."""
+    built: list[object] = []
+
+    def build(args: object, handle: Handle) -> Plugin:
+        built.append((args, handle))
+        return Quiet(args, handle)
+
+    registry = Registry(Sort, Bind)
+    registry.register("Quiet", PluginFactory(Quiet, build))
+    plugins = Plugins(queue_sort=_set("Sort"), bind=_set("Bind"), multi_point=_set("Quiet"))
+    args: dict[str, Any] = {"loud": True}
+    configuration = ProfileConfiguration(
+        scheduler_name="s", plugins=plugins, plugin_config=(PluginConfig("Quiet", args),)
+    )
+    profile = Profile(configuration, registry, GATES, random=Random(0))
+    assert [(args, profile)] == built
+
+
+# Places and weights.
+
+
+def test_the_default_profile() -> None:
+    """Every default plugin is built, and takes its places in upstream's order."""
+    profiles = build_profiles(default_configuration(GATES), in_tree_registry(), GATES, Random(0))
+    profile = profiles["default-scheduler"]
+    assert [
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    ] == [plugin.name for plugin in profile.filter_plugins]
+    assert ["DynamicResources", "DefaultPreemption"] == [
+        plugin.name for plugin in profile.post_filter_plugins
+    ]
+    assert "PrioritySort" == profile.queue_sort_plugin.name
+    assert (3, 2, 1) == tuple(
+        profile.score_weights[name]
+        for name in ("TaintToleration", "NodeAffinity", "NodeResourcesFit")
+    )
+    assert {plugin.name for plugin in profile.score_plugins} <= set(profile.score_weights)
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"), [(None, 30), (0, 0), (70, 70)], ids=["global", "own zero", "own"]
+)
+def test_percentage_of_nodes_to_score(own: int | None, expected: int) -> None:
+    """A profile's own share beats the global one, also when it is 0."""
+    profile = Profile(
+        ProfileConfiguration(
+            scheduler_name="s",
+            percentage_of_nodes_to_score=own,
+            plugins=Plugins(queue_sort=_set("Sort"), bind=_set("Bind")),
+        ),
+        Registry(Sort, Bind),
+        GATES,
+        random=Random(0),
+        percentage_of_nodes_to_score=30,
+    )
+    assert expected == profile.percentage_of_nodes_to_score
+
+
+# Faults.
+
+
+def _set(*names: str) -> PluginSet:
+    return PluginSet(enabled=tuple(PluginEntry(name) for name in names))
+
+
+class Explodes(Toy):
+    """Cannot be built."""
+
+    name: ClassVar = "Explodes"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        raise RuntimeError("no fuel")
+
+
+def _faults(plugins: Plugins, *registered: type[Plugin], **more: Any) -> list[str]:
+    configuration = ProfileConfiguration(scheduler_name="s", plugins=plugins, **more)
+    with pytest.raises(ConfigError) as raised:
+        Profile(
+            configuration,
+            Registry(Sort, Bind, *registered),
+            GATES,
+            random=Random(0),
+            path="profiles[3]",
+        )
+    return [str(fault) for fault in raised.value.faults]
+
+
+def test_faults_of_plugin_sets() -> None:
+    """Unknown plugins and plugins in the wrong place are all told, with their paths."""
+    plugins = Plugins(
+        queue_sort=_set("Sort"),
+        bind=_set("Bind"),
+        filter=_set("Nobody", "Sort"),
+        score=_set("Quiet"),
+    )
+    assert [
+        'profiles[3].plugins.filter.enabled[0]: FilterPlugin "Nobody" does not exist',
+        'profiles[3].plugins.filter.enabled[1]: plugin "Sort" does not extend FilterPlugin plugin',
+        'profiles[3].plugins.score.enabled[0]: plugin "Quiet" does not extend ScorePlugin plugin',
+    ] == _faults(plugins, Quiet)
+
+
+def test_an_incomplete_profile() -> None:
+    """A profile needs somebody to sort and somebody to bind."""
+    name = 'profile with scheduler name "s"'
+    assert [
+        f"profiles[3].plugins.queueSort: only one queue sort plugin required for {name}, but got 0",
+        f"profiles[3].plugins.bind: at least one bind plugin is needed for {name}",
+    ] == _faults(Plugins())
+
+
+def test_faults_of_construction_are_collected() -> None:
+    """Wrong arguments of one plugin do not hide that another cannot be built."""
+    plugins = Plugins(
+        queue_sort=_set("Sort"), bind=_set("Bind"), filter=_set("Explodes", "FewestFast")
+    )
+    config = (PluginConfig("Other"), PluginConfig("FewestFast", {"perPod": "many"}))
+    assert [
+        "profiles[3].pluginConfig[2].args: initializing plugin 'Explodes': no fuel",
+        "profiles[3].pluginConfig[1].args.perPod: must be a number",
+        "profiles[3].pluginConfig[1].args: is odd",
+    ] == _faults(plugins, Explodes, FewestFast, plugin_config=config)
+
+
+def test_faults_of_all_profiles() -> None:
+    """One profile's faults do not hide another's."""
+    text = {
+        "profiles": [
+            {"schedulerName": "x", "plugins": {"filter": {"enabled": [{"name": "Nobody"}]}}},
+            {"schedulerName": "y"},
+            {"schedulerName": "z", "plugins": {"score": {"enabled": [{"name": "NoOne"}]}}},
+        ]
+    }
+    with pytest.raises(ConfigError) as raised:
+        _configured(text)
+    assert [
+        "profiles[0].plugins.filter.enabled[0]",
+        "profiles[2].plugins.score.enabled[0]",
+    ] == [fault.path for fault in raised.value.faults]
+
+
+# What plugins may ask back.
+
+
+class _Counted:
+    """A state that knows which pods it was told of."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.names = list(names)
+
+    def clone(self) -> _Counted:
+        """Copy."""
+        return _Counted(self.names)
+
+
+class AtMostOne(PreFilterExtensions[_Counted], FilterPlugin[_Counted]):
+    """Rejects nodes while its state or the node has a pod; shows whether both are kept up."""
+
+    name: ClassVar = "AtMostOne"
+    points: ClassVar = ("pre_filter", "filter")
+    weight: ClassVar = 0
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[_Counted]:
+        """Start without pods."""
+        return PreFilterResult(_Counted())
+
+    def add_pod(self, state: _Counted, pod: PodInfo, added: PodInfo, nodes: NodeTable) -> Status:
+        """Note the pod."""
+        state.names.append(added.name)
+        return SUCCESS
+
+    def remove_pod(
+        self, state: _Counted, pod: PodInfo, removed: PodInfo, nodes: NodeTable
+    ) -> Status:
+        """Cross the pod out."""
+        state.names.remove(removed.name)
+        return SUCCESS
+
+    def filter(self, state: _Counted, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Show what is known."""
+        return NodeToStatus.of(
+            [
+                unschedulable(f"{sorted(state.names)} {[p.name for p in pods.values()]}")
+                if pods or state.names
+                else SUCCESS
+                for pods in nodes.pods
+            ]
+        )
+
+
+def _asked(plugin: type[Any], snapshot: Snapshot) -> tuple[Profile, CycleState, PodInfo]:
+    """Return a profile and a cycle after PreFilter."""
+    profile = profile_of(plugin)
+    cycle, pod = CycleState(), make_pod_info("pod", priority=5)
+    for asked in profile.pre_filter_plugins:
+        cycle.filter_states[asked.name] = asked.pre_filter(cycle, pod, snapshot).state
+    return profile, cycle, pod
+
+
+def test_what_if_a_pod_were_there() -> None:
+    """add_pod and remove_pod change the row and the states, and nothing else."""
+    snapshot = make_snapshot([make_node("a")])
+    profile, cycle, pod = _asked(AtMostOne, snapshot)
+    row, what_if = snapshot.nodes.take(ROW_0), cycle.clone()
+    guest = make_pod_info("guest")
+    assert SUCCESS == profile.add_pod(what_if, pod, guest, row)
+    expected = Status(Code.UNSCHEDULABLE, ("['guest'] ['guest']",), "AtMostOne")
+    assert expected == profile.filter_rows(what_if, pod, row)[0]
+    assert SUCCESS == profile.filter_rows(cycle, pod, snapshot.nodes.take(ROW_0))[0]
+    assert SUCCESS == profile.remove_pod(what_if, pod, guest, row)
+    assert SUCCESS == profile.filter_rows(what_if, pod, row)[0]
+
+
+def test_filter_with_nominated_pods() -> None:
+    """Nominated pods are put on the row and into the states of a copy."""
+    guest = make_pod("guest", nominated_node_name="a", priority=5)
+    snapshot = make_snapshot([make_node("a"), make_node("b")], [guest])
+    profile, cycle, pod = _asked(AtMostOne, snapshot)
+    rows = [snapshot.nodes.take(np.array([row])) for row in range(2)]
+    answers = [profile.filter_with_nominated_pods(cycle, pod, snapshot, row) for row in rows]
+    taken = Status(Code.UNSCHEDULABLE, ("['guest'] ['guest']",), "AtMostOne")
+    assert [taken, SUCCESS] == answers
+    assert [{}, {}] == [row.pods[0] for row in rows]
+    assert SUCCESS == profile.filter_rows(cycle, pod, rows[0])[0]
+
+
+def test_remove_pod_failure() -> None:
+    """Anything but success of remove_pod is a failure in upstream's words."""
+    plugin = toy("P", pre_filter=PreFilterResult(), remove_pod=NO, filter={})
+    snapshot = make_snapshot([make_node("a")], [make_pod("guest", node_name="a")])
+    profile, cycle, pod = _asked(plugin, snapshot)
+    row = snapshot.nodes.take(ROW_0)
+    (guest,) = row.pods[0].values()
+    error = 'running RemovePod on PreFilter plugin "P": no'
+    assert Status(Code.ERROR, plugin="P", error=error) == profile.remove_pod(cycle, pod, guest, row)
+
+
+def test_filter_rows_answers_the_rows_beside_a_failing_one() -> None:
+    """A row on which a filter fails has that failure; the others are answered all the same."""
+    plugin = toy("P", filter={"a": NO, "b": failure("broken")})
+    snapshot = make_snapshot(make_node(name) for name in NODES)
+    profile, cycle, pod = _asked(plugin, snapshot)
+    answers = profile.filter_rows(cycle, pod, snapshot.nodes.take(np.arange(3)))
+    broken = Status(Code.ERROR, plugin="P", error='running "P" filter plugin: broken')
+    assert [NO.by("P"), broken, SUCCESS] == [answers[row] for row in range(3)]
+
+
+def test_relevant_nominated_pods() -> None:
+    """Others of equal or higher priority on that node count; lower ones and the pod itself not."""
+    pods = [
+        make_pod(name, nominated_node_name=node, priority=priority)
+        for name, node, priority in (
+            ("low", "a", 4),
+            ("equal", "a", 5),
+            ("high", "a", 6),
+            ("pod", "a", 9),
+            ("elsewhere", "b", 9),
+        )
+    ]
+    snapshot = make_snapshot([make_node("a"), make_node("b")], pods)
+    found = relevant_nominated_pods(make_pod_info("pod", priority=5), snapshot, "a")
+    assert ["equal", "high"] == [info.name for info in found]
+
+
+def test_a_plugin_that_raises_is_named() -> None:
+    """The exception of a plugin is told with its kind, and stays the failure's cause."""
+    profile = profile_of(toy("P", filter=ZeroDivisionError("x")))
+    cycle = SchedulingCycle(profile, NodeSampler())
+    status = failed(cycle.schedule_one(make_pod_info(), make_snapshot([make_node()])))
+    expected = Status(
+        Code.ERROR, plugin="P", error='running "P" filter plugin: ZeroDivisionError: x'
+    )
+    assert expected == status

@@ -1,0 +1,89 @@
+"""The first rejection per row, against a dictionary kept row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable, unschedulable
+from kubesched.scheduler.row_answers import PASSED, RowAnswers, StatusTable
+
+ROWS = 6
+A, B, C = unschedulable("a"), unresolvable("b"), unschedulable("c", "d")
+
+_columns = st.lists(st.sampled_from([SUCCESS, A, B, C]), min_size=ROWS, max_size=ROWS)
+_asked = st.lists(
+    st.tuples(st.integers(0, 9), _columns), max_size=6, unique_by=lambda pair: pair[0]
+)
+
+
+def _statuses(answers: RowAnswers) -> list[Status]:
+    found = answers.statuses()
+    return [found[row] for row in range(len(found))]
+
+
+@given(_asked)
+def test_the_earliest_filter_wins(asked: list[tuple[int, list[Status]]]) -> None:
+    """In whatever order filters are taken in, the one with the smallest position is told."""
+    answers = RowAnswers.nothing_asked(ROWS)
+    twin: dict[int, tuple[int, Status]] = {}
+    for position, column in asked:
+        came_first = [
+            row
+            for row, status in enumerate(column)
+            if not status.is_success and position < twin.get(row, (PASSED,))[0]
+        ]
+        for row in came_first:
+            twin[row] = (position, column[row].by(f"P{position}"))
+        assert bool(came_first) == answers.add(position, f"P{position}", NodeToStatus.of(column))
+    assert [twin.get(row, (PASSED, SUCCESS))[1] for row in range(ROWS)] == _statuses(answers)
+    assert [row not in twin for row in range(ROWS)] == answers.passed.tolist()
+    positions = [twin.get(row, (PASSED, SUCCESS))[0] for row in range(ROWS)]
+    assert positions == answers.failed_at.tolist()
+
+
+@given(_columns, _columns)
+def test_answers_for_some_rows(first: list[Status], second: list[Status]) -> None:
+    """Answers about survivors alone come to the same as answers about all rows."""
+    whole, some = RowAnswers.nothing_asked(ROWS), RowAnswers.nothing_asked(ROWS)
+    for answers in (whole, some):
+        answers.add(0, "First", NodeToStatus.of(first))
+    whole.add(1, "Second", NodeToStatus.of(second))
+    rows = np.flatnonzero(some.passed)
+    some.add_at(rows, 1, "Second", NodeToStatus.of([second[row] for row in rows.tolist()]))
+    assert _statuses(whole) == _statuses(some)
+    assert whole.failed_at.tolist() == some.failed_at.tolist()
+
+
+def test_a_copy_is_independent() -> None:
+    """Adding to a copy leaves the original alone, though they share the table of statuses."""
+    original = RowAnswers.nothing_asked(2)
+    copy = original.copy()
+    copy.add(0, "P", NodeToStatus.of([A, SUCCESS]))
+    assert [SUCCESS, SUCCESS] == _statuses(original)
+    assert [A.by("P"), SUCCESS] == _statuses(copy)
+
+
+def test_override() -> None:
+    """A rejection from elsewhere replaces what is known, and later filters do not replace it."""
+    answers = RowAnswers.nothing_asked(2)
+    answers.add(3, "P", NodeToStatus.of([A, A]))
+    answers.override(0, B.by("Elsewhere"))
+    assert not answers.add(0, "First", NodeToStatus.of([C, SUCCESS]))
+    assert [B.by("Elsewhere"), A.by("P")] == _statuses(answers)
+    assert [False, False] == answers.passed.tolist()
+
+
+def test_statuses_keep_their_own_plugin() -> None:
+    """A status that names a plugin already keeps that name."""
+    answers = RowAnswers.nothing_asked(1)
+    answers.add(0, "Outer", NodeToStatus.of([A.by("Inner")]))
+    assert [A.by("Inner")] == _statuses(answers)
+
+
+def test_status_table() -> None:
+    """Equal statuses share a code; success is 0."""
+    table = StatusTable()
+    assert [0, 1, 2, 1] == [table.code(status) for status in (SUCCESS, A, B, unschedulable("a"))]
+    assert [SUCCESS, A, B] == table.statuses

@@ -1,0 +1,107 @@
+"""Defaults: what a manifest lacks that an object from an API server has."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.api.core import (
+    Container,
+    ContainerPort,
+    Node,
+    NodeStatus,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+)
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.scheduling import PriorityClass
+from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
+
+NO_CLASSES = PriorityClasses(())
+
+
+def completed(spec: PodSpec, *classes: PriorityClass) -> PodSpec:
+    """Return the specification with defaults."""
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"), spec=spec)
+    return pod_with_defaults(pod, PriorityClasses(classes)).spec
+
+
+def priority_class(name: str, value: int, *, default: bool = False) -> PriorityClass:
+    """Return a class."""
+    return PriorityClass(metadata=ObjectMeta(name=name), value=value, global_default=default)
+
+
+def test_limits_are_requests() -> None:
+    """A limit without a request is the request; a request stays what it is."""
+    resources = ResourceRequirements(
+        requests={"cpu": "1"}, limits={"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"}
+    )
+    spec = completed(PodSpec(containers=(Container(name="c", resources=resources),)))
+    expected = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
+    assert expected == spec.containers[0].resources.requests
+
+
+def test_ports_of_the_host() -> None:
+    """On the host's network a container port is a host port, unless one is given."""
+    ports = (ContainerPort(container_port=80), ContainerPort(container_port=81, host_port=9))
+    containers = (Container(name="c", ports=ports),)
+    on_host = completed(PodSpec(containers=containers, host_network=True))
+    assert [80, 9] == [port.host_port for port in on_host.containers[0].ports]
+    assert containers == completed(PodSpec(containers=containers)).containers
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(PodSpec(priority_class_name="high"), 100, id="named"),
+        pytest.param(PodSpec(priority_class_name="high", priority=7), 7, id="resolved before"),
+        pytest.param(PodSpec(), 3, id="lowest of the defaults"),
+        pytest.param(
+            PodSpec(priority_class_name="system-node-critical"), 2_000_001_000, id="of the system"
+        ),
+        pytest.param(PodSpec(priority_class_name="none"), None, id="unknown"),
+    ],
+)
+def test_priority(spec: PodSpec, expected: int | None) -> None:
+    """The priority comes from the class, or from the default class."""
+    classes = (
+        priority_class("high", 100),
+        priority_class("usual", 5, default=True),
+        priority_class("lower", 3, default=True),
+    )
+    assert expected == completed(spec, *classes).priority
+
+
+def test_unknown_classes_are_remembered() -> None:
+    """Names of classes that are not there are kept for a warning."""
+    classes = PriorityClasses(())
+    pod = Pod(spec=PodSpec(priority_class_name="none"))
+    pod_with_defaults(pod, classes)
+    assert ["none"] == list(classes.unknown)
+
+
+def test_preemption_policy_of_the_class() -> None:
+    """A class that never preempts makes pods that never do."""
+    polite = PriorityClass(metadata=ObjectMeta(name="a"), value=9, preemption_policy="Never")
+    assert "Never" == completed(PodSpec(priority_class_name="a"), polite).preemption_policy
+
+
+def test_complete_pod_is_the_same_object() -> None:
+    """Nothing is made anew for a pod that has everything."""
+    spec = PodSpec(containers=(Container(name="c"),), priority=0)
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns", uid="1"), spec=spec)
+    assert pod is pod_with_defaults(pod, NO_CLASSES)
+
+
+def test_uid() -> None:
+    """A pod without a uid gets one that is its own."""
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns"))
+    assert "ns/p" == pod_with_defaults(pod, NO_CLASSES).metadata.uid
+
+
+def test_node_offers_its_capacity() -> None:
+    """A node that says only what it has offers all of it."""
+    node = Node(status=NodeStatus(capacity={"cpu": "4"}))
+    assert {"cpu": "4"} == node_with_defaults(node).status.allocatable
+    other = Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "3"}))
+    assert other is node_with_defaults(other)

@@ -1,0 +1,188 @@
+"""The openb lists: what rows become, and which files are turned away where."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.decode import DecodeError
+from kubesched.simulator.openb import GPU, MODEL_LABEL, is_openb, read_openb
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
+PODS = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
+    "creation_time,deletion_time,scheduled_time\n"
+)
+
+
+def pods_of(text: str) -> list[Pod]:
+    """Read a list of pods."""
+    return [cast("Pod", found.object) for found in read_openb(text.encode(), "pods.csv")]
+
+
+def test_node() -> None:
+    """A node offers cpu, memory, 1001 pods and whole GPUs, and its model is a label."""
+    (found,) = read_openb(f"{NODES}n-1,96000,393216,8,G2\n".encode(), "nodes.csv")
+    node = cast("Node", found.object)
+    expected = {"cpu": "96000m", "memory": "393216Mi", "pods": "1001", GPU: "8"}
+    assert expected == node.status.allocatable
+    assert {"kubernetes.io/hostname": "n-1", MODEL_LABEL: "G2"} == node.metadata.labels
+
+
+def test_node_without_gpu() -> None:
+    """A node without GPUs has neither the resource nor the label."""
+    (found,) = read_openb(f"{NODES}n-1,32000,262144,0,\n".encode(), "nodes.csv")
+    node = cast("Node", found.object)
+    assert GPU not in node.status.allocatable
+    assert {"kubernetes.io/hostname": "n-1"} == node.metadata.labels
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        pytest.param("p,4000,1024,0,0,,LS,Running,0,9,0", None, id="no GPU"),
+        pytest.param("p,4000,1024,1,460,,LS,Running,0,9,0", "1", id="a share is a whole one"),
+        pytest.param("p,4000,1024,8,1000,,LS,Running,0,9,0", "8", id="several"),
+    ],
+)
+def test_pod_requests(row: str, expected: str | None) -> None:
+    """Requests and limits are equal, and GPUs are whole."""
+    (pod,) = pods_of(f"{PODS}{row}\n")
+    resources = pod.spec.containers[0].resources
+    assert resources.limits == resources.requests
+    assert "4000m" == resources.requests["cpu"]
+    assert "1024Mi" == resources.requests["memory"]
+    assert expected == resources.requests.get(GPU)
+    assert "openb" == pod.metadata.namespace
+
+
+def test_pod_spec_is_required_affinity() -> None:
+    """`A|B` requires one of the two models."""
+    (pod,) = pods_of(f"{PODS}p,1,1,1,1000,V100|T4,LS,Running,0,9,0\n")
+    assert pod.spec.affinity is not None
+    assert pod.spec.affinity.node_affinity is not None
+    selector = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    assert selector is not None
+    (expression,) = selector.node_selector_terms[0].match_expressions
+    assert (MODEL_LABEL, "In", ("V100", "T4")) == (
+        expression.key,
+        expression.operator,
+        expression.values,
+    )
+
+
+def test_order_is_creation_then_name() -> None:
+    """Pods come in order of creation_time, then by name; the phase says nothing."""
+    rows = "c,1,1,0,0,,,Failed,5,9,5\nb,1,1,0,0,,,Running,7,9,7\na,1,1,0,0,,,Running,7,9,7\n"
+    pods = pods_of(PODS + rows)
+    assert ["c", "a", "b"] == [pod.metadata.name for pod in pods]
+    assert "1970-01-01T00:00:05Z" == pods[0].metadata.creation_timestamp
+    assert "" == pods[0].status.phase
+
+
+def test_fewer_columns() -> None:
+    """A list without gpu_spec and times is read, and says nothing of when pods came."""
+    pods = pods_of("name,cpu_milli,memory_mib,num_gpu,gpu_milli\nb,1,1,1,1000\na,1,1,1,1000\n")
+    assert ["a", "b"] == [pod.metadata.name for pod in pods]
+    assert pods[0].metadata.creation_timestamp is None
+
+
+def test_forms_of_files() -> None:
+    """Compression, a byte order mark, Windows' line ends and blank lines make no difference."""
+    plain = f"{NODES}n-1,1,1,0,\n"
+    forms = (
+        gzip.compress(plain.encode()),
+        b"\xef\xbb\xbf" + plain.encode(),
+        plain.replace("\n", "\r\n\r\n").encode(),
+    )
+    expected = [found.object for found in read_openb(plain.encode(), "f")]
+    for data in forms:
+        assert expected == [found.object for found in read_openb(data, "f")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", "f: document 1: it is empty", id="empty"),
+        pytest.param("sn,cpu_milli,gpu\n", "f: line 1: column memory_mib is missing", id="missing"),
+        pytest.param(
+            NODES.replace("model", "kind"), "f: line 1: column 'kind' is unknown", id="unknown"
+        ),
+        pytest.param(
+            NODES.replace("model", "gpu"), "f: line 1: column gpu is there twice", id="twice"
+        ),
+        pytest.param(f"{NODES}n,1,1\n", "f: line 2: 3 values for 5 columns", id="short row"),
+        pytest.param(
+            f"{NODES}a,1,1,0,\nn,1,x,0,\n",
+            "f: line 3: column 3 (memory_mib): a whole number is required, not 'x'",
+            id="no number",
+        ),
+        pytest.param(
+            f"{NODES}n,-1,1,0,\n",
+            "f: line 2: column 2 (cpu_milli): a whole number is required, not '-1'",
+            id="negative",
+        ),
+        pytest.param(
+            f"{NODES}n,{'9' * 18},1,0,\n",
+            "column 2 (cpu_milli): 999999999999999999 is",
+            id="absurd",
+        ),
+        pytest.param(
+            f"{NODES}n,\u0663,1,0,\n", "column 2 (cpu_milli): a whole number", id="other digits"
+        ),
+        pytest.param(f"{NODES},1,1,0,\n", "column 1 (sn): a name is required", id="no name"),
+        pytest.param(
+            f"{PODS}p,1,1,0,0,,,,{10**14},1,1\n", "column 9 (creation_time): 1000", id="no time"
+        ),
+        pytest.param(f'{NODES}"n,1,1,0,\n', "f: line 2: unexpected end of data", id="open quote"),
+    ],
+)
+def test_errors_name_the_place(text: str, expected: str) -> None:
+    """An error says in which line and column, and what is required."""
+    with pytest.raises(DecodeError) as raised:
+        read_openb(text.encode(), "f")
+    assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(gzip.compress(NODES.encode())[:-9], id="truncated"),
+        pytest.param(b"\x1f\x8bnothing", id="no gzip"),
+        pytest.param(NODES.encode() + b"\xff,1,1,0,\n", id="no UTF-8"),
+    ],
+)
+def test_unreadable_files(data: bytes) -> None:
+    """Broken files are told, not raised as what broke."""
+    with pytest.raises(DecodeError):
+        read_openb(data, "f")
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        pytest.param(NODES.encode(), True, id="nodes"),
+        pytest.param(b"\xef\xbb\xbfname,cpu_milli,memory_mib", True, id="pods"),
+        pytest.param(b"name: cpu_milli", False, id="YAML"),
+        pytest.param(b'{"kind": "Node"}', False, id="JSON"),
+    ],
+)
+def test_recognised_by_header(head: bytes, expected: bool) -> None:
+    """The header tells, not the file's name."""
+    assert expected == is_openb(head)
+
+
+def test_example_is_what_the_script_writes(tmp_path: Path) -> None:
+    """The committed lists are those that the committed script writes."""
+    example = Path(__file__).parents[2] / "examples" / "openb-like"
+    script = tmp_path / "generate.py"
+    source = (example / "generate.py").read_text(encoding="utf-8")
+    script.write_text(source, encoding="utf-8")
+    scope = {"__name__": "__main__", "__file__": str(script)}
+    exec(compile(source, script, "exec"), scope)  # noqa: S102 - our own script
+    for name in ("nodes.csv", "pods.csv"):
+        assert (example / name).read_bytes() == (tmp_path / name).read_bytes()

@@ -1,0 +1,482 @@
+"""A simulation places what fits, evicts for what matters more, and ends."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.decode import Source, decode_object
+from kubesched.config.load import load_configuration
+from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import PreEnqueuePlugin, ReservePlugin
+from kubesched.framework.status import SUCCESS, Status, unschedulable
+from kubesched.scheduler.decision import Placed
+from kubesched.simulator.simulation import Simulation
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod
+
+from .clusters import GATES, make_cluster, placed, simulate
+
+
+def node(name: str, cpu: int | str = 4, zone: str = "") -> Node:
+    """Return a node."""
+    labels = {"kubernetes.io/hostname": name}
+    if zone:
+        labels["topology.kubernetes.io/zone"] = zone
+    amounts = {"cpu": cpu, "memory": "32Gi", "pods": 110}
+    return make_node(name, allocatable=amounts, labels=labels)
+
+
+def wants(name: str, app: str, topology_key: str = "kubernetes.io/hostname") -> Pod:
+    """Return a pod that only goes where a pod of `app` is."""
+    term = {"topologyKey": topology_key, "labelSelector": {"matchLabels": {"app": app}}}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return make_pod(name, labels={"app": name}, pod_affinity=affinity, requests={"cpu": "1m"})
+
+
+def created(name: str, second: int) -> Pod:
+    """Return a pod that fills a node alone."""
+    time = f"2026-01-01T00:00:{second:02d}Z"
+    return make_pod(name, requests={"cpu": 4}, metadata={"creationTimestamp": time})
+
+
+# Order.
+
+
+def test_priority_comes_first() -> None:
+    """The pod of higher priority gets the only place, though it came later."""
+    pods = (make_pod(name, requests={"cpu": 4}, priority=p) for name, p in (("a", 1), ("b", 2)))
+    report = simulate(make_cluster([node("n"), *pods]))
+    assert {"b": "n"} == placed(report)
+    assert ["default/a"] == [pod.pod for pod in report.unplaced]
+
+
+def test_creation_time_orders_pods_of_one_priority() -> None:
+    """If all pods say when they were created, the oldest is first."""
+    report = simulate(make_cluster([node("n"), created("young", 9), created("old", 1)]))
+    assert {"old": "n"} == placed(report)
+
+
+@pytest.mark.parametrize(
+    "time", [pytest.param(None, id="none"), pytest.param("soon", id="no time")]
+)
+def test_file_order_if_a_creation_time_is_missing(time: str | None) -> None:
+    """If one pod does not say it, all come in the order of the files."""
+    metadata = {"creationTimestamp": time} if time else None
+    odd = make_pod("odd", requests={"cpu": "100"}, metadata=metadata)
+    report = simulate(make_cluster([node("n"), created("young", 9), created("old", 1), odd]))
+    assert {"young": "n"} == placed(report)
+
+
+# What is not tried.
+
+
+def test_gated_pods() -> None:
+    """A pod with a scheduling gate is reported as gated, with the plugin and its words."""
+    report = simulate(make_cluster([node("n"), make_pod("a", scheduling_gates=["wait"])]))
+    (gated,) = report.gated
+    assert ("default/a", "SchedulingGates") == (gated.pod, gated.plugin)
+    assert "wait" in gated.message
+    assert (1, 0, 0) == (report.summary.gated, report.summary.unplaced, report.summary.attempts)
+
+
+def test_ignored_pods() -> None:
+    """Pods of other schedulers and pods being deleted are left alone, finished ones unknown."""
+    objects = [
+        node("n"),
+        make_pod("other", spec={"schedulerName": "mine"}),
+        make_pod("going", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        make_pod("done", status={"phase": "Succeeded"}),
+    ]
+    report = simulate(make_cluster(objects))
+    expected = [("default/other", "mine"), ("default/going", "default-scheduler")]
+    assert expected == [(pod.pod, pod.scheduler_name) for pod in report.ignored]
+    assert 0 == report.summary.pods
+
+
+def test_no_nodes() -> None:
+    """Without nodes nothing fits, in upstream's words."""
+    report = simulate(make_cluster([make_pod("a")]))
+    (unplaced,) = report.unplaced
+    assert "no nodes available to schedule pods" == unplaced.message
+    assert not unplaced.error
+
+
+def test_nothing_to_do() -> None:
+    """An empty cluster gives an empty report."""
+    summary = simulate(make_cluster([])).summary
+    assert (0, 0, 0) == (summary.pods, summary.nodes, summary.attempts)
+
+
+# Rejections.
+
+
+def test_rejection_says_who_and_why() -> None:
+    """A pod that does not fit has upstream's message, its reasons and the plugins."""
+    objects = [node("n"), node("m", 2), make_pod("a", requests={"cpu": 8})]
+    (unplaced,) = simulate(make_cluster(objects)).unplaced
+    assert unplaced.message.startswith("0/2 nodes are available: 2 Insufficient cpu. ")
+    assert (("Insufficient cpu",), ("NodeResourcesFit",)) == (unplaced.reasons, unplaced.plugins)
+
+
+@pytest.mark.parametrize("length", [1, 2, 30])
+def test_chain_in_the_wrong_order(length: int) -> None:
+    """A pod is tried again when the one it wants to be with has come; a chain resolves itself."""
+    chain = [wants(f"p{at}", f"p{at + 1}") for at in range(length)]
+    last = make_pod(f"p{length}", labels={"app": f"p{length}"})
+    report = simulate(make_cluster([node("n"), node("m"), *chain, last]))
+    assert length + 1 == report.summary.placed
+    assert 1 == len(set(placed(report).values()))
+    # Each pod was woken by the one it waited for, and by nothing else.
+    assert [2] * length == [found.attempts for found in report.placements[1:]]
+
+
+def test_placement_does_not_wake_what_lacks_resources() -> None:
+    """A pod that lacks cpu is not tried again because others were placed."""
+    big = make_pod("big", requests={"cpu": 5}, priority=9, spec={"preemptionPolicy": "Never"})
+    objects = [node("n"), big, *(make_pod(f"s{at}") for at in range(3))]
+    report = simulate(make_cluster(objects))
+    assert 1 == report.unplaced[0].attempts
+    assert 4 == report.summary.attempts
+
+
+# Preemption.
+
+
+def test_preemption() -> None:
+    """Victims leave at once, and the preemptor gets the node it was promised."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1"}
+    victim = make_pod(
+        "victim",
+        node_name="n",
+        requests={"cpu": 3},
+        metadata={"ownerReferences": [{**owner, "controller": True}]},
+    )
+    objects = [node("n"), victim, make_pod("boss", requests={"cpu": 4}, priority=10)]
+    report = simulate(make_cluster(objects))
+    (placement,) = report.placements
+    assert ("default/boss", "n", 2, True) == (
+        placement.pod,
+        placement.node,
+        placement.attempts,
+        placement.nominated,
+    )
+    assert ("default/victim",) == placement.preempted
+    (eviction,) = report.evictions
+    assert ("default/victim", "n", "default/boss", "ReplicaSet web", False) == (
+        eviction.pod,
+        eviction.node,
+        eviction.preemptor,
+        eviction.controller,
+        eviction.placed_here,
+    )
+
+
+def test_eviction_wakes_what_lacks_resources() -> None:
+    """What an eviction frees beyond the preemptor's need goes to a pod that waited."""
+    objects = [
+        node("n"),
+        make_pod("victim", node_name="n", requests={"cpu": 4}),
+        make_pod("small", requests={"cpu": 1}, priority=9, spec={"preemptionPolicy": "Never"}),
+        make_pod("boss", requests={"cpu": 3}, priority=5),
+    ]
+    report = simulate(make_cluster(objects))
+    assert {"boss": "n", "small": "n"} == placed(report)
+    assert [1, 2] == [report.summary.evicted, report.placements[-1].attempts]
+
+
+class LateGate(PreEnqueuePlugin):
+    """Holds pods of high priority back until some pod is on a node."""
+
+    name = "LateGate"
+
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Look for pods."""
+        late = int(snapshot.nodes.pod_counts.sum()) > 0 or bool(snapshot.nominated)
+        return SUCCESS if late or pod.priority < 5 else unschedulable("too early")
+
+    def events_to_register(self) -> tuple[ClusterEventWithHint, ...]:
+        """Wait for pods."""
+        return (ClusterEventWithHint(ClusterEvent("Pod", Action.ADD)),)
+
+
+def configured(*names: str) -> dict[str, object]:
+    """Return a configuration with further plugins."""
+    enabled = [{"name": name} for name in names]
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+    }
+
+
+def test_pod_placed_here_can_be_evicted_here() -> None:
+    """A pod that was held back may evict one that was placed meanwhile; it is not re-created."""
+    objects = [
+        node("n"),
+        make_pod("boss", requests={"cpu": 4}, priority=10),
+        make_pod("poor", requests={"cpu": 4}),
+    ]
+    configuration = load_configuration(configured("LateGate"), GATES)
+    report = simulate(make_cluster(objects, LateGate, configuration=configuration))
+    assert {"boss": "n"} == placed(report)
+    assert () == report.gated
+    assert report.evictions[0].placed_here
+    summary = report.summary
+    assert (2, 1, 1, 0) == (summary.pods, summary.placed, summary.displaced, summary.not_tried)
+
+
+# Plugins that refuse after a node was found.
+
+
+class Refuses(ReservePlugin):
+    """Refuses pods by name, or breaks."""
+
+    name = "Refuses"
+    undone: list[str] = []  # noqa: RUF012 - what the test looks at
+
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Refuse."""
+        if pod.name == "broken":
+            raise ValueError("oh")
+        return unschedulable("not you") if pod.name == "refused" else SUCCESS
+
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Take note."""
+        self.undone.append(pod.name)
+
+
+def test_reserve_can_refuse() -> None:
+    """A refusal undoes the placement; a plugin that raises is an error of that pod alone."""
+    Refuses.undone.clear()
+    configuration = load_configuration(configured("Refuses"), GATES)
+    pods = (make_pod(name, requests={"cpu": 1}) for name in ("refused", "broken", "fine"))
+    report = simulate(make_cluster([node("n"), *pods], Refuses, configuration=configuration))
+    assert {"fine": "n"} == placed(report)
+    refused, broken = report.unplaced
+    assert ("0/1 nodes are available: 1 not you.", ("Refuses",), False) == (
+        refused.message,
+        refused.plugins,
+        refused.error,
+    )
+    assert ('running Reserve plugin "Refuses": ValueError: oh', True) == (
+        broken.message,
+        broken.error,
+    )
+    assert {"refused", "broken"} == set(Refuses.undone)
+
+
+# Utilisation.
+
+
+def test_utilisation() -> None:
+    """Before, after and shares per node, zone and in total; pods on unknown nodes are not in."""
+    objects = [
+        node("b", 4, "z1"),
+        node("a", 4, "z2"),
+        node("c", 2),
+        make_pod("old", node_name="a", requests={"cpu": 1}),
+        make_pod("lost", node_name="gone", requests={"cpu": 1}),
+        make_pod(
+            "new",
+            requests={"cpu": 3, "example.com/x": 0},
+            node_selector={"kubernetes.io/hostname": "b"},
+        ),
+    ]
+    report = simulate(make_cluster(objects))
+    assert ["a", "b", "c"] == [found.node for found in report.nodes]
+    assert [("", 1, 0), ("z1", 1, 1), ("z2", 1, 0)] == [
+        (zone.zone, zone.nodes, zone.placed) for zone in report.zones
+    ]
+    cpu = [
+        (use.allocatable, use.requested_before, use.requested_after, use.share_after)
+        for use in (found.resources[0] for found in report.nodes)
+    ]
+    assert [(4000, 1000, 1000, 0.25), (4000, 0, 3000, 0.75), (2000, 0, 0, 0.0)] == cpu
+    total = report.summary.resources
+    names = ["cpu", "memory", "pods", "ephemeral-storage"]
+    assert names == [use.resource for use in total]
+    assert (10_000, 1000, 4000) == (
+        total[0].allocatable,
+        total[0].requested_before,
+        total[0].requested_after,
+    )
+    assert (330, 1, 2) == (
+        total[2].allocatable,
+        total[2].requested_before,
+        total[2].requested_after,
+    )
+
+
+def test_absurd_amounts_add_up() -> None:
+    """Sums over nodes may be beyond int64."""
+    objects = [make_node(f"n{at}", allocatable={"memory": 2**63 - 1}) for at in range(3)]
+    total = simulate(make_cluster(objects)).summary.resources[1]
+    assert 3 * (2**63 - 1) == total.allocatable
+
+
+# Runs.
+
+
+def test_interruption_reports_what_was_decided() -> None:
+    """Stopped in between, the report says what was decided and how many are left."""
+    objects = [node("n"), *(make_pod(f"p{at}", requests={"cpu": 1}) for at in range(6))]
+    report = simulate(make_cluster(objects), steps=2)
+    assert report.partial
+    assert (2, 4) == (report.summary.placed, report.summary.not_tried)
+
+
+def test_progress_counts_each_pod_once() -> None:
+    """`tried` ends at `total`, however often pods are tried again."""
+    objects = [node("n"), wants("a", "b"), make_pod("b", labels={"app": "b"})]
+    simulation = Simulation(make_cluster([*objects, make_pod("g", scheduling_gates=["x"])]))
+    for _ in simulation.run():
+        pass
+    assert (3, 3) == (simulation.tried, simulation.total)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[Node | Pod]:
+    """Draw nodes in zones, pods on them, and pods that want and shun each other."""
+    nodes = [
+        node(f"n{at}", draw(st.integers(1, 4)), draw(st.sampled_from(["", "z1", "z2"])))
+        for at in range(draw(st.integers(1, 4)))
+    ]
+    apps = st.sampled_from(["a", "b", "c"])
+    pods: list[Pod] = []
+    for at in range(draw(st.integers(0, 12))):
+        key = draw(st.sampled_from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"]))
+        term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": draw(apps)}}}
+        terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        kind = draw(st.sampled_from(["plain", "plain", "wants", "shuns"]))
+        bound = draw(st.booleans()) and draw(st.booleans())
+        pods.append(
+            make_pod(
+                f"p{at}",
+                labels={"app": draw(apps)},
+                requests={"cpu": draw(st.integers(0, 3))},
+                priority=draw(st.integers(0, 3)),
+                node_name=nodes[0].metadata.name if bound else "",
+                pod_affinity=terms if kind == "wants" else None,
+                pod_anti_affinity=terms if kind == "shuns" else None,
+                start_time="2026-01-01T00:00:00Z" if bound else None,
+            )
+        )
+    return [*nodes, *pods]
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(objects=clusters(), seed=st.integers(0, 3))
+def test_any_cluster(objects: list[Node | Pod], seed: int) -> None:
+    """Every pod ends in one place, the numbers agree, and no pod that fits is left waiting."""
+    cluster = make_cluster(objects, seed=seed)
+    report = simulate(cluster)
+    pending = [
+        f"{item.metadata.namespace}/{item.metadata.name}"
+        for item in objects
+        if isinstance(item, Pod) and not item.spec.node_name
+    ]
+    displaced = [found.pod for found in report.evictions if found.placed_here]
+    ends = [found.pod for found in report.placements]
+    ends += [found.pod for found in report.unplaced] + displaced
+    assert sorted(pending) == sorted(ends)
+    assert 0 == report.summary.not_tried
+    nodes = cluster.cache.nodes
+    fits = nodes.requested_of("cpu") <= nodes.allocatable_of("cpu")
+    overfull = {item.spec.node_name for item in objects if isinstance(item, Pod)}
+    assert all(fits[row] or nodes.names[row] in overfull for row in range(len(nodes)))
+    after = sum(found.resources[0].requested_after for found in report.nodes)
+    assert int(np.sum(nodes.requested_of("cpu"))) == after
+    for info in list(cluster.pending.values()):
+        assert not isinstance(cluster.schedule_one(info), Placed)
+    again = simulate(make_cluster(objects, seed=seed))
+    assert msgspec.json.encode(report) == msgspec.json.encode(again)
+
+
+# What plugins reserve.
+
+
+def claim_of(name: str) -> dict[str, object]:
+    """Return a claim for one device of class `gpu`."""
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"devices": {"requests": [request]}},
+    }
+
+
+def test_devices_are_given_once() -> None:
+    """Two devices serve two claims; the third pod finds none."""
+    raw: list[dict[str, object]] = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "gpu"},
+            "spec": {},
+        },
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": "slice"},
+            "spec": {
+                "driver": "d.example.com",
+                "nodeName": "n",
+                "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+            },
+        },
+        *(claim_of(f"c{at}") for at in range(3)),
+    ]
+    pods = [
+        make_pod(f"p{at}", spec={"resourceClaims": [{"name": "x", "resourceClaimName": f"c{at}"}]})
+        for at in range(3)
+    ]
+    objects = [decode_object(item, Source("test")) for item in raw]
+    report = simulate(make_cluster([node("n"), *objects, *pods]))
+    assert {"p0": "n", "p1": "n"} == placed(report)
+    assert ("DynamicResources",) == report.unplaced[0].plugins
+
+
+def test_volumes_are_given_once() -> None:
+    """Two volumes that wait for a consumer serve two claims; the third pod finds none."""
+    storage = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+    raw: list[dict[str, object]] = [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "local"},
+            "provisioner": "kubernetes.io/no-provisioner",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    ]
+    for at in range(2):
+        spec = {**storage, "storageClassName": "local", "persistentVolumeReclaimPolicy": "Delete"}
+        status = {"phase": "Available"}
+        metadata = {"name": f"v{at}"}
+        kind = {"apiVersion": "v1", "kind": "PersistentVolume"}
+        raw.append({**kind, "metadata": metadata, "spec": spec, "status": status})
+    for at in range(3):
+        request = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+        spec = {**request, "resources": {"requests": {"storage": "1Gi"}}}
+        metadata = {"name": f"c{at}", "namespace": "default", "uid": f"c{at}"}
+        kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        raw.append({**kind, "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
+    pods = [
+        make_pod(
+            f"p{at}", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": f"c{at}"}}]
+        )
+        for at in range(3)
+    ]
+    objects = [decode_object(item, Source("test")) for item in raw]
+    report = simulate(make_cluster([node("n"), *objects, *pods]))
+    assert {"p0": "n", "p1": "n"} == placed(report)
+    assert ("VolumeBinding",) == report.unplaced[0].plugins

@@ -92,7 +92,7 @@ def _choice(scene: Scene) -> Iterator[tuple[str, Kernel]]:
     memory = Memory(scene.cluster.profiles["default-scheduler"])
     remembered = memory.recall(pod, snapshot)
     assert remembered is not None, "a plain pod is remembered"
-    yield "masked totals", lambda: remembered.totals(pod, remembered.feasible_rows)
+    yield "masked totals", lambda: remembered.totals_where(remembered.feasible, pod)
     there = pod.on_node(nodes.names[0])
 
     def renew() -> None:

@@ -1,4 +1,4 @@
-# ruff: noqa: INP001, S311 - a script with seeded dice
+# ruff: noqa: S311 - a script with seeded dice
 """Writes nodes.csv and pods.csv: a made-up cluster in the columns of the openb GPU trace.
 
 Run it in this directory; it writes the same bytes every time.

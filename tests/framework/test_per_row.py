@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.framework.per_row import NodeRow, PerRowFilter, PerRowScore
@@ -48,6 +48,7 @@ def test_node_row() -> None:
     assert (600, 0, 0) == tuple(map(row.requested, ("cpu", "example.com/gpu", "unknown")))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.integers(1, 3))
 def test_answers_stand_in_row_order(counts: list[int], state: int) -> None:
     """Each row has the answer of its own node, in the table and in a selection of it."""

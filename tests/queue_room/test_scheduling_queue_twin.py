@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set as AbstractSet
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -27,9 +29,15 @@ from .scene import (
     Scene,
 )
 
-NAMES = st.sampled_from(["a", "b", "c", "d", "e", "f"])
-PLUGINS = st.sampled_from(["Fit", "Spread", "Volumes", "Taints", "Features", "Gates"])
+pytestmark = pytest.mark.slow
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+ALL_PLUGINS = ("Fit", "Spread", "Volumes", "Taints", "Features", "Gates")
+PLUGINS = st.sampled_from(ALL_PLUGINS)
 PLUGIN_SETS = st.sets(PLUGINS, max_size=3)
+# Most rejections and most events are about the same two plugins, so that they meet.
+REJECTIONS = st.sampled_from([{"Fit"}, {"Spread"}, {"Fit", "Spread"}, set[str]()]) | PLUGIN_SETS
+PENDING = st.sampled_from([set[str](), set[str](), {"Fit"}, {"Spread"}, {"Volumes"}])
 EVENTS = st.sampled_from(
     [
         NODE_ADD,
@@ -85,6 +93,7 @@ class QueueAndTwin(RuleBasedStateMachine):
             pops_from_backoff=self.options.pops_from_backoff,
             longest_backoff=self.options.max_backoff_seconds,
         )
+        self.scene.answers.helped = set(ALL_PLUGINS)
         self.flying: list[tuple[QueuedPodInfo, NaivePod]] = []
         self.born = 0
 
@@ -98,10 +107,13 @@ class QueueAndTwin(RuleBasedStateMachine):
         """Time passes, in exact fractions."""
         self.scene.now += quarters / 4
 
-    @rule(helped=PLUGIN_SETS, raising=st.sets(PLUGINS, max_size=1))
-    def change_hints(self, helped: set[str], raising: set[str]) -> None:
+    @rule(
+        helped=st.sampled_from([frozenset(ALL_PLUGINS), frozenset()]) | PLUGIN_SETS,
+        raising=st.sampled_from([frozenset[str]()] * 3) | st.sets(PLUGINS, max_size=1),
+    )
+    def change_hints(self, helped: AbstractSet[str], raising: AbstractSet[str]) -> None:
         """Hints answer differently from now on."""
-        self.scene.answers.helped, self.scene.answers.raising = helped, raising
+        self.scene.answers.helped, self.scene.answers.raising = set(helped), set(raising)
 
     @rule(name=NAMES, plugin=st.sampled_from(["Gates", "Preemption"]))
     def turn_gate(self, name: str, plugin: str) -> None:
@@ -150,6 +162,12 @@ class QueueAndTwin(RuleBasedStateMachine):
             event, None, new, self.now, lambda queued: queued.pod_info.priority <= limit
         )
 
+    @rule(times=st.integers(1, 4))
+    def try_in_vain(self, times: int) -> None:
+        """An idle scheduler tries what it can get, and meets errors."""
+        for _ in range(times):
+            self.pop_and_fail(set(), set())
+
     @rule()
     def pop(self) -> None:
         """The next pod is tried."""
@@ -174,10 +192,23 @@ class QueueAndTwin(RuleBasedStateMachine):
             self.flying.append((queued, pod))
 
     @precondition(lambda self: self.flying)
-    @rule(data=st.data(), unschedulable=PLUGIN_SETS, pending=st.sets(PLUGINS, max_size=1))
+    @rule(data=st.data(), unschedulable=REJECTIONS, pending=PENDING)
     def fail(self, data: st.DataObject, unschedulable: set[str], pending: set[str]) -> None:
         """A try fails; the pod comes back if it still exists."""
-        queued, pod = self.flying.pop(data.draw(st.integers(0, len(self.flying) - 1)))
+        at = data.draw(st.integers(0, len(self.flying) - 1))
+        self.come_back(*self.flying.pop(at), unschedulable, pending)
+
+    @rule(unschedulable=REJECTIONS, pending=PENDING)
+    def pop_and_fail(self, unschedulable: set[str], pending: set[str]) -> None:
+        """The next pod is tried in vain."""
+        self.pop()
+        if self.flying:
+            self.come_back(*self.flying.pop(), unschedulable, pending)
+
+    def come_back(
+        self, queued: QueuedPodInfo, pod: NaivePod, unschedulable: set[str], pending: set[str]
+    ) -> None:
+        """Hand a pod back to both queues, as the failure handler does."""
         latest = self.scene.observed.get(queued.pod_info.key)
         if latest is None or latest.uid != queued.pod_info.uid:
             self.twin.done(pod.info.uid)
@@ -316,8 +347,8 @@ class QueueAndTwinWithoutBackoff(QueueAndTwin):
 
 
 SETTINGS = settings(
-    max_examples=60,
-    stateful_step_count=50,
+    max_examples=100,
+    stateful_step_count=80,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -404,6 +404,74 @@ def test_statuses_of_an_earlier_decision_stay() -> None:
     assert ("P", "1 pods") == rejections(second)["a"]
 
 
+def test_an_earlier_filter_stays_the_first() -> None:
+    """A row that a filter of the node rejects keeps that status, whatever pods come there."""
+
+    def full(pods: list[str]) -> Status:
+        return unschedulable("full") if pods else SUCCESS
+
+    plugins = [
+        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=_sign),
+        toy("Row", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign),
+        toy("Rest", filter=dict.fromkeys(NODES[1:], NO)),
+    ]
+    snapshot, cycle = _cluster(), _remembering(*plugins)
+    rejected(cycle.schedule_one(POD, snapshot))
+    snapshot.nodes.add_pod(GUEST, 0)
+    assert ("Node", "no") == rejections(cycle.schedule_one(POD, snapshot))["a"]
+
+
+def test_pods_of_one_template_that_name_a_node() -> None:
+    """The node a pod names is not part of its template, and its answers are its own."""
+
+    def sign(self: object, pod: PodInfo) -> object:
+        return pod.node_name
+
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=sign)
+    snapshot, cycle = _cluster(), _remembering(plugin)
+    for name in ("a", "b", "a"):
+        cycle.schedule_one(make_pod_info("pod", node_name=name), snapshot)
+    assert 2 == len(plugin.asked)
+
+
+def test_signatures_that_read_objects_are_made_anew() -> None:
+    """When an object of a kind that signatures read changes, pods are signed again."""
+    signed: list[str] = []
+
+    def sign(self: object, pod: PodInfo) -> object:
+        signed.append(pod.name)
+        return ()
+
+    node = make_node("other")
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=sign, signed_kinds=(type(node),))
+    snapshot, cycle = _cluster(), _remembering(plugin)
+    cycle.schedule_one(POD, snapshot)
+    before = len(signed)
+    cycle.schedule_one(POD, snapshot)
+    assert before == len(signed)
+    snapshot.objects.put(node)  # type: ignore[attr-defined]  # the builder's store
+    cycle.schedule_one(POD, snapshot)
+    assert before < len(signed)
+
+
+def test_a_plugin_may_hand_out_a_column() -> None:
+    """Renewing rows never writes into an array that a plugin or the table owns."""
+
+    class Counts(_Signed):
+        name: ClassVar = "Counts"
+        points: ClassVar = ("score",)
+
+        def score(self, state: object, pod: object, nodes: object) -> object:  # type: ignore[override]  # looser
+            return nodes.pod_counts  # type: ignore[attr-defined]  # a table
+
+    snapshot, cycle = _cluster(), _remembering(Counts)
+    placed(cycle.schedule_one(POD, snapshot))
+    for number in range(2):
+        snapshot.nodes.add_pod(make_pod_info(f"guest-{number}"), 2)
+        assert "c" == placed(cycle.schedule_one(POD, snapshot)).node_name
+    snapshot.nodes.check()
+
+
 def test_old_answers_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many signatures do not pile up: the answers that were not asked for longest go first."""
 

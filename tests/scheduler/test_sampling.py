@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.framework.plugin import PreFilterResult
@@ -75,6 +75,7 @@ def _names(count: int) -> list[str]:
     return [f"node-{number:03}" for number in range(count)]
 
 
+@settings(deadline=None)
 @given(
     rejected_nodes=st.sets(st.integers(0, 149), max_size=149),
     zones=st.integers(1, 4),

@@ -1,4 +1,3 @@
-# ruff: noqa: PLC0415 - imported when needed, so that --help stays quick
 """`kubesched completion` prints the script that teaches a shell to complete its words."""
 
 from __future__ import annotations

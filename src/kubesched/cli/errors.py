@@ -1,4 +1,3 @@
-# ruff: noqa: PLC0415 - imported when needed, so that --help stays quick
 """Errors become lines on stderr and an exit code; a traceback is for those who ask for it.
 
 Rejects:  nothing; whatever a command raises ends here.

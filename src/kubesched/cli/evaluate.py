@@ -1,4 +1,3 @@
-# ruff: noqa: PLC0415 - imported when needed, so that --help stays quick
 """`kubesched evaluate`: answer recorded scenarios, or check them."""
 
 from __future__ import annotations

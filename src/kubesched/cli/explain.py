@@ -1,4 +1,3 @@
-# ruff: noqa: PLC0415 - imported when needed, so that --help stays quick
 """`kubesched explain`: why a pod goes where it goes, or why nowhere."""
 
 from __future__ import annotations

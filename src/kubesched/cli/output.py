@@ -1,4 +1,3 @@
-# ruff: noqa: PLC0415 - rich draws on terminals only, and is imported for them
 """Results on stdout: JSON, YAML, or text with tables, in colour on a terminal only."""
 
 from __future__ import annotations

@@ -251,6 +251,9 @@ class ScorePlugin(Plugin, Generic[S]):
             pod: The pod to place.
             scores: int64 per feasible row.
             rows: Which rows of the table those are, in the same order.
+
+        With a score scope other than CLUSTER the result must depend on `scores` alone, and where
+        all are equal not on how many there are.
         """
         return scores
 

@@ -27,7 +27,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
-from kubesched.scheduler.memory import NOT_FEASIBLE, Memory, Remembered
+from kubesched.scheduler.memory import Memory, Remembered
 from kubesched.scheduler.profile import (
     PluginFailure,
     Profile,
@@ -214,15 +214,14 @@ class SchedulingCycle:
         for plugin in remembered.fresh_pre_scores:
             self._ask_pre_score(cycle, pod, snapshot, mask, plugin, None)
         scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
-        if feasible is None and not scores:
-            return remembered.masked_totals(pod)
         if feasible is None:
-            totals = remembered.masked_totals(pod).copy()
-            rows = remembered.feasible_rows
+            totals = remembered.masked_totals(pod)
         else:
-            totals = np.full(len(mask), NOT_FEASIBLE, np.int64)
-            rows = np.flatnonzero(mask)
-            totals[rows] = remembered.totals(pod, rows)
+            totals = remembered.totals_where(feasible, pod)
+        if not scores:
+            return totals
+        totals = totals.copy()
+        rows = remembered.feasible_rows if feasible is None else np.flatnonzero(feasible)
         for score in scores:
             gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
             if len(rows) == len(totals):

@@ -39,6 +39,7 @@ _CELLS_MAX: Final = 1 << 22
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384
 _SIGN: Final = 'running Sign plugin "{}": '
+_FIRST_ROW: Final = np.zeros(1, np.intp)
 NOT_FEASIBLE: Final = np.iinfo(np.int64).min
 
 K = TypeVar("K")
@@ -78,12 +79,7 @@ class Memory:
             self._answers.move_to_end(signature)
         if not answers.usable:
             return None
-        try:
-            answers.refresh(pod, snapshot.nodes)
-        except PluginFailure:
-            # Some rows are renewed and some are not: whoever asks next starts anew.
-            del self._answers[signature]
-            raise
+        answers.refresh(pod, snapshot.nodes)
         return answers if answers.usable else None
 
     def _sign(self, pod: PodInfo) -> Hashable:
@@ -122,6 +118,7 @@ class Remembered:
         self._row_filters: list[tuple[int, FilterPlugin[object]]] = []
         self._node_scorers: list[ScorePlugin[object]] = []
         self._row_scorers: list[ScorePlugin[object]] = []
+        self._normalizers: list[ScorePlugin[object]] = []
         self._normalizing: list[ScorePlugin[object]] = []
         self._plan_filters(pod, snapshot)
         self._plan_scores(pod, snapshot)
@@ -180,7 +177,7 @@ class Remembered:
                 continue
             (self._row_scorers if scope is Scope.ROW else self._node_scorers).append(score)
             if score.normalizes:
-                self._normalizing.append(score)
+                self._normalizers.append(score)
 
     def new_cycle(self) -> CycleState:
         """Return a cycle that knows what remembered plugins know."""
@@ -242,12 +239,21 @@ class Remembered:
             if not plugin.normalizes:
                 self._check(raw)
                 self._plain += raw * self._profile.score_weights[plugin.name]
+        self._normalizing = [p for p in self._normalizers if not self._is_settled(p, pod)]
         self._row_scores = [
             (plugin, self._profile.score_weights[plugin.name], self._raw[plugin.name])
             for plugin in self._row_scorers
         ]
         self._masked: NDArray[np.int64] | None = None
         self._feasible_rows: NDArray[np.intp] | None = None
+
+    def _is_settled(self, plugin: ScorePlugin[object], pod: PodInfo) -> bool:
+        """Whether all rows rate the same for good, so that what it adds is known beforehand."""
+        raw = self._raw[plugin.name]
+        if plugin in self._row_scorers or not len(raw) or raw.min() != raw.max():
+            return False
+        self._plain += self._normalized(plugin, pod, _FIRST_ROW).item(0)
+        return True
 
     def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
         """Renew one row: what binding a pod leaves to do, so without arrays."""
@@ -351,29 +357,34 @@ class Remembered:
     def masked_totals(self, pod: PodInfo) -> NDArray[np.int64]:
         """Return the weighted total per row, of remembered plugins; NOT_FEASIBLE where rejected."""
         if self._masked is None:
-            rows = self.feasible_rows
-            masked = np.full(len(self.feasible), NOT_FEASIBLE, np.int64)
-            masked[rows] = self.totals(pod, rows)
-            self._masked = masked
+            self._masked = self.totals_where(self.feasible, pod)
         return self._masked
 
-    def totals(self, pod: PodInfo, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return weighted totals of `rows`, which are all that is feasible."""
-        totals = self._plain[rows]
-        for plugin in self._normalizing:
-            state = self.score_states.get(plugin.name)
-            scores = self._profile.ask(
-                wording.NORMALIZE,
-                plugin,
-                plugin.normalize_score,
-                state,
-                pod,
-                self._raw[plugin.name][rows],
-                rows,
-            )
-            wording.check_scores(plugin.name, scores)
-            totals += scores * self._profile.score_weights[plugin.name]
+    def totals_where(self, feasible: NDArray[np.bool_], pod: PodInfo) -> NDArray[np.int64]:
+        """Return the same for other feasible rows."""
+        totals = np.where(feasible, self._plain, NOT_FEASIBLE)
+        if self._normalizing:
+            rows = np.flatnonzero(feasible)
+            for plugin in self._normalizing:
+                totals[rows] += self._normalized(plugin, pod, rows)
         return totals
+
+    def _normalized(
+        self, plugin: ScorePlugin[object], pod: PodInfo, rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Return what a plugin adds to `rows`, which are all that is feasible."""
+        state = self.score_states.get(plugin.name)
+        scores = self._profile.ask(
+            wording.NORMALIZE,
+            plugin,
+            plugin.normalize_score,
+            state,
+            pod,
+            self._raw[plugin.name][rows],
+            rows,
+        )
+        wording.check_scores(plugin.name, scores)
+        return scores * self._profile.score_weights[plugin.name]
 
 
 def _is_remembered(plugin: Plugin, scope: Scope, pod: PodInfo) -> bool:

@@ -1,0 +1,149 @@
+"""DecisionLog writes what the scheduler decides and does, one JSON object a line.
+
+The same scenario and seed give the same bytes; `digest` says so without keeping them.
+
+Invariants: a line depends on virtual time and on decisions alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from kubesched.framework.status import Status
+from kubesched.queue.moves import QueueMove
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.loop import Observer
+
+_SECONDS_DIGITS: Final = 6
+
+
+class Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """A line; what does not apply is left out.
+
+    Attributes:
+        at: Virtual seconds.
+        what: `placed`, `rejected`, `failed`, `bound`, `bindingFailed` or `moved`.
+        pod: `namespace/name`.
+        node: Where to, or where it is nominated.
+        feasible: How many nodes were feasible.
+        message: Why not.
+        victims: Who has to make room.
+        origin: Of a move.
+        destination: Of a move.
+        event: The label of what caused a move.
+    """
+
+    at: float
+    what: str
+    pod: str
+    node: str = ""
+    feasible: int = 0
+    message: str = ""
+    victims: tuple[str, ...] = ()
+    origin: str = ""
+    destination: str = ""
+    event: str = ""
+
+
+class DecisionLog(Observer):
+    """Writes lines.
+
+    Attributes:
+        lines: How many were written.
+    """
+
+    def __init__(
+        self, write: Callable[[bytes], object] | None = None, *, moves: bool = False
+    ) -> None:
+        """Begin.
+
+        Args:
+            write: Takes each line with its end; None if only the digest is of interest.
+            moves: Whether moves in the queue are written, too.
+        """
+        self.lines = 0
+        self._write = write
+        self._moves = moves
+        self._hash = hashlib.sha256()
+        self._encode = msgspec.json.Encoder().encode
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all lines so far, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """Write down a decision."""
+        key = decision.pod.key
+        match decision:
+            case Placed(node_name=node_name, feasible=feasible):
+                self._put(now, "placed", key, node=node_name, feasible=feasible)
+            case Rejected(message=message):
+                self._put(
+                    now,
+                    "rejected",
+                    key,
+                    node=decision.nominated_node_name or "",
+                    message=message,
+                    victims=tuple(victim.key for victim in decision.victims),
+                )
+            case Failed(message=message):
+                self._put(now, "failed", key, message=message)
+
+    def bound(self, assumed: Assumed, now: float) -> None:
+        """Write down that a pod was bound."""
+        self._put(now, "bound", assumed.pod.key, node=assumed.node_name)
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        """Write down that a pod could not be bound."""
+        key, node = assumed.pod.key, assumed.node_name
+        self._put(now, "bindingFailed", key, node=node, message=status.message)
+
+    def moved(self, move: QueueMove) -> None:
+        """Write down a move in the queue, if that was asked for."""
+        if self._moves:
+            self._put(
+                move.now,
+                "moved",
+                move.pod,
+                origin=move.origin.value,
+                destination=move.destination.value,
+                event=move.event,
+            )
+
+    def _put(
+        self,
+        now: float,
+        what: str,
+        pod: str,
+        *,
+        node: str = "",
+        feasible: int = 0,
+        message: str = "",
+        victims: tuple[str, ...] = (),
+        origin: str = "",
+        destination: str = "",
+        event: str = "",
+    ) -> None:
+        line = Line(
+            round(now, _SECONDS_DIGITS),
+            what,
+            pod,
+            node,
+            feasible,
+            message,
+            victims,
+            origin,
+            destination,
+            event,
+        )
+        written = self._encode(line) + b"\n"
+        self.lines += 1
+        self._hash.update(written)
+        if self._write is not None:
+            self._write(written)

@@ -1,0 +1,269 @@
+"""PodLedger keeps the books of all pods as the API server has them, change by change.
+
+Others read it: who waits, since when, and what is promised on each node. Those who want to know of
+each step of a pod register as its readers.
+
+Invariants: a pod that waits has no node; a node's bookings are the sum of what the pods bound to it
+            and not finished hold (`check()`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.quantity import parse_quantity
+from kubesched.apiserver.store import Change, ChangeType
+from kubesched.simulator.object_server import FINISHED, NODES, PODS, ObjectServer
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.snapshot.pod_info import PodInfo
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A pod without a node.
+
+    Attributes:
+        key: `namespace/name`.
+        priority: Its priority.
+        since: When it was created, seconds.
+        is_gated: Whether it has scheduling gates.
+    """
+
+    key: str
+    priority: int
+    since: float
+    is_gated: bool
+
+
+class Booking(msgspec.Struct, frozen=True):
+    """What a pod holds on a node.
+
+    Attributes:
+        key: `namespace/name`.
+        node_name: The node.
+        priority: Its priority.
+        amounts: cpu in milli, everything else in whole units; `pods` is 1.
+    """
+
+    key: str
+    node_name: str
+    priority: int
+    amounts: Mapping[str, int]
+
+
+class LedgerReader:
+    """Is told of each pod's steps; every method may be left out."""
+
+    def arrived(self, pod: Pod, now: float) -> None:
+        """A pod without a node was created."""
+
+    def bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
+        """A pod got its node; `waiting` is None if it was created with one."""
+
+    def released(self, pod: Pod, booking: Booking, now: float) -> None:
+        """A pod holds nothing on its node any more: it finished, or is gone."""
+
+    def gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
+        """A pod is gone before it got a node."""
+
+    def disrupted(self, pod: Pod, now: float) -> None:
+        """A pod is to make room for another."""
+
+    def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
+        """Nodes came, went or changed; what all of them offer together, units as bookings."""
+
+
+class PodLedger:
+    """The books.
+
+    Attributes:
+        waiting: The scheduler's pods without a node, by uid, in the order of their creation.
+        bookings: What pods hold on nodes, by uid.
+        booked: Node name -> resource -> sum of the bookings.
+        rebound: How a pod's node changed although it had one: (key, old, new).
+    """
+
+    def __init__(
+        self,
+        server: ObjectServer,
+        is_ours: Callable[[Pod], bool],
+        now: Callable[[], float],
+    ) -> None:
+        """Begin with what is there.
+
+        Args:
+            server: Where the objects are.
+            is_ours: Whether the scheduler at hand is to place a pod.
+            now: Tells the time, seconds.
+        """
+        self.waiting: dict[str, Waiting] = {}
+        self.bookings: dict[str, Booking] = {}
+        self.booked: dict[str, dict[str, int]] = {}
+        self.rebound: list[tuple[str, str, str]] = []
+        self._readers: list[LedgerReader] = []
+        self._is_ours = is_ours
+        self._now = now
+        self._allocatable: dict[str, Mapping[str, int]] = {}
+        self._capacity: dict[str, int] = {}
+        store = server.store
+        for node in server.all(Node):
+            self._node_is(node.metadata.name, node)
+        for pod in server.all(Pod):
+            self._take_in(pod)
+        # Each change is read when it is made, so the books are never behind.
+        self._pods = store.watch(PODS, store.version, self._read_pods)
+        self._nodes = store.watch(NODES, store.version, self._read_nodes)
+
+    def add_reader(self, reader: LedgerReader) -> None:
+        """Tell a reader of what is there, and of every step from now on."""
+        self._readers.append(reader)
+        reader.capacity_changed(self._capacity, self._now())
+
+    def allocatable(self, node_name: str) -> Mapping[str, int] | None:
+        """Return what a node offers, units as bookings; None if there is no such node."""
+        return self._allocatable.get(node_name)
+
+    def node_names(self) -> Iterator[str]:
+        """Yield the names of the nodes, in the order of their arrival."""
+        yield from self._allocatable
+
+    # Nodes.
+
+    def _read_nodes(self) -> None:
+        for change in self._nodes.read():
+            node = change.value
+            assert isinstance(node, Node), "nodes are followed"
+            is_gone = change.type is ChangeType.DELETED
+            if self._node_is(node.metadata.name, None if is_gone else node):
+                for reader in self._readers:
+                    reader.capacity_changed(self._capacity, self._now())
+
+    def _node_is(self, name: str, node: Node | None) -> bool:
+        """Take in what a node offers now; return whether that is news."""
+        before = self._allocatable.get(name, {})
+        after = {} if node is None else node_allocatable(node)
+        if node is None:
+            self._allocatable.pop(name, None)
+        else:
+            self._allocatable[name] = after
+        for resource in dict.fromkeys((*before, *after)):
+            change = after.get(resource, 0) - before.get(resource, 0)
+            self._capacity[resource] = self._capacity.get(resource, 0) + change
+        return before != after
+
+    # Pods.
+
+    def _read_pods(self) -> None:
+        for change in self._pods.read():
+            self._read_pod(change)
+
+    def _read_pod(self, change: Change[KubernetesObject]) -> None:
+        pod, old = change.value, change.previous
+        assert isinstance(pod, Pod), "pods are followed"
+        if change.type is ChangeType.DELETED or pod.status.phase in FINISHED:
+            self._gone(pod)
+        elif old is None:
+            self._take_in(pod)
+        else:
+            assert isinstance(old, Pod), "pods are followed"
+            self._changed(old, pod)
+
+    def _take_in(self, pod: Pod) -> None:
+        if pod.status.phase in FINISHED:
+            return
+        if pod.spec.node_name:
+            self._book(pod, None)
+        elif self._is_ours(pod):
+            self._wait(pod, self._now())
+            for reader in self._readers:
+                reader.arrived(pod, self._now())
+
+    def _wait(self, pod: Pod, since: float) -> None:
+        metadata = pod.metadata
+        self.waiting[metadata.uid] = Waiting(
+            f"{metadata.namespace}/{metadata.name}",
+            pod.spec.priority or 0,
+            since,
+            bool(pod.spec.scheduling_gates),
+        )
+
+    def _changed(self, old: Pod, pod: Pod) -> None:
+        if pod.spec.node_name != old.spec.node_name:
+            if old.spec.node_name:
+                key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                self.rebound.append((key, old.spec.node_name, pod.spec.node_name))
+                self._gone(old)
+            self._book(pod, self.waiting.pop(pod.metadata.uid, None))
+        elif pod.spec.scheduling_gates != old.spec.scheduling_gates:
+            waiting = self.waiting.get(pod.metadata.uid)
+            if waiting is not None:
+                self._wait(pod, waiting.since)
+        if _is_disrupted(pod) and not _is_disrupted(old):
+            for reader in self._readers:
+                reader.disrupted(pod, self._now())
+
+    def _book(self, pod: Pod, waiting: Waiting | None) -> None:
+        info = PodInfo(pod)
+        amounts = {**info.template.held, "pods": 1}
+        booking = Booking(info.key, info.node_name, info.priority, amounts)
+        self.bookings[pod.metadata.uid] = booking
+        booked = self.booked.setdefault(info.node_name, {})
+        for resource, amount in amounts.items():
+            booked[resource] = booked.get(resource, 0) + amount
+        for reader in self._readers:
+            reader.bound(pod, booking, waiting, self._now())
+
+    def _gone(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        waiting = self.waiting.pop(uid, None)
+        booking = self.bookings.pop(uid, None)
+        if waiting is not None:
+            for reader in self._readers:
+                reader.gave_up(pod, waiting, self._now())
+        if booking is not None:
+            self._release(booking)
+            for reader in self._readers:
+                reader.released(pod, booking, self._now())
+
+    def _release(self, booking: Booking) -> None:
+        booked = self.booked[booking.node_name]
+        for resource, amount in booking.amounts.items():
+            booked[resource] -= amount
+        if not booked["pods"]:
+            del self.booked[booking.node_name]
+
+    def check(self) -> None:
+        """Assert that the books are in order."""
+        assert not self.waiting.keys() & self.bookings.keys(), "a pod waits and has a node"
+        sums: dict[str, dict[str, int]] = {}
+        for booking in self.bookings.values():
+            on_node = sums.setdefault(booking.node_name, {})
+            for resource, amount in booking.amounts.items():
+                on_node[resource] = on_node.get(resource, 0) + amount
+        there = {
+            name: {resource: amount for resource, amount in booked.items() if amount}
+            for name, booked in self.booked.items()
+        }
+        expected = {
+            name: {resource: amount for resource, amount in booked.items() if amount}
+            for name, booked in sums.items()
+        }
+        assert expected == there, "a node's bookings are not the sum of its pods'"
+
+
+def _is_disrupted(pod: Pod) -> bool:
+    return any(
+        condition.type == "DisruptionTarget" and condition.status == "True"
+        for condition in pod.status.conditions
+    )
+
+
+def node_allocatable(node: Node) -> Mapping[str, int]:
+    """Return what a node offers: cpu in milli, everything else in whole units."""
+    return {
+        name: amount.milli_value() if name == "cpu" else amount.value()
+        for name, quantity in node.status.allocatable.items()
+        for amount in (parse_quantity(quantity),)
+    }

@@ -1,0 +1,152 @@
+"""Series of numbers over virtual time, in a fixed number of bins however long it takes.
+
+When the bins are used up, neighbours are merged and each stands for twice the time.
+
+Invariants: a series holds at most BINS_MAX bins; merging changes neither the sum of all bins nor
+            the largest peak.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+BINS_MAX: Final = 512
+
+
+class SeriesValues(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A series as data.
+
+    Attributes:
+        width_seconds: How long each bin is; the first begins at second 0.
+        means: Per bin: the mean over its time, or for counts the number per hour.
+        peaks: Per bin: the largest value; for counts, the count.
+    """
+
+    width_seconds: float
+    means: tuple[float, ...]
+    peaks: tuple[float, ...]
+
+
+class _Bins:
+    def __init__(self, width_seconds: float) -> None:
+        if width_seconds <= 0:
+            raise ValueError("a bin must have a width")
+        self.width_seconds = width_seconds
+        self.areas: list[float] = []
+        self.peaks: list[float] = []
+
+    def at(self, now: float) -> int:
+        """Return the bin of a moment; there is one afterwards."""
+        at = int(now / self.width_seconds)
+        while at >= BINS_MAX:
+            self._merge()
+            at = int(now / self.width_seconds)
+        missing = at + 1 - len(self.areas)
+        if missing > 0:
+            self.areas += [0.0] * missing
+            self.peaks += [0.0] * missing
+        return at
+
+    def _merge(self) -> None:
+        areas, peaks = self.areas, self.peaks
+        if len(areas) % 2:
+            areas.append(0.0)
+            peaks.append(0.0)
+        self.areas = [areas[i] + areas[i + 1] for i in range(0, len(areas), 2)]
+        self.peaks = [self._merged(peaks[i], peaks[i + 1]) for i in range(0, len(peaks), 2)]
+        self.width_seconds *= 2
+
+    @staticmethod
+    def _merged(one: float, other: float) -> float:
+        return max(one, other)
+
+
+class Gauge:
+    """A value that holds until the next one is set: means are weighted by time.
+
+    Attributes:
+        value: The present one.
+        peak: The largest so far.
+    """
+
+    def __init__(self, width_seconds: float = 1.0) -> None:
+        self.value = 0.0
+        self.peak = 0.0
+        self._since = 0.0
+        self._bins = _Bins(width_seconds)
+        self._area = 0.0
+
+    def set(self, now: float, value: float) -> None:
+        """Let a value hold from now on; time must not go back."""
+        self.advance(now)
+        self.value = value
+        if value > self.peak:
+            self.peak = value
+        at = self._bins.at(now)
+        self._bins.peaks[at] = max(self._bins.peaks[at], value)
+
+    def add(self, now: float, change: float) -> None:
+        """Raise or lower the value."""
+        self.set(now, self.value + change)
+
+    def advance(self, now: float) -> None:
+        """Let the present value hold until now."""
+        bins = self._bins
+        last = bins.at(now)
+        at = bins.at(self._since)
+        while self._since < now:
+            end = now if at >= last else min((at + 1) * bins.width_seconds, now)
+            bins.areas[at] += self.value * (end - self._since)
+            bins.peaks[at] = max(bins.peaks[at], self.value)
+            self._area += self.value * (end - self._since)
+            self._since = end
+            at += 1
+
+    def mean(self) -> float:
+        """Return the mean over the time from second 0 to the last change or advance."""
+        return self._area / self._since if self._since > 0 else self.value
+
+    def values(self) -> SeriesValues:
+        """Return the series as data, until the last change or advance."""
+        bins = self._bins
+        means = []
+        for at, area in enumerate(bins.areas):
+            lasted = min(self._since - at * bins.width_seconds, bins.width_seconds)
+            means.append(area / lasted if lasted > 0 else self.value)
+        return SeriesValues(bins.width_seconds, tuple(means), tuple(bins.peaks))
+
+
+class _CountBins(_Bins):
+    @staticmethod
+    def _merged(one: float, other: float) -> float:
+        return one + other
+
+
+class Counter:
+    """Things that happen, counted per bin.
+
+    Attributes:
+        total: How many happened.
+    """
+
+    def __init__(self, width_seconds: float = 1.0) -> None:
+        self.total = 0
+        self._bins = _CountBins(width_seconds)
+
+    def add(self, now: float, count: int = 1) -> None:
+        """Count."""
+        self.total += count
+        at = self._bins.at(now)
+        self._bins.areas[at] += count
+        self._bins.peaks[at] += count
+
+    def values(self) -> SeriesValues:
+        """Return the series as data: the number per hour, and the number, per bin."""
+        hours = self._bins.width_seconds / 3600
+        return SeriesValues(
+            self._bins.width_seconds,
+            tuple(area / hours for area in self._bins.areas),
+            tuple(self._bins.peaks),
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.plugin import FilterPlugin, NoState
 from kubesched.framework.status import Status
 from kubesched.scheduler.profile import Profile, relevant_nominated_pods
 from kubesched.scheduler.trace import Trace
@@ -39,6 +39,8 @@ class Details:
         name = self._snapshot.nodes.names[row]
         nominated = relevant_nominated_pods(self._pod, self._snapshot, name)
         state = self._cycle.filter_states.get(plugin.name)
+        if isinstance(state, NoState):
+            return ""
         node = self._snapshot.nodes.row_view(row)
         if not nominated or not plugin.filter(state, self._pod, node)[0].is_success:
             return plugin.describe(state, self._pod, node)

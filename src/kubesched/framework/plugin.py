@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status
+from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -99,6 +99,16 @@ class Plugin(ABC):
         return UNSIGNED
 
 
+class NoState(msgspec.Struct, frozen=True):
+    """Stands in for a state that is not there.
+
+    Attributes:
+        status: The answer of whoever needs the state: a failure, or for a filter a rejection.
+    """
+
+    status: Status
+
+
 class PreEnqueuePlugin(Plugin):
     """Decides whether a pod may enter the active queue."""
 
@@ -160,6 +170,16 @@ class PreFilterExtensions(PreFilterPlugin[S]):
 
 class FilterPlugin(Plugin, Generic[S]):
     """Says which rows cannot take the pod."""
+
+    def filter_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> S | NoState | None:
+        """Return the state for `filter` where the profile does not run the plugin's `pre_filter`.
+
+        A plugin that can do without `pre_filter` makes the state here; it cannot skip any more.
+        With a `scope` other than CLUSTER the result must depend on the pod's signature alone.
+        """
+        return _missing("pre_filter") if isinstance(self, PreFilterPlugin) else None
 
     @abstractmethod
     def filter(self, state: S, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
@@ -237,6 +257,16 @@ class ScorePlugin(Plugin, Generic[S]):
 
     normalizes: ClassVar[bool] = False
 
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> S | NoState | None:
+        """Return the state for `score` where the plugin has no `pre_score` that the profile runs.
+
+        A plugin that can do without `pre_score` makes the state here; it cannot skip any more.
+        With a score scope other than CLUSTER the result must depend on the pod's signature alone.
+        """
+        return _missing("pre_score") if isinstance(self, PreScorePlugin) else None
+
     @abstractmethod
     def score(self, state: S, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return an int64 per row of `nodes`; answers for infeasible rows are not looked at."""
@@ -247,7 +277,7 @@ class ScorePlugin(Plugin, Generic[S]):
         """Bring the scores of the feasible rows into 0..100.
 
         Args:
-            state: What pre_score returned.
+            state: What `score` was given.
             pod: The pod to place.
             scores: int64 per feasible row.
             rows: Which rows of the table those are, in the same order.
@@ -306,3 +336,7 @@ class PostBindPlugin(Plugin):
     @abstractmethod
     def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         """Take note."""
+
+
+def _missing(point: str) -> NoState:
+    return NoState(failure(f"there is no state, because {point} is not enabled"))

@@ -32,6 +32,7 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
+    NoState,
 )
 from kubesched.framework.status import (
     SKIP,
@@ -175,6 +176,10 @@ class InterPodAffinity(
         """Uncount `removed` in the domains of its node."""
         state.move(pod, removed, nodes, -1)
         return SUCCESS
+
+    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NoState:
+        """Fail: upstream does not work without PreFilter."""
+        return self.no_filter_state
 
     def filter(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows by affinity, then anti-affinity, then the anti-affinity of existing pods."""

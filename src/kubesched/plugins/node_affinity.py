@@ -48,6 +48,7 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
+    NoState,
 )
 from kubesched.framework.status import SKIP, NodeToStatus, failure, unresolvable
 from kubesched.snapshot.node_selection import (
@@ -124,6 +125,10 @@ class NodeAffinity(
             return _ANY_NODE
         return PreFilterResult(node_names=names) if names else PreFilterResult(status=self.conflict)
 
+    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
+        """Do without: what pre_filter adds is only what it spares others."""
+        return None
+
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that the added affinity, then those that the pod itself leaves out."""
         rejected = ~match_required_node_affinity(pod, nodes)
@@ -157,6 +162,15 @@ class NodeAffinity(
         if errors := preferred_term_errors(preferred):
             return PreScoreResult(status=failure(aggregate(errors)))
         return PreScoreResult((*self._added_preferred, *preferred))
+
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreferredTerms | NoState:
+        """Collect the terms; without any, every row scores 0."""
+        result = self.pre_score(cycle, pod, snapshot, feasible)
+        if result.status.is_success or result.status.is_skip:
+            return result.state or ()
+        return NoState(result.status)
 
     def score(self, state: PreferredTerms, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Add up the weights of the terms that match."""

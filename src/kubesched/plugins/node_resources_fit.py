@@ -43,6 +43,7 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
+    NoState,
 )
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.plugins.node_resources.amounts import format_amount
@@ -168,6 +169,10 @@ class NodeResourcesFit(
             if not self._is_ignored(name)
         )
         return PreFilterResult(requests)
+
+    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NoState:
+        """Fail: upstream does not work without PreFilter."""
+        return self.no_filter_state
 
     def filter(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that have no room for one more pod, or for one of its requests."""

@@ -33,6 +33,7 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
+    NoState,
 )
 from kubesched.framework.status import (
     SKIP,
@@ -191,6 +192,10 @@ class PodTopologySpread(
         """Uncount `removed` in the domains of its node."""
         self._move(state, pod, removed, nodes, -1)
         return SUCCESS
+
+    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NoState:
+        """Fail: upstream does not work without PreFilter."""
+        return self.no_filter_state
 
     def filter(self, state: SpreadState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows by the first constraint that does not hold there."""

@@ -9,6 +9,7 @@ Differs:  among nodes with the same best total one is drawn from the run's seed;
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 
 import msgspec
@@ -132,6 +133,7 @@ class SchedulingCycle:
                 cycle.skip_filter.add(plugin.name)
             elif not result.status.is_success or result.node_names is not None:
                 return None
+        self._make_filter_states(remembered.fresh_filter_states, cycle, pod, snapshot)
         fewer = self._feasible_fresh(cycle, pod, snapshot, remembered)
         if fewer is None:
             feasible, count = remembered.feasible, remembered.feasible_count
@@ -213,6 +215,7 @@ class SchedulingCycle:
         mask = remembered.feasible if feasible is None else feasible
         for plugin in remembered.fresh_pre_scores:
             self._ask_pre_score(cycle, pod, snapshot, mask, plugin, None)
+        self._make_score_states(remembered.fresh_score_states, cycle, pod, snapshot, mask)
         scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
         if feasible is None:
             totals = remembered.masked_totals(pod)
@@ -347,11 +350,23 @@ class SchedulingCycle:
             if not names:
                 outcome = _nothing_left(contributors)
                 break
+        self._make_filter_states(self.profile.filters_without_pre_filter, cycle, pod, snapshot)
         if trace is not None:
             trace.pre_filter_status = outcome
             trace.restricted_to = names
             trace.restricting_plugins = tuple(contributors)
         return outcome, names, tuple(contributors)
+
+    def _make_filter_states(
+        self,
+        plugins: Iterable[FilterPlugin[object]],
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+    ) -> None:
+        for plugin in plugins:
+            state = self.profile.filter_state(plugin, cycle, pod, snapshot)
+            cycle.filter_states[plugin.name] = state
 
     def _filter(
         self,
@@ -411,7 +426,7 @@ class SchedulingCycle:
     ) -> NodeToStatus | None:
         state = cycle.filter_states.get(plugin.name)
         try:
-            found = self.profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, nodes)
+            found = self.profile.ask_filter(plugin, state, pod, nodes)
         except PluginFailure as failure:
             # Perhaps on a row that an earlier filter rejected, where nobody would have asked.
             everywhere = NodeToStatus.everywhere(len(rows), failure.status)
@@ -474,7 +489,7 @@ class SchedulingCycle:
         self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, plugin: ScorePlugin[object]
     ) -> NDArray[np.int64]:
         state = cycle.score_states.get(plugin.name)
-        return self.profile.ask(wording.SCORE, plugin, plugin.score, state, pod, nodes)
+        return self.profile.ask_score(plugin, state, pod, nodes)
 
     def _normalize(
         self,
@@ -505,6 +520,20 @@ class SchedulingCycle:
         feasible[rows] = True
         for plugin in self.profile.pre_score_plugins:
             self._ask_pre_score(cycle, pod, snapshot, feasible, plugin, trace)
+        plugins = self.profile.scores_without_pre_score
+        self._make_score_states(plugins, cycle, pod, snapshot, feasible)
+
+    def _make_score_states(
+        self,
+        plugins: Iterable[ScorePlugin[object]],
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        feasible: NDArray[np.bool_],
+    ) -> None:
+        for plugin in plugins:
+            state = self.profile.score_state(plugin, cycle, pod, snapshot, feasible)
+            cycle.score_states[plugin.name] = state
 
     def _ask_pre_score(
         self,

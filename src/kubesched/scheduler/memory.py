@@ -21,6 +21,7 @@ from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
+    NoState,
     Plugin,
     PreFilterPlugin,
     PreScorePlugin,
@@ -98,6 +99,7 @@ class Remembered:
         usable: Whether remembering works for these pods at all.
         filter_states, skip_filter, score_states, skip_score: As in a cycle, of remembered plugins.
         fresh_pre_filters, fresh_filters, fresh_pre_scores, fresh_scores: Plugins to ask each time.
+        fresh_filter_states, fresh_score_states: Plugins to ask for their state each time.
         answers: The first rejection per row, of remembered filters.
         feasible: Bool per row, of remembered filters.
         feasible_count: How many rows are feasible.
@@ -111,8 +113,10 @@ class Remembered:
         self.skip_filter: set[str] = set()
         self.skip_score: set[str] = set()
         self.fresh_pre_filters: list[PreFilterPlugin[object]] = []
+        self.fresh_filter_states: list[FilterPlugin[object]] = []
         self.fresh_filters: list[tuple[int, FilterPlugin[object]]] = []
         self.fresh_pre_scores: list[PreScorePlugin[object]] = []
+        self.fresh_score_states: list[ScorePlugin[object]] = []
         self.fresh_scores: list[ScorePlugin[object]] = []
         self._node_filters: list[tuple[int, FilterPlugin[object]]] = []
         self._row_filters: list[tuple[int, FilterPlugin[object]]] = []
@@ -128,7 +132,7 @@ class Remembered:
     # The plan: who is asked when. It depends on the signature alone.
 
     def _plan_filters(self, pod: PodInfo, snapshot: Snapshot) -> None:
-        cycle = CycleState()
+        cycle = self.new_cycle()
         for plugin in self._profile.pre_filter_plugins:
             if not _is_remembered(plugin, plugin.scope, pod):
                 self.fresh_pre_filters.append(plugin)
@@ -141,6 +145,13 @@ class Remembered:
                 self.skip_filter.add(plugin.name)
             elif result.status != SUCCESS or result.node_names is not None:
                 self.usable = False
+        for stateless in self._profile.filters_without_pre_filter:
+            if not _is_remembered(stateless, stateless.scope, pod):
+                self.fresh_filter_states.append(stateless)
+                continue
+            state = self._profile.filter_state(stateless, cycle, pod, snapshot)
+            self.filter_states[stateless.name] = state
+            self.usable &= not isinstance(state, NoState)
         for position, filter_ in enumerate(self._profile.filter_plugins):
             if filter_.name in self.skip_filter:
                 continue
@@ -154,7 +165,7 @@ class Remembered:
     def _plan_scores(self, pod: PodInfo, snapshot: Snapshot) -> None:
         if not self._profile.score_plugins:
             return
-        cycle = CycleState()
+        cycle = self.new_cycle()
         everywhere = np.ones(len(snapshot.nodes), np.bool_)
         for plugin in self._profile.pre_score_plugins:
             if not _is_remembered(plugin, plugin.score_scope or plugin.scope, pod):
@@ -168,6 +179,13 @@ class Remembered:
                 self.skip_score.add(plugin.name)
             elif result.status != SUCCESS:
                 self.usable = False
+        for stateless in self._profile.scores_without_pre_score:
+            if not _is_remembered(stateless, stateless.score_scope or stateless.scope, pod):
+                self.fresh_score_states.append(stateless)
+                continue
+            state = self._profile.score_state(stateless, cycle, pod, snapshot, everywhere)
+            self.score_states[stateless.name] = state
+            self.usable &= not isinstance(state, NoState)
         for score in self._profile.score_plugins:
             scope = score.score_scope or score.scope
             if score.name in self.skip_score:
@@ -330,7 +348,7 @@ class Remembered:
     ) -> None:
         for position, plugin in filters:
             state = self.filter_states.get(plugin.name)
-            found = self._profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, nodes)
+            found = self._profile.ask_filter(plugin, state, pod, nodes)
             if answers.add(position, plugin.name, found):
                 wording.raise_failures(answers, found, position, plugin.name)
 
@@ -338,7 +356,7 @@ class Remembered:
         self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
         state = self.score_states.get(plugin.name)
-        return self._profile.ask(wording.SCORE, plugin, plugin.score, state, pod, nodes)
+        return self._profile.ask_score(plugin, state, pod, nodes)
 
     def _check(self, raw: NDArray[np.int64]) -> None:
         # An invalid score fails the cycle only if its row is feasible: let the plain path decide.

@@ -25,6 +25,7 @@ from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
+    NoState,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -39,7 +40,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
@@ -91,6 +92,8 @@ class Profile:
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
+        filters_without_pre_filter, scores_without_pre_score: Plugins that are to be asked for their
+            state, because nothing runs before them that makes it.
         score_weights: Score plugin name -> weight.
     """
 
@@ -156,6 +159,18 @@ class Profile:
         self.pre_filter_extensions = tuple(
             plugin for plugin in self.pre_filter_plugins if isinstance(plugin, PreFilterExtensions)
         )
+        prepared = set(points[ExtensionPoint.PRE_FILTER])
+        self.filters_without_pre_filter = tuple(
+            plugin
+            for plugin in self.filter_plugins
+            if plugin.name not in prepared and _needs_filter_state(plugin)
+        )
+        prepared = set(points[ExtensionPoint.PRE_SCORE])
+        self.scores_without_pre_score = tuple(
+            plugin
+            for plugin in self.score_plugins
+            if plugin.name not in prepared and _needs_score_state(plugin)
+        )
 
     def _build(
         self,
@@ -204,6 +219,50 @@ class Profile:
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             return raised(wording, plugin, error).status
 
+    def filter_state(
+        self, plugin: FilterPlugin[object], cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> object:
+        """Ask for the state that no pre_filter made; a plugin that fails has none."""
+        try:
+            return plugin.filter_state(cycle, pod, snapshot)
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            # Nobody may ever need it: a failure only where a row is asked about.
+            return NoState(failure(_text_of(error)))
+
+    def score_state(
+        self,
+        plugin: ScorePlugin[object],
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        feasible: NDArray[np.bool_],
+    ) -> object:
+        """Ask for the state that no pre_score made; a plugin that fails has none."""
+        try:
+            return plugin.score_state(cycle, pod, snapshot, feasible)
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            return NoState(failure(_text_of(error)))
+
+    def ask_filter(
+        self, plugin: FilterPlugin[object], state: object, pod: PodInfo, nodes: NodeTable
+    ) -> NodeToStatus:
+        """Ask a filter about all rows of `nodes`; without a state they all get the same answer."""
+        if isinstance(state, NoState):
+            return NodeToStatus.everywhere(len(nodes), state.status)
+        return self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
+
+    def ask_score(
+        self, plugin: ScorePlugin[object], state: object, pod: PodInfo, nodes: NodeTable
+    ) -> NDArray[np.int64]:
+        """Ask for the scores of all rows of `nodes`.
+
+        Raises:
+            PluginFailure: if the plugin fails, or has no state.
+        """
+        if isinstance(state, NoState):
+            raise PluginFailure(failure_of(SCORE, plugin.name, state.status.message))
+        return self.ask(SCORE, plugin, plugin.score, state, pod, nodes)
+
     def run_filters(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> RowAnswers:
         """Ask all filters about all rows of `nodes`, without nominated pods.
 
@@ -232,7 +291,7 @@ class Profile:
         """
         state = cycle.filter_states.get(plugin.name)
         if not plugin.survivors_only:
-            found = self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
+            found = self.ask_filter(plugin, state, pod, nodes)
             if not answers.add(position, plugin.name, found):
                 return False
         else:
@@ -240,7 +299,7 @@ class Profile:
             if not len(rows):
                 return False
             some = nodes if len(rows) == len(nodes) else nodes.take(rows)
-            found = self.ask(FILTER, plugin, plugin.filter, state, pod, some)
+            found = self.ask_filter(plugin, state, pod, some)
             answers.add_at(rows, position, plugin.name, found)
         raise_failures(answers, found, position, plugin.name)
         return True
@@ -305,7 +364,7 @@ class Profile:
                 continue
             state = cycle.filter_states.get(plugin.name)
             try:
-                status = self.ask(FILTER, plugin, plugin.filter, state, pod, node)[0]
+                status = self.ask_filter(plugin, state, pod, node)[0]
             except PluginFailure as failure:
                 return failure.status
             if not status.is_success:
@@ -354,7 +413,7 @@ NORMALIZE: Final = 'running Normalize on Score plugins: plugin "{}" failed with:
 
 def raised(wording: str, plugin: Plugin, error: Exception) -> PluginFailure:
     """Return the failure that stands for what a plugin raised."""
-    return PluginFailure(failure_of(wording, plugin.name, f"{type(error).__name__}: {error}"))
+    return PluginFailure(failure_of(wording, plugin.name, _text_of(error)))
 
 
 def failure_of(wording: str, plugin: str, text: str) -> Status:
@@ -430,3 +489,17 @@ def _ignore(pods: Sequence[PodInfo]) -> None:
 def _implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
     kind = _CLASSES.get(point)
     return kind is not None and issubclass(registry[name].plugin, kind)
+
+
+def _needs_filter_state(plugin: FilterPlugin[object]) -> bool:
+    makes_it = type(plugin).filter_state is not FilterPlugin.filter_state
+    return makes_it or isinstance(plugin, PreFilterPlugin)
+
+
+def _needs_score_state(plugin: ScorePlugin[object]) -> bool:
+    makes_it = type(plugin).score_state is not ScorePlugin.score_state
+    return makes_it or isinstance(plugin, PreScorePlugin)
+
+
+def _text_of(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

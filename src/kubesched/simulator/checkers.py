@@ -48,7 +48,7 @@ class Checkers(LedgerReader):
 
     # What changed.
 
-    def bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
+    def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
         """Look at the node of a pod that the scheduler placed."""
         if waiting is None or booking.node_name in self._excused:
             return

@@ -56,19 +56,19 @@ class Booking(msgspec.Struct, frozen=True):
 class LedgerReader:
     """Is told of each pod's steps; every method may be left out."""
 
-    def arrived(self, pod: Pod, now: float) -> None:
+    def pod_arrived(self, pod: Pod, now: float) -> None:
         """A pod without a node was created."""
 
-    def bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
+    def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
         """A pod got its node; `waiting` is None if it was created with one."""
 
-    def released(self, pod: Pod, booking: Booking, now: float) -> None:
+    def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
         """A pod holds nothing on its node any more: it finished, or is gone."""
 
-    def gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
+    def pod_gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
         """A pod is gone before it got a node."""
 
-    def disrupted(self, pod: Pod, now: float) -> None:
+    def pod_disrupted(self, pod: Pod, now: float) -> None:
         """A pod is to make room for another."""
 
     def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
@@ -178,7 +178,7 @@ class PodLedger:
         elif self._is_ours(pod):
             self._wait(pod, self._now())
             for reader in self._readers:
-                reader.arrived(pod, self._now())
+                reader.pod_arrived(pod, self._now())
 
     def _wait(self, pod: Pod, since: float) -> None:
         metadata = pod.metadata
@@ -202,7 +202,7 @@ class PodLedger:
                 self._wait(pod, waiting.since)
         if _is_disrupted(pod) and not _is_disrupted(old):
             for reader in self._readers:
-                reader.disrupted(pod, self._now())
+                reader.pod_disrupted(pod, self._now())
 
     def _book(self, pod: Pod, waiting: Waiting | None) -> None:
         info = PodInfo(pod)
@@ -213,7 +213,7 @@ class PodLedger:
         for resource, amount in amounts.items():
             booked[resource] = booked.get(resource, 0) + amount
         for reader in self._readers:
-            reader.bound(pod, booking, waiting, self._now())
+            reader.pod_bound(pod, booking, waiting, self._now())
 
     def _gone(self, pod: Pod) -> None:
         uid = pod.metadata.uid
@@ -221,11 +221,11 @@ class PodLedger:
         booking = self.bookings.pop(uid, None)
         if waiting is not None:
             for reader in self._readers:
-                reader.gave_up(pod, waiting, self._now())
+                reader.pod_gave_up(pod, waiting, self._now())
         if booking is not None:
             self._release(booking)
             for reader in self._readers:
-                reader.released(pod, booking, self._now())
+                reader.pod_released(pod, booking, self._now())
 
     def _release(self, booking: Booking) -> None:
         booked = self.booked[booking.node_name]

@@ -82,8 +82,7 @@ class Gauge:
         """Let a value hold from now on; time must not go back."""
         self.advance(now)
         self.value = value
-        if value > self.peak:
-            self.peak = value
+        self.peak = max(self.peak, value)
         at = self._bins.at(now)
         self._bins.peaks[at] = max(self._bins.peaks[at], value)
 

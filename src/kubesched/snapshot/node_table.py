@@ -22,7 +22,7 @@ from kubesched.snapshot.coded import Coded, CodedColumn
 from kubesched.snapshot.host_ports import NO_PORTS, UsedPorts
 from kubesched.snapshot.images import ImageStates
 from kubesched.snapshot.pod_groups import PodGroups
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.topology import round_robin, zone_key
 
 V = TypeVar("V")
@@ -172,6 +172,37 @@ class SelectedRows(NodeTable):
         del self.pods[row][info.uid]
         self._account(info, row, -1)
 
+    def add_pods(self, pods: Iterable[tuple[int, PodInfo]]) -> None:
+        """Ask as if each pod were on its row."""
+        rows_of: dict[PodTemplate, list[int]] = {}
+        for row, info in pods:
+            self.pods[row][info.uid] = info
+            rows_of.setdefault(info.template, []).append(row)
+        self._account_all(rows_of, 1)
+
+    def remove_pods(self, pods: Iterable[tuple[int, PodInfo]]) -> None:
+        """Ask as if each pod had left its row."""
+        rows_of: dict[PodTemplate, list[int]] = {}
+        for row, info in pods:
+            del self.pods[row][info.uid]
+            rows_of.setdefault(info.template, []).append(row)
+        self._account_all(rows_of, -1)
+
+    def _account_all(self, rows_of: dict[PodTemplate, list[int]], sign: int) -> None:
+        # Pods of one template change the same columns by the same amounts.
+        for template, rows in rows_of.items():
+            at = np.array(rows, np.intp)
+            np.add.at(self.pod_counts, at, sign)
+            for name, amount in template.held.items():
+                resource = self.resources.get(name)
+                if resource is not None:
+                    np.add.at(self.requested[resource], at, np.int64(_wrap(sign * amount)))
+            for resource, amount in enumerate(template.held_non_zero):
+                np.add.at(self.non_zero_requested[resource], at, np.int64(_wrap(sign * amount)))
+            if template.host_ports:
+                for row in rows:
+                    self._account_ports(template, row, sign)
+
     def _account(self, info: PodInfo, row: int, sign: int) -> None:
         template = info.template
         self.pod_counts[row] += sign
@@ -182,9 +213,12 @@ class SelectedRows(NodeTable):
         for at, amount in enumerate(template.held_non_zero):
             _increase(self.non_zero_requested, at, row, sign * amount)
         if template.host_ports:
-            used, ports = self.used_ports[row], template.host_ports
-            left = used.plus(ports) if sign > 0 else used.minus(ports)
-            self.used_ports = self.used_ports.with_row(row, left)
+            self._account_ports(template, row, sign)
+
+    def _account_ports(self, template: PodTemplate, row: int, sign: int) -> None:
+        used, ports = self.used_ports[row], template.host_ports
+        left = used.plus(ports) if sign > 0 else used.minus(ports)
+        self.used_ports = self.used_ports.with_row(row, left)
 
 
 class RowView(SelectedRows):

@@ -71,9 +71,9 @@ def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verd
     if not places:
         return verdicts
     what_if = nodes.take(np.array([rows[place] for place in places], np.intp))
-    for row, place in enumerate(places):
-        for victim in potential[place]:
-            what_if.remove_pod(victim, row)
+    what_if.remove_pods(
+        (row, victim) for row, place in enumerate(places) for victim in potential[place]
+    )
     statuses = question.handle.filter_rows(question.cycle, question.pod, what_if)
     reprieves: list[_Reprieve] = []
     for row, place in enumerate(places):
@@ -95,13 +95,12 @@ def _let_pods_come_back(
     """Add the pods back, one per row and round; note in `evicted` who cannot stay."""
     turn = 0
     while reprieves := [reprieve for reprieve in reprieves if turn < len(reprieve.pods)]:
-        for reprieve in reprieves:
-            what_if.add_pod(reprieve.pods[turn], reprieve.row)
+        what_if.add_pods((reprieve.row, reprieve.pods[turn]) for reprieve in reprieves)
         # Rows whose pods are all decided need not be asked again.
         asked = what_if.take(np.array([reprieve.row for reprieve in reprieves], np.intp))
         fits = question.handle.filter_rows(question.cycle, question.pod, asked).passed.tolist()
-        for reprieve, fit in zip(reprieves, fits, strict=True):
-            if not fit:
-                what_if.remove_pod(reprieve.pods[turn], reprieve.row)
-                reprieve.evicted.append(reprieve.pods[turn])
+        leaving = [each for each, fit in zip(reprieves, fits, strict=True) if not fit]
+        what_if.remove_pods((reprieve.row, reprieve.pods[turn]) for reprieve in leaving)
+        for reprieve in leaving:
+            reprieve.evicted.append(reprieve.pods[turn])
         turn += 1

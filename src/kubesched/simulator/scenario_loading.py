@@ -1,0 +1,284 @@
+"""Reads a scenario and checks it as a whole: every fault is found, each with its path.
+
+Rejects:  what `scenario` describes as impossible; templates that are no Kubernetes objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.api.codec import DecodeError
+from kubesched.config.decoding import decode_struct
+from kubesched.config.documents import read_document
+from kubesched.config.faults import (
+    ConfigError,
+    Fault,
+    child,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kubesched.simulator.defaults import SYSTEM_CLASSES
+from kubesched.simulator.faults import RequestFaults
+from kubesched.simulator.scenario import (
+    VERSION,
+    Event,
+    NodeGroup,
+    PodArrivals,
+    RunTime,
+    Scenario,
+    Workload,
+)
+from kubesched.simulator.scenario_objects import nodes_of, template_of
+from kubesched.simulator.timestamps import SECONDS_MAX
+
+_ACTIONS: Final = (
+    "drain",
+    "cordon",
+    "uncordon",
+    "remove",
+    "fail",
+    "recover",
+    "label",
+    "delete",
+)
+_WORKLOADS: Final = ("pods", "deployment", "daemonSet", "trace")
+_TOO_LONG: Final = "a thousand years is as long as it gets"
+
+
+def load_scenario(source: Path | str | bytes | Mapping[str, Any]) -> Scenario:
+    """Read and check a scenario.
+
+    Args:
+        source: A Path is a file to read, relative to which the files it names are found; str and
+            bytes are the text itself, and a mapping is what it stands for.
+
+    Raises:
+        ConfigError: with every fault.
+    """
+    faults: list[Fault] = []
+    raw = _read(source, faults)
+    if not isinstance(raw, Mapping):
+        raise ConfigError([*faults, Fault("", "must be a scenario: a mapping with `version: 1`")])
+    version = raw.get("version")
+    if version != VERSION or isinstance(version, bool):
+        fault = (
+            required("version", f"must be {VERSION}")
+            if version is None
+            else not_supported("version", version, [str(VERSION)])
+        )
+        # The fields of another version would only be noise.
+        raise ConfigError([fault])
+    scenario = decode_struct(Scenario, raw, "", faults)
+    unread = [fault.path for fault in faults]
+    faults += (fault for fault in _faults(scenario) if not _is_below(fault.path, unread))
+    if faults:
+        raise ConfigError(faults)
+    return _with_places(scenario, source.parent) if isinstance(source, Path) else scenario
+
+
+def _read(source: Path | str | bytes | Mapping[str, Any], faults: list[Fault]) -> Any:
+    if isinstance(source, Path):
+        try:
+            source = source.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigError([Fault(str(source), f"cannot read file: {reason}")]) from error
+    return read_document(source, faults) if isinstance(source, str | bytes) else source
+
+
+def _is_below(path: str, places: Sequence[str]) -> bool:
+    """Whether a path is that of a field that could not be read, or within one."""
+    return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
+
+
+def _with_places(scenario: Scenario, directory: Path) -> Scenario:
+    """Return the scenario with files found from its own directory."""
+
+    def found(name: str) -> str:
+        return str(directory / name) if name else ""
+
+    return replace(
+        scenario,
+        objects=tuple(map(found, scenario.objects)),
+        nodes=tuple(replace(group, trace=found(group.trace)) for group in scenario.nodes),
+        workloads=tuple(
+            workload
+            if workload.trace is None
+            else replace(workload, trace=replace(workload.trace, pods=found(workload.trace.pods)))
+            for workload in scenario.workloads
+        ),
+        scheduler=replace(
+            scenario.scheduler, configuration_file=found(scenario.scheduler.configuration_file)
+        ),
+    )
+
+
+# What makes no sense.
+
+
+def _faults(scenario: Scenario) -> Iterator[Fault]:
+    yield from _duration_faults(scenario, "")
+    if scenario.duration <= 0:
+        yield invalid("duration", scenario.duration, "must be longer than nothing")
+    elif scenario.duration > SECONDS_MAX:
+        yield invalid("duration", scenario.duration, _TOO_LONG)
+    yield from _name_faults([group.name for group in scenario.nodes if not group.trace], "nodes")
+    for i, group in enumerate(scenario.nodes):
+        yield from _node_faults(group, child("nodes", i))
+    yield from _class_faults(scenario)
+    yield from _name_faults([workload.name for workload in scenario.workloads], "workloads")
+    known = {*SYSTEM_CLASSES, *(spec.name for spec in scenario.priority_classes)}
+    for i, workload in enumerate(scenario.workloads):
+        path = child("workloads", i)
+        yield from _workload_faults(workload, path)
+        name = workload.priority_class_name
+        if name and name not in known and not scenario.objects:
+            yield not_supported(child(path, "priorityClassName"), name, sorted(known))
+    for i, event in enumerate(scenario.events):
+        yield from _event_faults(event, child("events", i))
+    yield from _request_faults(scenario)
+    if scenario.scheduler.configuration and scenario.scheduler.configuration_file:
+        yield forbidden("scheduler.configurationFile", "there is a configuration, too")
+    for name in ("resolution", "check_every"):
+        if getattr(scenario.report, name) == 0:
+            yield invalid(child("report", _camel(name)), 0, "must be longer than nothing")
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _duration_faults(part: msgspec.Struct, path: str) -> Iterator[Fault]:
+    """No number of seconds is negative, wherever it stands."""
+    for field in msgspec.structs.fields(type(part)):
+        value = getattr(part, field.name)
+        place = child(path, field.encode_name)
+        if isinstance(value, msgspec.Struct):
+            yield from _duration_faults(value, place)
+        elif isinstance(value, tuple):
+            for i, item in enumerate(value):
+                if isinstance(item, msgspec.Struct):
+                    yield from _duration_faults(item, child(place, i))
+                elif isinstance(item, float) and item < 0:
+                    yield invalid(child(place, i), item, "must not be negative")
+        elif isinstance(value, float) and value < 0:
+            yield invalid(place, value, "must not be negative")
+
+
+def _name_faults(names: Sequence[str], path: str) -> Iterator[Fault]:
+    for i, name in enumerate(names):
+        if name and name in names[:i]:
+            yield duplicate(child(path, i, "name"), name)
+
+
+def _node_faults(group: NodeGroup, path: str) -> Iterator[Fault]:
+    if group.trace:
+        if group != NodeGroup(trace=group.trace, at=group.at):
+            yield forbidden(path, "a trace says everything about its nodes, except `at`")
+        return
+    if not group.name:
+        yield required(child(path, "name"))
+        return
+    try:
+        next(nodes_of(replace(group, count=1)))
+    except DecodeError as error:
+        yield Fault(path, _words(error))
+
+
+def _words(error: DecodeError) -> str:
+    """Return what is wrong with an object, without the file that it does not come from."""
+    place = (error.path or "").removeprefix("$.").removeprefix("$")
+    return f"{place}: {error.problem}" if place else error.problem
+
+
+def _class_faults(scenario: Scenario) -> Iterator[Fault]:
+    classes = scenario.priority_classes
+    yield from _name_faults([spec.name for spec in classes], "priorityClasses")
+    for i, spec in enumerate(classes):
+        policies = ("PreemptLowerPriority", "Never")
+        if spec.preemption_policy and spec.preemption_policy not in policies:
+            place = child("priorityClasses", i, "preemptionPolicy")
+            yield not_supported(place, spec.preemption_policy, policies)
+        if spec.name in SYSTEM_CLASSES:
+            yield duplicate(child("priorityClasses", i, "name"), spec.name)
+
+
+def _workload_faults(workload: Workload, path: str) -> Iterator[Fault]:
+    given = [
+        name
+        for name, part in zip(
+            _WORKLOADS,
+            (workload.pods, workload.deployment, workload.daemon_set, workload.trace),
+            strict=True,
+        )
+        if part is not None
+    ]
+    yield from _one_of(given, _WORKLOADS, path)
+    if workload.pods is not None:
+        yield from _arrival_faults(workload.pods, child(path, "pods"))
+    if workload.trace is None:
+        try:
+            template_of(workload)
+        except DecodeError as error:
+            yield Fault(path, _words(error))
+
+
+def _one_of(given: Sequence[str], choices: Sequence[str], path: str) -> Iterator[Fault]:
+    listed = ", ".join(choices)
+    if not given:
+        yield required(path, f"one of {listed}")
+    for name in given[1:]:
+        yield forbidden(child(path, name), f"there is {given[0]} already, and only one may be")
+
+
+def _arrival_faults(arrivals: PodArrivals, path: str) -> Iterator[Fault]:
+    parts = {"at": arrivals.at, "every": arrivals.every, "perHour": arrivals.per_hour}
+    given = [name for name, part in parts.items() if part not in (None, ())]
+    yield from _one_of(given, tuple(parts), path)
+    if arrivals.every == 0:
+        yield invalid(child(path, "every"), 0, "must be longer than nothing")
+    if arrivals.run_time is not None:
+        yield from _run_time_faults(arrivals.run_time, child(path, "runTime"))
+    elif arrivals.restart:
+        yield forbidden(child(path, "restart"), "pods without a runTime have no end to reach")
+
+
+def _run_time_faults(run_time: RunTime, path: str) -> Iterator[Fault]:
+    names = ("fixed", "exponential", "uniform", "logNormal")
+    parts = (run_time.fixed, run_time.exponential, run_time.uniform, run_time.log_normal)
+    given = [name for name, part in zip(names, parts, strict=True) if part is not None]
+    yield from _one_of(given, names, path)
+    if run_time.exponential == 0:
+        yield invalid(child(path, "exponential"), 0, "must be longer than nothing")
+    uniform = run_time.uniform
+    if uniform is not None and uniform.max < uniform.min:
+        yield invalid(child(path, "uniform", "max"), uniform.max, "must not be less than min")
+    if run_time.log_normal is not None and run_time.log_normal.median <= 0:
+        yield invalid(child(path, "logNormal", "median"), 0, "must be longer than nothing")
+
+
+def _event_faults(event: Event, path: str) -> Iterator[Fault]:
+    given = [name for name in _ACTIONS if getattr(event, name) is not None]
+    yield from _one_of(given, _ACTIONS, path)
+    if event.every == 0:
+        yield invalid(child(path, "every"), 0, "must be longer than nothing")
+    if event.label is not None and not event.label.set and not event.label.remove:
+        yield required(child(path, "label"), "set or remove")
+
+
+def _request_faults(scenario: Scenario) -> Iterator[Fault]:
+    for name in ("bind", "status", "delete"):
+        faults: RequestFaults = getattr(scenario.faults, name)
+        if faults.conflict + faults.error > 1:
+            yield invalid(
+                child("faults", name, "error"), faults.error, "with conflict it is more than all"
+            )

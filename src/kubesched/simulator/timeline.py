@@ -1,0 +1,350 @@
+"""Timeline accumulates what a simulation's report says, in memory that does not grow with time.
+
+It hears of pods from the ledger, of decisions from the loop, of moves from the queue, and is asked
+for a sample now and then.
+
+Invariants: memory depends on the number of bins, priorities and resources it reports, which are
+            bounded, and on how many pods exist at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.framework.status import Status
+from kubesched.queue.moves import Place, QueueMove
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.loop import Observer
+from kubesched.simulator.fragmentation import AveragePod, fragmentation
+from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
+from kubesched.simulator.quantile_sketch import QuantileSketch
+from kubesched.simulator.series import Counter, Gauge
+from kubesched.simulator.timeline_report import (
+    Histogram,
+    MoveCount,
+    ResourceReport,
+    Series,
+    Totals,
+    WaitReport,
+)
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+WAIT_BOUNDS_SECONDS: Final = (0.1, 1.0, 10.0, 60.0, 300.0, 1_800.0, 3_600.0, 21_600.0, 86_400.0)
+
+_PRIORITIES_MAX: Final = 20
+_RESOURCES_MAX: Final = 12
+_MOVES_MAX: Final = 200
+_FIRST: Final = ("cpu", "memory", "pods")
+_DIGITS: Final = 4
+_QUEUE_PLACES: Final = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE)
+
+
+class _Class:
+    """Pods of one priority."""
+
+    def __init__(self) -> None:
+        self.arrived = 0
+        self.disrupted = 0
+        self.pending = 0
+        self.waits = QuantileSketch()
+        # The sum of the times at which pods began to wait, minus that of the times they ended.
+        self._balance_seconds = 0.0
+
+    def begin(self, now: float) -> None:
+        self.pending += 1
+        self._balance_seconds -= now
+
+    def end(self, now: float) -> None:
+        self.pending -= 1
+        self._balance_seconds += now
+
+    def pending_pod_hours(self, now: float) -> float:
+        return (self._balance_seconds + self.pending * now) / 3600
+
+    def report(self, name: str, now: float) -> WaitReport:
+        waits = self.waits
+        return WaitReport(
+            name,
+            self.arrived,
+            waits.count,
+            self.pending,
+            self.disrupted,
+            _rounded(waits.mean),
+            _rounded(waits.quantile(0.5)),
+            _rounded(waits.quantile(0.9)),
+            _rounded(waits.quantile(0.99)),
+            _rounded(waits.largest if waits.count else None),
+            round(self.pending_pod_hours(now), _DIGITS),
+        )
+
+
+class _Resource:
+    """One resource of all nodes together."""
+
+    def __init__(self, width_seconds: float) -> None:
+        self.allocatable = 0
+        self.requested = 0
+        self.share = Gauge(width_seconds)
+        self.fragmentation = Gauge(width_seconds)
+        self.was_sampled = False
+
+    def renew(self, now: float) -> None:
+        share = self.requested / self.allocatable if self.allocatable > 0 else 0.0
+        self.share.set(now, share)
+
+    def report(self, name: str) -> ResourceReport:
+        return ResourceReport(
+            name,
+            _rounded(self.share.mean()),
+            round(self.share.peak, _DIGITS),
+            round(self.share.value, _DIGITS),
+            _rounded(self.fragmentation.mean()) if self.was_sampled else None,
+        )
+
+
+class Timeline(LedgerReader, Observer):
+    """Accumulates."""
+
+    def __init__(self, width_seconds: float) -> None:
+        """Begin at second 0.
+
+        Args:
+            width_seconds: How finely series resolve time, as long as they are short.
+        """
+        self._width_seconds = width_seconds
+        self._all = _Class()
+        self._classes: dict[int, _Class] = {}
+        self._other: _Class | None = None
+        self._resources: dict[str, _Resource] = {}
+        self._moves: dict[tuple[str, str, str], int] = {}
+        self._average = AveragePod()
+        self._nodes = 0
+        self._failed = 0
+        self._gave_up = 0
+        self._finished = 0
+        self._pending = Gauge(width_seconds)
+        self._running = Gauge(width_seconds)
+        self._queued = {place: Gauge(width_seconds) for place in _QUEUE_PLACES}
+        self._arrivals = Counter(width_seconds)
+        self._bindings = Counter(width_seconds)
+        self._rejections = Counter(width_seconds)
+        self._attempts = Counter(width_seconds)
+        self._disruptions = Counter(width_seconds)
+        self._binding_failures = Counter(width_seconds)
+
+    # From the ledger.
+
+    def _class_of(self, priority: int) -> _Class:
+        found = self._classes.get(priority)
+        if found is not None:
+            return found
+        if len(self._classes) >= _PRIORITIES_MAX:
+            if self._other is None:
+                self._other = _Class()
+            return self._other
+        found = self._classes[priority] = _Class()
+        return found
+
+    def pod_arrived(self, pod: Pod, now: float) -> None:
+        """A pod waits."""
+        self._arrivals.add(now)
+        self._pending.add(now, 1)
+        self._average.add(PodInfo(pod).template.requests)
+        for each in (self._all, self._class_of(pod.spec.priority or 0)):
+            each.arrived += 1
+            each.begin(now)
+
+    def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
+        """A pod has a node."""
+        self._running.add(now, 1)
+        self._book(booking.amounts, 1, now)
+        if waiting is None:
+            return
+        self._bindings.add(now)
+        self._pending.add(now, -1)
+        for each in (self._all, self._class_of(waiting.priority)):
+            each.end(now)
+            each.waits.add(max(now - waiting.since, 0.0))
+
+    def pod_gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
+        """A pod waits no longer."""
+        self._gave_up += 1
+        self._pending.add(now, -1)
+        for each in (self._all, self._class_of(waiting.priority)):
+            each.end(now)
+
+    def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
+        """A pod has left its node."""
+        self._finished += pod.status.phase == "Succeeded"
+        self._running.add(now, -1)
+        self._book(booking.amounts, -1, now)
+
+    def pod_disrupted(self, pod: Pod, now: float) -> None:
+        """A pod makes room."""
+        self._disruptions.add(now)
+        for each in (self._all, self._class_of(pod.spec.priority or 0)):
+            each.disrupted += 1
+
+    def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
+        """Nodes offer something else."""
+        for name, amount in allocatable.items():
+            resource = self._resource(name)
+            if resource is not None and resource.allocatable != amount:
+                resource.allocatable = amount
+                resource.renew(now)
+
+    def _resource(self, name: str) -> _Resource | None:
+        found = self._resources.get(name)
+        if found is None and len(self._resources) < _RESOURCES_MAX:
+            found = self._resources[name] = _Resource(self._width_seconds)
+        return found
+
+    def _book(self, amounts: Mapping[str, int], sign: int, now: float) -> None:
+        for name, amount in amounts.items():
+            resource = self._resource(name) if amount else None
+            if resource is not None:
+                resource.requested += sign * amount
+                resource.renew(now)
+
+    # From the loop.
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """A scheduling cycle ended."""
+        self._attempts.add(now)
+        match decision:
+            case Rejected():
+                self._rejections.add(now)
+            case Failed():
+                self._failed += 1
+            case Placed():
+                pass
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        """A binding was undone."""
+        self._binding_failures.add(now)
+
+    # From the queue.
+
+    def moved(self, move: QueueMove) -> None:
+        """A pod moved."""
+        key = (move.origin.value, move.destination.value, move.event)
+        if key not in self._moves and len(self._moves) >= _MOVES_MAX:
+            key = (*key[:2], "other")
+        self._moves[key] = self._moves.get(key, 0) + 1
+        if move.origin is move.destination:
+            return
+        for place, change in ((move.origin, -1), (move.destination, 1)):
+            gauge = self._queued.get(place)
+            if gauge is not None:
+                gauge.add(move.now, change)
+
+    # Now and then.
+
+    def sample(self, nodes: NodeTable, now: float) -> None:
+        """Look at how the free room is distributed over the nodes."""
+        self._nodes = len(nodes)
+        for name, share in fragmentation(nodes, self._average.amounts()).items():
+            resource = self._resource(name)
+            if resource is not None:
+                resource.was_sampled = True
+                resource.fragmentation.set(now, share)
+
+    # The report.
+
+    def end(self, now: float) -> None:
+        """Let everything hold until now."""
+        for gauge in (self._pending, self._running, *self._queued.values()):
+            gauge.advance(now)
+        for resource in self._resources.values():
+            resource.share.advance(now)
+            resource.fragmentation.advance(now)
+
+    def totals(self) -> Totals:
+        """Return how many of everything."""
+        return Totals(
+            arrived=self._arrivals.total,
+            bound=self._bindings.total,
+            finished=self._finished,
+            gave_up=self._gave_up,
+            disrupted=self._disruptions.total,
+            pending=int(self._pending.value),
+            running=int(self._running.value),
+            attempts=self._attempts.total,
+            rejected=self._rejections.total,
+            failed=self._failed,
+            binding_failures=self._binding_failures.total,
+            nodes=self._nodes,
+        )
+
+    def waits(self, now: float) -> tuple[WaitReport, ...]:
+        """Return how long pods waited: all, then by falling priority."""
+        classes = [
+            self._classes[priority].report(str(priority), now)
+            for priority in sorted(self._classes, reverse=True)
+        ]
+        if self._other is not None:
+            classes.append(self._other.report("other", now))
+        return (self._all.report("all", now), *classes)
+
+    def wait_histogram(self) -> Histogram:
+        """Return how many pods waited how long."""
+        return Histogram(WAIT_BOUNDS_SECONDS, self._all.waits.histogram(WAIT_BOUNDS_SECONDS))
+
+    def _shown_resources(self) -> list[str]:
+        """Return the resources that there are, the usual ones first."""
+        there = [name for name, resource in self._resources.items() if resource.allocatable]
+        return [name for name in _FIRST if name in there] + sorted(
+            name for name in there if name not in _FIRST
+        )
+
+    def resources(self) -> tuple[ResourceReport, ...]:
+        """Return how much was promised."""
+        return tuple(self._resources[name].report(name) for name in self._shown_resources())
+
+    def moves(self) -> tuple[MoveCount, ...]:
+        """Return how often pods moved, by falling count."""
+        ranked = sorted(self._moves.items(), key=lambda entry: (-entry[1], entry[0]))
+        return tuple(MoveCount(*key, count) for key, count in ranked)
+
+    def series(self) -> tuple[Series, ...]:
+        """Return everything over time."""
+        found = [
+            Series("pending", "Pods", "pods", self._pending.values()),
+            Series("running", "Pods", "pods", self._running.values()),
+        ]
+        found += [
+            Series(place.value, "Queue", "pods", gauge.values())
+            for place, gauge in self._queued.items()
+        ]
+        shown = self._shown_resources()
+        found += [
+            Series(name, "Utilisation", "share", self._resources[name].share.values())
+            for name in shown
+        ]
+        found += [
+            Series(name, "Fragmentation", "share", self._resources[name].fragmentation.values())
+            for name in shown
+            if self._resources[name].was_sampled
+        ]
+        found += [
+            Series(name, "Rates", "per hour", counter.values())
+            for name, counter in (
+                ("arrivals", self._arrivals),
+                ("bindings", self._bindings),
+                ("attempts", self._attempts),
+                ("rejections", self._rejections),
+            )
+        ]
+        found += [
+            Series("preempted", "Disruptions", "per hour", self._disruptions.values()),
+            Series("binding failures", "Disruptions", "per hour", self._binding_failures.values()),
+        ]
+        return tuple(found)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, _DIGITS)

@@ -145,7 +145,7 @@ def test_pod_without_claims() -> None:
     cycle, status = cluster.pre_filter(pod)
     assert status.is_skip
     assert "no new claims to deallocate" == cluster.post_filter(cycle, pod)
-    state = cluster.plugin.pre_score(cycle, pod, cluster.snapshot, np.ones(2, np.bool_)).state
+    state = cluster.plugin.score_state(cycle, pod, cluster.snapshot, np.ones(2, np.bool_))
     assert isinstance(state, DynamicResourcesState)
     assert [0, 0] == cluster.plugin.score(state, pod, cluster.snapshot.nodes).tolist()
     assert cluster.plugin.reserve(cycle, pod, "n1").is_success
@@ -227,7 +227,7 @@ def test_score_prefers_early_alternatives() -> None:
     cluster = Cluster(claim(wanted), device_class(), local("s1", "n1", count=2), local("s2", "n2"))
     pod = user_of("c1")
     cycle, _ = cluster.filter(pod)
-    state = cluster.plugin.pre_score(cycle, pod, cluster.snapshot, np.ones(2, np.bool_)).state
+    state = cluster.plugin.score_state(cycle, pod, cluster.snapshot, np.ones(2, np.bool_))
     assert isinstance(state, DynamicResourcesState)
     scores = cluster.plugin.score(state, pod, cluster.snapshot.nodes)
     assert [8, 7] == scores.tolist()

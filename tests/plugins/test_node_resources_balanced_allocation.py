@@ -142,8 +142,13 @@ def test_wrong_args_are_reported_together() -> None:
 
 
 def test_signature() -> None:
-    """Pods that hold equal amounts are equal; one that devices may serve is not remembered."""
+    """Pods that hold equal amounts are equal; one that devices serve is not remembered."""
+    device_class = DeviceClass(
+        metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
+    )
     plugin = _plugin("cpu", GPU)
+    assert UNSIGNED is not plugin.sign(PodInfo(make_pod(requests={GPU: 1})))
+    plugin.handle = FakeHandle(objects=[device_class])
     one, two = (PodInfo(make_pod(name, requests={"cpu": 1})) for name in ("a", "b"))
     more = PodInfo(make_pod(requests={"cpu": 2}))
     assert plugin.sign(one) == plugin.sign(two)

@@ -434,8 +434,13 @@ def test_devices_are_scored(copies: int) -> None:
 
 
 def test_signature() -> None:
-    """Equal requests are equal signatures; what devices may serve is not remembered."""
-    plugin, off = _plugin(), _plugin(None, _DEVICES_OFF)
+    """Equal requests are equal signatures; what devices serve is not remembered."""
+    device_class = DeviceClass(
+        metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
+    )
+    plain = _plugin()
+    plugin = NodeResourcesFit(None, FakeHandle(objects=[device_class]))
+    off = NodeResourcesFit(None, FakeHandle(_DEVICES_OFF, objects=[device_class]))
     one, two = (PodInfo(make_pod(name, requests={"cpu": 1})) for name in ("a", "b"))
     more = PodInfo(make_pod(requests={"cpu": 2}))
     gpu, none = PodInfo(make_pod(requests={GPU: 1})), PodInfo(make_pod(requests={GPU: 0}))
@@ -443,6 +448,7 @@ def test_signature() -> None:
     assert plugin.sign(one) == plugin.sign(two)
     assert len({plugin.sign(one), plugin.sign(more), plugin.sign(whole)}) == 3
     assert UNSIGNED is plugin.sign(gpu)
+    assert UNSIGNED is not plain.sign(gpu)
     assert UNSIGNED is not plugin.sign(none)
     assert UNSIGNED is not off.sign(gpu)
 

@@ -9,24 +9,12 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.framework.cluster_event import DEVICE_CLASS, NODE, POD, Action, ClusterEvent
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
-from kubesched.snapshot.objects import Objects, ObjectStore
 from kubesched.testing.builders import Amounts, make_node, make_pod
 from kubesched.testing.handle import FakeHandle
 
 GPU = "example.com/gpu"
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 _DEVICES_OFF = {"DRAExtendedResource": False}
-
-
-class ShowingHandle(FakeHandle):
-    """A handle that shows the cluster's objects."""
-
-    def __init__(self, *classes: DeviceClass) -> None:
-        super().__init__()
-        store = ObjectStore()
-        for item in classes:
-            store.put(item)
-        self.objects: Objects = store
 
 
 def _hint(
@@ -162,10 +150,11 @@ def test_after_node_events(
 @pytest.mark.parametrize(
     ("handle", "expected"),
     [
-        pytest.param(ShowingHandle(_device_class("gpu", GPU)), True, id="a class backs it"),
-        pytest.param(ShowingHandle(), False, id="no class"),
-        pytest.param(FakeHandle(), True, id="classes are not shown"),
-        pytest.param(FakeHandle(_DEVICES_OFF), False, id="gate off"),
+        pytest.param(FakeHandle(objects=[_device_class("gpu", GPU)]), True, id="a class backs it"),
+        pytest.param(FakeHandle(), False, id="no class"),
+        pytest.param(
+            FakeHandle(_DEVICES_OFF, objects=[_device_class("gpu", GPU)]), False, id="gate off"
+        ),
     ],
 )
 def test_nodes_may_have_devices(handle: FakeHandle, *, expected: bool) -> None:

@@ -156,7 +156,9 @@ def test_skip_and_sign() -> None:
     plugin, snapshot = make_plugin(), make_snapshot(NODES)
     pod = make_pod_info(volumes=[{"name": "h", "hostPath": {"path": "/"}}])
     cycle = CycleState()
-    assert plugin.pre_filter(cycle, pod, snapshot).status.is_skip
+    result = plugin.pre_filter(cycle, pod, snapshot)
+    assert result.status.is_skip
+    cycle.filter_states[plugin.name] = result.state
     assert () == plugin.sign(pod)
     assert UNSIGNED is plugin.sign(using("c"))
     assert UNSIGNED is plugin.sign(EPHEMERAL)
@@ -314,6 +316,35 @@ def test_smallest_claim_takes_smallest_volume() -> None:
     found = ask(using("large", "small"), objects)
     assert isinstance(found, dict)
     assert expected == found["n2"]
+
+
+@pytest.mark.parametrize(
+    ("volumes", "expected"),
+    [
+        pytest.param([{"claim": {"namespace": "default", "name": "c"}}], "", id="used up"),
+        pytest.param(
+            [{"claim": {"namespace": "default", "name": "c"}}, {"nodes": {ZONE: ["a"]}}],
+            "01",
+            id="another in its place",
+        ),
+        pytest.param(
+            [{"claim": {"namespace": "default", "name": "c"}, "nodes": {ZONE: ["a"]}}, {}, {}],
+            "01",
+            id="its own volume or none, on nodes where it is not used up",
+        ),
+        pytest.param(
+            [{"claim": {"namespace": "default", "name": "c"}}] * 2, "0123", id="two of its own"
+        ),
+        pytest.param([{}], "", id="one that is nobody's"),
+        pytest.param([{}, {"nodes": {ZONE: ["b"]}}], "23", id="two that are nobody's"),
+    ],
+)
+def test_claim_named_twice(volumes: list[dict[str, Any]], expected: str) -> None:
+    """As upstream, a pod that names a claim twice needs two volumes for it."""
+    objects: list[KubernetesObject] = [STATIC, make_claim("c", storage_class="static")]
+    for i, volume in enumerate(volumes):
+        objects.append(make_volume(f"v{i}", storage_class="static", **volume))
+    assert expected == passing(using("c", "c"), objects)
 
 
 def test_malformed_selector_is_an_error() -> None:
@@ -478,7 +509,9 @@ def test_score_dynamic() -> None:
 def test_score_without_claims() -> None:
     """With the gate on, pods without claims score 0 everywhere instead of skipping."""
     plugin, snapshot = make_plugin(GATE), make_snapshot(NODES)
-    result = plugin.pre_score(CycleState(), make_pod_info(), snapshot, all_rows(snapshot))
+    pod, cycle = make_pod_info(), CycleState()
+    cycle.filter_states[plugin.name] = plugin.pre_filter(cycle, pod, snapshot).state
+    result = plugin.pre_score(cycle, pod, snapshot, all_rows(snapshot))
     assert result.status.is_success
     assert [0] * 4 == plugin.score(None, make_pod_info(), snapshot.nodes).tolist()
 
@@ -513,6 +546,7 @@ cluster_strategy = st.fixed_dictionaries(
     {
         "volumes": st.lists(volume_strategy, max_size=5),
         "claims": st.lists(claim_strategy, min_size=1, max_size=3),
+        "again": st.lists(st.integers(0, 2), max_size=2),
         "topologies": st.sampled_from([(), ({ZONE: ["a"]},), ({HOSTNAME: ["n0", "n2"]},)]),
         "pools": st.none() | st.lists(st.tuples(st.sampled_from("ab"), sizes), max_size=3),
     }
@@ -524,12 +558,19 @@ def is_there(place: dict[str, list[str]] | None, labels: dict[str, str]) -> bool
     return place is None or all(labels[key] in values for key, values in place.items())
 
 
+def used_claims(cluster: dict[str, Any]) -> list[int]:
+    """Return which claims the pod's volumes name, in order; some of them twice."""
+    claims = range(len(cluster["claims"]))
+    return [*claims, *(i for i in cluster["again"] if i in claims)]
+
+
 class Twin:
     """Decides for one node after the other, from the rules."""
 
     def __init__(self, cluster: dict[str, Any]) -> None:
         self.volumes: list[dict[str, Any]] = cluster["volumes"]
         self.claims: list[dict[str, Any]] = cluster["claims"]
+        self.used = used_claims(cluster)
         self.topologies = cluster["topologies"]
         self.pools = cluster["pools"]
 
@@ -560,7 +601,7 @@ class Twin:
 
     def unbound_problem(self, node: str, labels: dict[str, str]) -> str:
         """Return what is wrong with the claims that have no volume."""
-        unbound = [i for i, claim in enumerate(self.claims) if not claim["volume"]]
+        unbound = [i for i in self.used if not self.claims[i]["volume"]]
         to_make = [i for i in unbound if self.claims[i]["annotations"]]
         if any(self.claims[i]["annotations"][SELECTED_NODE] != node for i in to_make):
             return BIND_CONFLICT
@@ -632,7 +673,7 @@ def test_filter_equals_twin(cluster: dict[str, Any]) -> None:
     for node in NODES:
         reasons = twin.reasons(node.metadata.name, node.metadata.labels)
         expected[node.metadata.name] = unresolvable(*reasons) if reasons else SUCCESS
-    pod = using(*(f"c{i}" for i in range(len(cluster["claims"]))))
+    pod = using(*(f"c{i}" for i in used_claims(cluster)))
     assert expected == ask(pod, build(cluster))
 
 

@@ -435,23 +435,22 @@ def test_pods_of_one_template_that_name_a_node() -> None:
 
 
 def test_signatures_that_read_objects_are_made_anew() -> None:
-    """When an object of a kind that signatures read changes, pods are signed again."""
-    signed: list[str] = []
+    """When an object of a kind that signatures read changes, pods may cease to be alike."""
+    node, snapshot = make_node("other"), _cluster()
 
     def sign(self: object, pod: PodInfo) -> object:
-        signed.append(pod.name)
-        return ()
+        return pod.labels["app"] if snapshot.objects.any(type(node)) else ()
 
-    node = make_node("other")
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=sign, signed_kinds=(type(node),))
-    snapshot, cycle = _cluster(), _remembering(plugin)
-    cycle.schedule_one(POD, snapshot)
-    before = len(signed)
-    cycle.schedule_one(POD, snapshot)
-    assert before == len(signed)
+    cycle = _remembering(plugin)
+    pods = [make_pod_info("pod", labels={"app": app}) for app in ("web", "db")]
+    for pod in pods:
+        cycle.schedule_one(pod, snapshot)
+    assert [("filter", NODES)] == plugin.asked
     snapshot.objects.put(node)  # type: ignore[attr-defined]  # the builder's store
-    cycle.schedule_one(POD, snapshot)
-    assert before < len(signed)
+    for pod in pods:
+        cycle.schedule_one(pod, snapshot)
+    assert [("filter", NODES)] * 3 == plugin.asked
 
 
 def test_a_plugin_may_hand_out_a_column() -> None:

@@ -97,6 +97,16 @@ class Toy(
         """Say what the script says."""
         return self._say("pre_filter", snapshot.nodes.names, PreFilterResult())  # type: ignore[no-any-return]  # the script's
 
+    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> Any:
+        """Filter without PreFilter, where the script has none."""
+        return None
+
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Any:
+        """Score without PreScore, where the script has none."""
+        return None
+
     def add_pod(self, state: Any, pod: PodInfo, added: PodInfo, nodes: NodeTable) -> Status:
         """Say what the script says."""
         return self._say("add_pod", (*nodes.names, added.name), SUCCESS)  # type: ignore[no-any-return]  # the script's

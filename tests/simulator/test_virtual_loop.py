@@ -129,3 +129,14 @@ def test_what_idle_raises_ends_the_run() -> None:
 
     with pytest.raises(AssertionError, match="broken"):
         run(asyncio.sleep(1), on_idle=check)
+
+
+def test_what_a_callback_raises_ends_the_run() -> None:
+    """A fault in a timer is not only logged."""
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(1, lambda: 1 // 0)
+        await asyncio.sleep(10)
+
+    with pytest.raises(ZeroDivisionError):
+        run(main())

@@ -21,6 +21,7 @@ from __future__ import annotations
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.cache.pod_groups import PodGroupStates
 from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.objects import KubernetesObject, Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
@@ -44,10 +45,12 @@ class Cache:
 
     Attributes:
         nodes: The node table.
+        pod_groups: What pods each pod group has; None without GenericWorkload.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pod_groups: PodGroupStates | None = None) -> None:
         self.nodes = NodeColumns()
+        self.pod_groups = pod_groups
         self._objects = ObjectStore()
         self._pods: dict[str, PodInfo] = {}
         self._assumed: dict[str, None] = {}
@@ -119,6 +122,8 @@ class Cache:
         there = info.on_node(node_name)
         self._place(there)
         self._assumed[there.uid] = None
+        if self.pod_groups is not None:
+            self.pod_groups.assume(there)
         return there
 
     def forget_pod(self, info: PodInfo) -> None:
@@ -133,6 +138,8 @@ class Cache:
         if info.uid not in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) wasn't assumed so cannot be forgotten")
         self._displace(known)
+        if self.pod_groups is not None:
+            self.pod_groups.forget(known)
 
     def add_pod(self, pod: Pod) -> PodInfo:
         """Take in an observed pod with a node; confirms an assumed one.
@@ -145,11 +152,14 @@ class Cache:
         if known is not None:
             if info.uid not in self._assumed:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
+            self._regroup(known, info)
             if _is_same_on_table(known, info):
                 # The usual confirmation: nothing that the table holds has changed.
                 self._confirm(info)
                 return info
             self._displace(known)
+        elif self.pod_groups is not None:
+            self.pod_groups.add(info)
         self._place(info)
         return info
 
@@ -163,6 +173,7 @@ class Cache:
         known = self._pods.get(info.uid)
         if known is None or info.uid in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) is not added, so can't be updated")
+        self._regroup(known, info)
         self._displace(known)
         self._place(info)
         return info
@@ -172,7 +183,13 @@ class Cache:
         known = self._pods.get(uid)
         if known is not None:
             self._displace(known)
+            if self.pod_groups is not None:
+                self.pod_groups.delete(known)
         return known
+
+    def _regroup(self, known: PodInfo, info: PodInfo) -> None:
+        if self.pod_groups is not None:
+            self.pod_groups.replace(known, info)
 
     def _place(self, info: PodInfo) -> None:
         self._pods[info.uid] = info
@@ -216,6 +233,8 @@ class Cache:
             assert row is None or uid in self.nodes.pods[row], f"{info} is on another node"
         self.nodes.check()
         self.nodes.groups.check()
+        if self.pod_groups is not None:
+            self.pod_groups.check()
 
 
 def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.node_table import SelectedRows
@@ -75,6 +76,11 @@ class Handle(Protocol):
     @property
     def waiting_pods(self) -> WaitingPods:
         """The pods that Permit plugins hold, of all profiles."""
+        ...
+
+    @property
+    def pod_group_states(self) -> PodGroupStates:
+        """The members of pod groups as they are now."""
         ...
 
     def activate(self, pods: Sequence[PodInfo]) -> None:

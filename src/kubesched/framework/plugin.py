@@ -38,6 +38,7 @@ class Scope(Enum):
     """What a plugin's answer for a row depends on, besides the pod; decides what is remembered."""
 
     NODE = "node"  # that row's Node object
+    USAGE = "usage"  # what that row has to offer and what its pods ask for, as numbers
     ROW = "row"  # that row's Node object and the pods on it
     NODES = "nodes"  # the Node objects of all rows
     CLUSTER = "cluster"  # anything; never remembered
@@ -83,6 +84,20 @@ class Plugin(ABC):
             ConfigError: with every fault found.
         """
         return raw
+
+    @classmethod
+    def check_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> None:
+        """Check the arguments of an in-tree plugin that the profile does not run.
+
+        Args:
+            raw: What stands under `pluginConfig[].args`; None if nothing does.
+            handle: For feature gates that decide which fields are allowed.
+            path: Field path of `raw`, for faults.
+
+        Raises:
+            ConfigError: with every fault found.
+        """
+        cls.decode_args(raw, handle, path)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint] | None:
         """Events after which a pod this plugin rejected is worth another try.
@@ -169,7 +184,13 @@ class PreFilterExtensions(PreFilterPlugin[S]):
 
 
 class FilterPlugin(Plugin, Generic[S]):
-    """Says which rows cannot take the pod."""
+    """Says which rows cannot take the pod.
+
+    Attributes:
+        no_filter_state: How it fails where the profile does not run its `pre_filter`.
+    """
+
+    no_filter_state: ClassVar[str] = "there is no state, because pre_filter is not enabled"
 
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -177,9 +198,12 @@ class FilterPlugin(Plugin, Generic[S]):
         """Return the state for `filter` where the profile does not run the plugin's `pre_filter`.
 
         A plugin that can do without `pre_filter` makes the state here; it cannot skip any more.
+        Others fail on every row that no earlier filter rejects.
         With a `scope` other than CLUSTER the result must depend on the pod's signature alone.
         """
-        return _missing("pre_filter") if isinstance(self, PreFilterPlugin) else None
+        if not isinstance(self, PreFilterPlugin):
+            return None
+        return NoState(failure(self.no_filter_state))
 
     @abstractmethod
     def filter(self, state: S, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
@@ -253,9 +277,11 @@ class ScorePlugin(Plugin, Generic[S]):
 
     Attributes:
         normalizes: Whether `normalize_score` does anything.
+        no_score_state: How it fails where the profile does not run its `pre_score`.
     """
 
     normalizes: ClassVar[bool] = False
+    no_score_state: ClassVar[str] = "there is no state, because pre_score is not enabled"
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -263,9 +289,12 @@ class ScorePlugin(Plugin, Generic[S]):
         """Return the state for `score` where the plugin has no `pre_score` that the profile runs.
 
         A plugin that can do without `pre_score` makes the state here; it cannot skip any more.
+        Others fail.
         With a score scope other than CLUSTER the result must depend on the pod's signature alone.
         """
-        return _missing("pre_score") if isinstance(self, PreScorePlugin) else None
+        if not isinstance(self, PreScorePlugin):
+            return None
+        return NoState(failure(self.no_score_state))
 
     @abstractmethod
     def score(self, state: S, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
@@ -336,7 +365,3 @@ class PostBindPlugin(Plugin):
     @abstractmethod
     def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         """Take note."""
-
-
-def _missing(point: str) -> NoState:
-    return NoState(failure(f"there is no state, because {point} is not enabled"))

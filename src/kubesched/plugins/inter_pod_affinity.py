@@ -32,7 +32,6 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
-    NoState,
 )
 from kubesched.framework.status import (
     SKIP,
@@ -101,6 +100,12 @@ class InterPodAffinity(
     name: ClassVar = "InterPodAffinity"
     scope: ClassVar = Scope.CLUSTER
     normalizes: ClassVar = True
+    no_filter_state: ClassVar = (
+        'error reading "PreFilterInterPodAffinity" from cycleState: not found'
+    )
+    no_score_state: ClassVar = (
+        'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -176,10 +181,6 @@ class InterPodAffinity(
         """Uncount `removed` in the domains of its node."""
         state.move(pod, removed, nodes, -1)
         return SUCCESS
-
-    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NoState:
-        """Fail: upstream does not work without PreFilter."""
-        return self.no_filter_state
 
     def filter(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows by affinity, then anti-affinity, then the anti-affinity of existing pods."""

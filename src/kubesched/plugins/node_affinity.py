@@ -42,13 +42,13 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize
 from kubesched.framework.plugin import (
     FilterPlugin,
+    NoState,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     PreScoreResult,
     Scope,
     ScorePlugin,
-    NoState,
 )
 from kubesched.framework.status import SKIP, NodeToStatus, failure, unresolvable
 from kubesched.snapshot.node_selection import (
@@ -126,8 +126,8 @@ class NodeAffinity(
         return PreFilterResult(node_names=names) if names else PreFilterResult(status=self.conflict)
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
-        """Do without: what pre_filter adds is only what it spares others."""
-        return None
+        """Do without: pre_filter makes none."""
+        return
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that the added affinity, then those that the pod itself leaves out."""

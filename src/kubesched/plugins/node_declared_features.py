@@ -24,7 +24,13 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreFilterResult, Scope
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    NoState,
+    PreFilterPlugin,
+    PreFilterResult,
+    Scope,
+)
 from kubesched.framework.status import SKIP, NodeToStatus, unresolvable
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -53,6 +59,9 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
     name: ClassVar = "NodeDeclaredFeatures"
     scope: ClassVar = Scope.NODE
     rejection: ClassVar = unresolvable("node(s) didn't match Pod's required features")
+    no_filter_state: ClassVar = (
+        'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -64,6 +73,12 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
         """Infer what the pod needs; most pods need nothing."""
         needed = required_features(pod.spec) if self._enabled else None
         return PreFilterResult(needed) if needed else _SKIP
+
+    def filter_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> Features | NoState | None:
+        """Fail, unless the plugin has nothing to do at all."""
+        return super().filter_state(cycle, pod, snapshot) if self._enabled else frozenset()
 
     def filter(self, state: Features, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that lack one of the features."""

@@ -22,7 +22,7 @@ from kubesched.framework.cluster_event import (
     ClusterEventWithHint,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreFilterResult, Scope, NoState
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreFilterResult, Scope
 from kubesched.framework.status import SKIP, NodeToStatus, unschedulable
 from kubesched.snapshot.host_ports import NO_PORTS, HostPort, UsedPorts, host_ports_of
 from kubesched.snapshot.node_table import NodeTable
@@ -42,6 +42,7 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
     rejection: ClassVar = unschedulable(
         "node(s) didn't have free ports for the requested pod ports"
     )
+    no_filter_state: ClassVar = 'reading "PreFilterNodePorts" from cycleState: not found'
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -49,10 +50,6 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
         """Collect the host ports; most pods have none."""
         ports = pod.template.host_ports
         return PreFilterResult(ports) if ports else _SKIP
-
-    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NoState:
-        """Fail: upstream does not work without PreFilter."""
-        return self.no_filter_state
 
     def filter(self, state: HostPorts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where one of the ports is taken."""

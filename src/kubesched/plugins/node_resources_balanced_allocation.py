@@ -53,7 +53,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     """Score by the balance that the pod brings or takes."""
 
     name: ClassVar = "NodeResourcesBalancedAllocation"
-    scope: ClassVar = Scope.ROW
+    scope: ClassVar = Scope.USAGE
     signed_kinds: ClassVar = (DeviceClass,)
 
     def __init__(self, args: object, handle: Handle) -> None:
@@ -102,8 +102,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
             demands = self._counter.with_devices(demands, snapshot, feasible)
         return PreScoreResult(demands)
 
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Demands:
+        """Keep the same as for pre_score; nothing for pods that ask for nothing."""
+        return self.pre_score(cycle, pod, snapshot, feasible).state or ()
+
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Compare the balance with the pod to the balance without it."""
+        if not state:
+            return np.zeros(len(nodes), np.int64)
         return score_nodes(self._scorer, state, nodes)
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:

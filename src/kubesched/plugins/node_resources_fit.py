@@ -43,7 +43,6 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
-    NoState,
 )
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.plugins.node_resources.amounts import format_amount
@@ -112,8 +111,11 @@ class NodeResourcesFit(
     """Filter on what is free, score by the configured strategy."""
 
     name: ClassVar = "NodeResourcesFit"
-    scope: ClassVar = Scope.ROW
+    scope: ClassVar = Scope.USAGE
     signed_kinds: ClassVar = (DeviceClass,)
+    no_filter_state: ClassVar = (
+        'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -136,6 +138,11 @@ class NodeResourcesFit(
         if faults:
             raise ConfigError(faults)
         return args
+
+    @classmethod
+    def check_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> None:
+        """Decode only: as upstream, these arguments are validated where the plugin is built."""
+        decode_args(NodeResourcesFitArgs, raw, path)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A pod went or shrank; a node came or grew; a class of devices came to back a resource."""
@@ -170,10 +177,6 @@ class NodeResourcesFit(
         )
         return PreFilterResult(requests)
 
-    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NoState:
-        """Fail: upstream does not work without PreFilter."""
-        return self.no_filter_state
-
     def filter(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that have no room for one more pod, or for one of its requests."""
         if len(nodes) <= _ROWS_FEW or len(state) > _REQUESTS_MAX:
@@ -196,6 +199,12 @@ class NodeResourcesFit(
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)
         return PreScoreResult(demands)
+
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Demands | None:
+        """Keep the same as for pre_score."""
+        return self.pre_score(cycle, pod, snapshot, feasible).state
 
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Rank by the strategy."""

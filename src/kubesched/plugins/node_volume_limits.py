@@ -137,8 +137,14 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
             return PreFilterResult(status=SKIP)
         return PreFilterResult(NewVolumes(pod.pod, snapshot))
 
+    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NewVolumes:
+        """Look at the volumes of every pod."""
+        return NewVolumes(pod.pod, snapshot)
+
     def filter(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where a driver would have to attach more than it can."""
+        if not state.with_csi_node and not state.without:
+            return NodeToStatus.passing(len(nodes))
         asked = _Asked(nodes, state.snapshot, self._csi_nodes)
         answers = _Answers(len(nodes))
         for volumes, where in (

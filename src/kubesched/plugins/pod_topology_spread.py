@@ -33,7 +33,6 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
-    NoState,
 )
 from kubesched.framework.status import (
     SKIP,
@@ -124,6 +123,10 @@ class PodTopologySpread(
     name: ClassVar = "PodTopologySpread"
     scope: ClassVar = Scope.CLUSTER
     normalizes: ClassVar = True
+    no_filter_state: ClassVar = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
+    no_score_state: ClassVar = (
+        'error reading "PreScorePodTopologySpread" from cycleState: not found'
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -192,10 +195,6 @@ class PodTopologySpread(
         """Uncount `removed` in the domains of its node."""
         self._move(state, pod, removed, nodes, -1)
         return SUCCESS
-
-    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NoState:
-        """Fail: upstream does not work without PreFilter."""
-        return self.no_filter_state
 
     def filter(self, state: SpreadState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows by the first constraint that does not hold there."""

@@ -10,6 +10,7 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.plugins.image_locality import ImageLocality
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_affinity import NodeAffinity
@@ -36,6 +37,7 @@ def in_tree_registry() -> Registry:
         DefaultBinder,
         DefaultPreemption,
         DynamicResources,
+        GangScheduling,
         ImageLocality,
         InterPodAffinity,
         NodeAffinity,

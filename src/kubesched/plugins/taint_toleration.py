@@ -32,9 +32,8 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
-    NoState,
 )
-from kubesched.framework.status import NodeToStatus, unresolvable, failure
+from kubesched.framework.status import NodeToStatus, unresolvable
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -52,9 +51,7 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
     scope: ClassVar = Scope.NODE
     normalizes: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) had untolerated taint(s)")
-    no_score_state: ClassVar = NoState(
-        failure('failed to read "PreScoreTaintToleration" from cycleState: not found')
-    )
+    no_score_state: ClassVar = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -94,12 +91,6 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
     ) -> PreScoreResult[Tolerations]:
         """Keep the tolerations that can be about soft taints."""
         return PreScoreResult(tuple(t for t in pod.spec.tolerations if t.effect in ("", _SOFT)))
-
-    def score_state(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
-    ) -> NoState:
-        """Fail: upstream does not work without PreScore."""
-        return self.no_score_state
 
     def score(self, state: Tolerations, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Count the soft taints that the pod does not tolerate."""

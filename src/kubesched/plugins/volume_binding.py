@@ -40,6 +40,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
+    NoState,
     PreBindPlugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -83,6 +84,7 @@ from kubesched.snapshot.snapshot import Snapshot
 
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 _LOST: Final = "Lost"
+_NEVER_MADE: Final = NoState(failure("not found"))
 _DEFAULT_SHAPE: Final = (
     UtilizationShapePoint(utilization=0, score=10),
     UtilizationShapePoint(utilization=100, score=0),
@@ -137,6 +139,8 @@ class VolumeBinding(
     scope: ClassVar = Scope.NODE
     survivors_only: ClassVar = True
     allows_parallel: ClassVar = True
+    no_filter_state: ClassVar = "not found"
+    no_score_state: ClassVar = "not found"
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -218,7 +222,17 @@ class VolumeBinding(
         """Skip, unless storage is scored at all."""
         if not self._scores:
             return PreScoreResult(status=SKIP)
+        if _has_no_state(cycle):
+            return PreScoreResult(status=failure(self.no_score_state))
         return PreScoreResult(_state_of(cycle))
+
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PodBinding | NoState | None:
+        """Take that of pre_filter; nothing is needed where storage is not scored."""
+        if self._scores and _has_no_state(cycle):
+            return NoState(failure(self.no_score_state))
+        return _state_of(cycle)
 
     def score(self, state: PodBinding | None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Score by how full volumes or pools become; 0 if there is nothing to bind."""
@@ -234,7 +248,7 @@ class VolumeBinding(
         """Assume volumes and claims as decided for the node, so that later pods see it."""
         state = _state_of(cycle)
         if state is None:
-            return SUCCESS
+            return failure(self.no_filter_state) if _has_no_state(cycle) else SUCCESS
         if not state.was_filtered or self._binder.is_all_bound(state.objects, pod.pod):
             state.all_bound = True
             return SUCCESS
@@ -260,6 +274,8 @@ class VolumeBinding(
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Skip if everything is bound."""
+        if _has_no_state(cycle):
+            return failure(self.no_filter_state)
         state = _state_of(cycle)
         if state is None or state.all_bound:
             return SKIP
@@ -332,6 +348,12 @@ class _VolumesByClass:
             for volume in objects.list(PersistentVolume):
                 self._volumes.setdefault(class_of_volume(volume), []).append(volume)
         return self._volumes.get(storage_class, ())
+
+
+def _has_no_state(cycle: CycleState) -> bool:
+    """Whether pre_filter did not run; one that skipped left None."""
+    name = VolumeBinding.name
+    return isinstance(cycle.filter_states.get(name, _NEVER_MADE), NoState)
 
 
 def _state_of(cycle: CycleState) -> PodBinding | None:

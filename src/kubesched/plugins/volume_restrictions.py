@@ -27,6 +27,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
+    NoState,
     PreFilterExtensions,
     PreFilterResult,
     Scope,
@@ -36,6 +37,7 @@ from kubesched.framework.status import (
     SUCCESS,
     NodeToStatus,
     Status,
+    failure,
     unresolvable,
     unschedulable,
 )
@@ -55,18 +57,26 @@ class ClaimConflicts:
         claim_names: The pod's claims with access mode ReadWriteOncePod.
         count: How many uses there are.
         disks: The pod's own in-tree disks.
+        error: Why nobody knows how often; empty if it is known.
     """
 
-    __slots__ = ("claim_names", "count", "disks")
+    __slots__ = ("claim_names", "count", "disks", "error")
 
-    def __init__(self, claim_names: frozenset[str], count: int, disks: tuple[Volume, ...]) -> None:
+    def __init__(
+        self,
+        claim_names: frozenset[str],
+        count: int,
+        disks: tuple[Volume, ...],
+        error: str = "",
+    ) -> None:
+        self.error = error
         self.claim_names = claim_names
         self.count = count
         self.disks = disks
 
     def clone(self) -> Self:
         """Return a copy with a count of its own."""
-        return type(self)(self.claim_names, self.count, self.disks)
+        return type(self)(self.claim_names, self.count, self.disks, self.error)
 
     def uses_by(self, pod: PodInfo) -> int:
         """Count the uses by a pod; as upstream, whatever its namespace."""
@@ -83,6 +93,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
         "already in-use by another pod"
     )
+    no_filter_state: ClassVar = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -135,15 +146,25 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         state.count -= state.uses_by(removed)
         return SUCCESS
 
+    def filter_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> ClaimConflicts | NoState:
+        """Know the disks; fail where they do not reject, whatever claims the pod has."""
+        disks = _disks_of(pod.spec.volumes)
+        if not disks:
+            return NoState(failure(self.no_filter_state))
+        return ClaimConflicts(frozenset(), 0, disks, self.no_filter_state)
+
     def filter(self, state: ClaimConflicts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where a disk is taken; all of them if a claim is."""
         rejected = np.zeros(len(nodes), np.bool_)
         if state.disks:
             for row in self._rows_with_disks(nodes):
                 rejected[row] = _is_taken(state.disks, nodes.pods[row].values())
-        if state.count > 0:
+        if state.error or state.count > 0:
             index = np.where(rejected, 1, 2).astype(np.int32)
-            return NodeToStatus(index, (SUCCESS, self.disk_conflict, self.claim_conflict))
+            others = failure(state.error) if state.error else self.claim_conflict
+            return NodeToStatus(index, (SUCCESS, self.disk_conflict, others))
         return NodeToStatus.rejecting(rejected, self.disk_conflict)
 
     def describe(self, state: ClaimConflicts, pod: PodInfo, nodes: NodeTable) -> str:

@@ -30,6 +30,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
+    NoState,
     PreFilterPlugin,
     PreFilterResult,
     Scope,
@@ -112,6 +113,15 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         if not found:
             return PreFilterResult(status=SKIP)
         return PreFilterResult(tuple(found))
+
+    def filter_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> Topologies | NoState:
+        """Collect them; what would reject the pod rejects every row."""
+        result = self.pre_filter(cycle, pod, snapshot)
+        if result.status.is_rejected:
+            return NoState(result.status)
+        return result.state or ()
 
     def filter(self, state: Topologies, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that have a zone or region, but not those of the volumes."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from random import Random
 
 from kubesched.cache.cache import Cache
+from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin import PreEnqueuePlugin
@@ -21,6 +22,7 @@ from kubesched.queue.registrations import registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.extenders import Connect, Extenders
 from kubesched.scheduler.loop import Observer, Scheduler
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import PluginFailure, Profile, build_profiles
@@ -48,12 +50,21 @@ def assemble(
     random: Random,
     options: QueueOptions | None = None,
     observers: Sequence[Observer] = (),
+    connect: Connect | None = None,
 ) -> tuple[Scheduler, EventHandlers]:
     """Build a scheduler and what brings it the cluster's changes.
+
+    `connect` gives each extender of the configuration its transport; without it there must be
+    none.
 
     Raises:
         ConfigError: with every fault of the configuration.
     """
+    extenders: Extenders | None = None
+    if configuration.extenders:
+        if connect is None:
+            raise ConfigError([Fault("extenders", "there is nothing to reach them with")])
+        extenders = Extenders.of(configuration.extenders, connect)
     cache = Cache()
     profiles = build_profiles(configuration, registry, gates, random)
     options = options or queue_options(configuration, gates)
@@ -69,7 +80,7 @@ def assemble(
         options,
         find_pod=pods.get,
     )
-    scheduler = Scheduler(profiles, cache, queue, pods, api, observers)
+    scheduler = Scheduler(profiles, cache, queue, pods, api, observers, extenders)
     return scheduler, EventHandlers(scheduler)
 
 

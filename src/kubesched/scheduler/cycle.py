@@ -9,7 +9,6 @@ Differs:  among nodes with the same best total one is drawn from the run's seed;
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from random import Random
 
 import msgspec
@@ -29,6 +28,8 @@ from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unre
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.memory import Memory, Remembered
+from kubesched.scheduler.missing_states import make_filter_states, make_score_states
+from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
 from kubesched.scheduler.profile import (
     PluginFailure,
     Profile,
@@ -37,6 +38,7 @@ from kubesched.scheduler.profile import (
 )
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
+from kubesched.scheduler.search import Search
 from kubesched.scheduler.trace import FilterTrace, ScoreTrace, Trace
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -133,7 +135,7 @@ class SchedulingCycle:
                 cycle.skip_filter.add(plugin.name)
             elif not result.status.is_success or result.node_names is not None:
                 return None
-        self._make_filter_states(remembered.fresh_filter_states, cycle, pod, snapshot)
+        make_filter_states(remembered.fresh_filter_states, cycle, pod, snapshot)
         fewer = self._feasible_fresh(cycle, pod, snapshot, remembered)
         if fewer is None:
             feasible, count = remembered.feasible, remembered.feasible_count
@@ -170,9 +172,7 @@ class SchedulingCycle:
         feasible: NDArray[np.bool_] | None = None
         for plugin in asked:
             state = cycle.filter_states.get(plugin.name)
-            found = self.profile.ask(
-                wording.FILTER, plugin, plugin.filter, state, pod, snapshot.nodes
-            )
+            found = self.profile.ask_filter(plugin, state, pod, snapshot.nodes)
             if not all(status.is_rejected for status in found.statuses[1:]):
                 answers = self._filter_fresh(cycle, pod, snapshot, remembered)
                 return None if answers is None else answers.passed
@@ -215,7 +215,7 @@ class SchedulingCycle:
         mask = remembered.feasible if feasible is None else feasible
         for plugin in remembered.fresh_pre_scores:
             self._ask_pre_score(cycle, pod, snapshot, mask, plugin, None)
-        self._make_score_states(remembered.fresh_score_states, cycle, pod, snapshot, mask)
+        make_score_states(remembered.fresh_score_states, cycle, pod, snapshot, mask)
         scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
         if feasible is None:
             totals = remembered.masked_totals(pod)
@@ -246,49 +246,79 @@ class SchedulingCycle:
         some = nodes.take(rows) if score.survivors_only and not every else nodes
         raw = self._ask_score(cycle, pod, some, score)
         known = raw if len(raw) == len(rows) else raw[rows]
-        return self._normalize(cycle, pod, score, known, rows) * self._weight(score)
+        scores = self._normalize(cycle, pod, score, known, rows)
+        wording.check_scores(score.name, scores)
+        return scores * self._weight(score)
 
     # Finding feasible rows.
 
     def _find_feasible(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, trace: Trace | None
     ) -> Feasible | Diagnosis:
-        nodes = snapshot.nodes
+        search = self._begin_search(cycle, pod, snapshot, trace)
+        if isinstance(search, Diagnosis):
+            return search
+        rows = self._try_nominated(cycle, pod, snapshot, search, trace)
+        if rows is not None:
+            return Feasible(rows, 1)
+        rows = self._search(cycle, pod, snapshot, search, trace)
+        if len(rows):
+            return Feasible(rows, search.evaluated)
+        return search.diagnosis(snapshot.nodes)
+
+    def _begin_search(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, trace: Trace | None
+    ) -> Search | Diagnosis:
         status, names, contributors = self._pre_filter(cycle, pod, snapshot, trace)
         if not status.is_success:
             return Diagnosis.of_pre_filter(status, contributors)
-        everything = RowAnswers.nothing_asked(len(nodes))
-        tried = np.zeros(len(nodes), np.bool_)
-        nominated = nodes.row_of.get(pod.pod.status.nominated_node_name or "")
-        if nominated is not None:
-            rows = np.array([nominated], np.intp)
-            answers = self._filter_nominated(cycle, pod, snapshot, rows)
-            if answers is not None:
-                if answers.passed[0]:
-                    if trace is not None:
-                        trace.nominated_hit = True
-                        trace.tried_rows = rows
-                    return Feasible(rows, 1)
-                _take_in(everything, tried, rows, answers)
-        rows = _candidates(nodes, names)
+        return Search(len(snapshot.nodes), names, contributors)
+
+    def _try_nominated(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        search: Search,
+        trace: Trace | None,
+    ) -> NDArray[np.intp] | None:
+        """Return the row of the pod's own nominated node if it passes the filters."""
+        nominated = snapshot.nodes.row_of.get(pod.pod.status.nominated_node_name or "")
+        if nominated is None:
+            return None
+        rows = np.array([nominated], np.intp)
+        answers = self._filter_nominated(cycle, pod, snapshot, rows)
+        if answers is None:
+            return None
+        if not answers.passed[0]:
+            search.take_in(rows, answers)
+            return None
+        if trace is not None:
+            trace.nominated_hit = True
+            trace.tried_rows = rows
+        return rows
+
+    def _search(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        search: Search,
+        trace: Trace | None,
+    ) -> NDArray[np.intp]:
+        """Return the rows that pass the filters, ascending."""
+        nodes = snapshot.nodes
+        rows = search.candidates(nodes)
         answers = self._filter(cycle, pod, snapshot, rows, trace)
         limit = feasible_nodes_to_find(len(rows), self.profile.percentage_of_nodes_to_score)
         if limit < len(rows):
             rows, answers = self._sample(nodes, rows, answers, limit)
-        _take_in(everything, tried, rows, answers)
-        evaluated = int(np.count_nonzero(tried))
-        self.sampler.advance(evaluated, len(nodes))
+        search.take_in(rows, answers)
+        self.sampler.advance(search.evaluated, len(nodes))
         if trace is not None:
-            trace.tried_rows = np.flatnonzero(tried)
-            trace.statuses = everything.statuses()
-        feasible = rows[answers.passed]
-        if len(feasible):
-            return Feasible(np.sort(feasible), evaluated)
-        absent: Status | None = None
-        if names is not None:
-            listed = " ".join(sorted(contributors))
-            absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
-        return Diagnosis.of_filter(tuple(nodes.names), everything.statuses(), absent, contributors)
+            trace.tried_rows = np.flatnonzero(search.tried)
+            trace.statuses = search.answers.statuses()
+        return np.sort(rows[answers.passed])
 
     def _filter_nominated(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
@@ -350,23 +380,12 @@ class SchedulingCycle:
             if not names:
                 outcome = _nothing_left(contributors)
                 break
-        self._make_filter_states(self.profile.filters_without_pre_filter, cycle, pod, snapshot)
+        make_filter_states(self.profile.filters_without_pre_filter, cycle, pod, snapshot)
         if trace is not None:
             trace.pre_filter_status = outcome
             trace.restricted_to = names
             trace.restricting_plugins = tuple(contributors)
         return outcome, names, tuple(contributors)
-
-    def _make_filter_states(
-        self,
-        plugins: Iterable[FilterPlugin[object]],
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-    ) -> None:
-        for plugin in plugins:
-            state = self.profile.filter_state(plugin, cycle, pod, snapshot)
-            cycle.filter_states[plugin.name] = state
 
     def _filter(
         self,
@@ -461,19 +480,36 @@ class SchedulingCycle:
         trace: Trace | None,
     ) -> NDArray[np.int64]:
         """Return the total score per feasible row; 1 if there is nobody to score."""
-        totals = np.zeros(len(rows), np.int64)
-        if self.profile.score_plugins:
-            self._pre_score(cycle, pod, snapshot, rows, trace)
-        else:
-            totals += 1
+        if not self.profile.score_plugins:
+            totals = np.ones(len(rows), np.int64)
+            if trace is not None:
+                trace.totals = totals
+            return totals
         nodes: NodeTable = snapshot.nodes
         if len(rows) < len(nodes):
             nodes = nodes.take(rows)
-        for plugin in self.profile.score_plugins:
-            if plugin.name in cycle.skip_score:
-                continue
-            raw = self._ask_score(cycle, pod, nodes, plugin)
-            scores = self._normalize(cycle, pod, plugin, raw, rows)
+        return self._score(cycle, pod, snapshot, rows, nodes, trace)
+
+    def _score(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        nodes: NodeTable,
+        trace: Trace | None,
+    ) -> NDArray[np.int64]:
+        """Return what the plugins make of `nodes`, the table of the feasible rows."""
+        self._pre_score(cycle, pod, snapshot, rows, trace)
+        totals = np.zeros(len(rows), np.int64)
+        plugins = [p for p in self.profile.score_plugins if p.name not in cycle.skip_score]
+        # All are asked before the first is normalized: whoever fails is met in that order.
+        asked = [(plugin, self._ask_score(cycle, pod, nodes, plugin)) for plugin in plugins]
+        normalized = [
+            (plugin, raw, self._normalize(cycle, pod, plugin, raw, rows)) for plugin, raw in asked
+        ]
+        for plugin, raw, scores in normalized:
+            wording.check_scores(plugin.name, scores)
             weight = self._weight(plugin)
             totals += scores * weight
             if trace is not None:
@@ -505,7 +541,6 @@ class SchedulingCycle:
             scores = self.profile.ask(
                 wording.NORMALIZE, plugin, plugin.normalize_score, state, pod, raw, rows
             )
-        wording.check_scores(plugin.name, scores)
         return scores
 
     def _pre_score(
@@ -521,19 +556,7 @@ class SchedulingCycle:
         for plugin in self.profile.pre_score_plugins:
             self._ask_pre_score(cycle, pod, snapshot, feasible, plugin, trace)
         plugins = self.profile.scores_without_pre_score
-        self._make_score_states(plugins, cycle, pod, snapshot, feasible)
-
-    def _make_score_states(
-        self,
-        plugins: Iterable[ScorePlugin[object]],
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        feasible: NDArray[np.bool_],
-    ) -> None:
-        for plugin in plugins:
-            state = self.profile.score_state(plugin, cycle, pod, snapshot, feasible)
-            cycle.score_states[plugin.name] = state
+        make_score_states(plugins, cycle, pod, snapshot, feasible)
 
     def _ask_pre_score(
         self,
@@ -583,28 +606,15 @@ class SchedulingCycle:
         statuses: NodeToStatus,
         trace: Trace | None,
     ) -> PostFilterResult:
-        reasons: list[str] = []
-        last: PostFilterResult | None = None
-        rejector = ""
+        verdict = PostFilterVerdict()
         for plugin in self.profile.post_filter_plugins:
             result = self._ask_post_filter(cycle, pod, snapshot, statuses, plugin)
             if trace is not None:
                 trace.post_filters[plugin.name] = result
-            status = result.status.by(plugin.name)
-            if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return result
-            if not status.is_rejected:
-                return PostFilterResult(
-                    Status(Code.ERROR, plugin=plugin.name, error=status.message)
-                )
-            if result.nominated_node_name is not None:
-                last = result
-            reasons.extend(status.all_reasons)
-            rejector = rejector or plugin.name
-        status = Status(Code.UNSCHEDULABLE, tuple(reasons), rejector)
-        if last is None:
-            return PostFilterResult(status)
-        return msgspec.structs.replace(last, status=status)
+            outcome = verdict.add(plugin.name, result)
+            if outcome is not None:
+                return outcome
+        return verdict.outcome()
 
     def _ask_post_filter(
         self,
@@ -635,21 +645,3 @@ def _nothing_left(contributors: list[str]) -> Status:
         return unresolvable(f"node(s) didn't satisfy plugin {contributors[0]}")
     listed = " ".join(sorted(contributors))
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
-
-
-def _candidates(nodes: NodeTable, names: frozenset[str] | None) -> NDArray[np.intp]:
-    if names is None:
-        return np.arange(len(nodes))
-    row_of = nodes.row_of
-    return np.array(sorted(row_of[name] for name in names if name in row_of), np.intp)
-
-
-def _take_in(
-    everything: RowAnswers, tried: NDArray[np.bool_], rows: NDArray[np.intp], answers: RowAnswers
-) -> None:
-    """Write the answers for `rows` into those for all rows."""
-    code = everything.table.code
-    codes = np.array([code(status) for status in answers.table.statuses], np.int32)
-    everything.failed_at[rows] = answers.failed_at
-    everything.index[rows] = codes[answers.index]
-    tried[rows] = True

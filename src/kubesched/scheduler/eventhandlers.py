@@ -1,6 +1,7 @@
 """Event handlers: what an observed change means for the cache and for the queue.
 
-With `loop` the only file that knows both. The table:
+With `loop` the only file that knows both. What is observed while a cycle waits for extenders is
+taken in when that cycle has ended. The table:
 
     object                        cache           queue
     pod with a node      added    add_pod         move_all AssignedPodAdd
@@ -79,6 +80,9 @@ class EventHandlers:
 
     def added(self, item: KubernetesObject) -> None:
         """Take in an object that came."""
+        self._scheduler.between_cycles(lambda: self._added(item))
+
+    def _added(self, item: KubernetesObject) -> None:
         match item:
             case Pod():
                 self._pod_added(item)
@@ -92,6 +96,9 @@ class EventHandlers:
 
     def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
         """Take in an object that changed."""
+        self._scheduler.between_cycles(lambda: self._updated(old, new))
+
+    def _updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
         match old, new:
             case Pod(), Pod():
                 self._pod_updated(old, new)
@@ -106,6 +113,11 @@ class EventHandlers:
 
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
         """Take in that an object is gone; `item` is what was last seen of it."""
+        self._scheduler.between_cycles(
+            lambda: self._deleted(item, is_final_state_known=is_final_state_known)
+        )
+
+    def _deleted(self, item: KubernetesObject, *, is_final_state_known: bool) -> None:
         match item:
             case Pod():
                 self._pod_deleted(item, is_final_state_known=is_final_state_known)

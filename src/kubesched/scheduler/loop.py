@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from kubesched.api.core import Pod
@@ -24,28 +25,27 @@ from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework.cluster_event import ASSIGNED_POD, Action, ClusterEvent
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
-from kubesched.framework.waiting_pods import (
-    PERMIT_TIMEOUT_SECONDS_MAX,
-    WaitingPod,
-    WaitingPods,
-)
+from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
 from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.eviction import Evictions, Preemption
+from kubesched.scheduler.extended_cycle import ExtendedCycle
+from kubesched.scheduler.extenders import Extenders
+from kubesched.scheduler.pod_group_cycle import NOBODY_REJECTED, PodGroupCycle
 from kubesched.scheduler.pod_lister import PodLister
-from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
+from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.reserving import ask_permit, reserve, unreserve
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
 
 PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
-RESERVE: Final = 'running Reserve plugin "{}": '
-PERMIT: Final = 'running Permit plugin "{}": '
 
 _NOTE_BYTES_MAX: Final = 1024
 _PODS_PER_SLICE: Final = 16
@@ -92,6 +92,7 @@ class Scheduler:
         pods: PodLister,
         api: ApiClient,
         observers: Sequence[Observer] = (),
+        extenders: Extenders | None = None,
     ) -> None:
         self.profiles = profiles
         self.cache = cache
@@ -101,7 +102,10 @@ class Scheduler:
         self.pods = pods
         sampler = NodeSampler()
         self._cycles = {
-            name: SchedulingCycle(profile, sampler) for name, profile in profiles.items()
+            name: SchedulingCycle(profile, sampler)
+            if extenders is None
+            else ExtendedCycle(profile, sampler, extenders)
+            for name, profile in profiles.items()
         }
         self.waiting_pods = WaitingPods()
         self.status_writer = StatusWriter(api)
@@ -115,6 +119,12 @@ class Scheduler:
         )
         self._binding = BindingCycle(self.status_writer, self._done)
         self.evictions.cancel_binding = self._binding.cancel
+        if extenders is not None:
+            self._binding.bind_with_extender = extenders.bind
+        self._held: list[Callable[[], None]] | None = None
+        self._pod_groups = None
+        if cache.pod_groups is not None:
+            self._pod_groups = PodGroupCycle(self, cache.pod_groups)
         self._wake = asyncio.Event()
         self._stopped = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -123,6 +133,8 @@ class Scheduler:
             profile.waiting_pods = self.waiting_pods
             profile.activate = self.activate
             profile.evictions = self.evictions
+            if cache.pod_groups is not None:
+                profile.pod_group_states = cache.pod_groups
             profile.binder = ApiBinder(api)
 
     @staticmethod
@@ -196,23 +208,62 @@ class Scheduler:
     # One pod.
 
     async def schedule_one(self, queued: QueuedPodInfo) -> None:
-        """Run the scheduling cycle of a popped pod and hand it on."""
+        """Run the scheduling cycle of a popped pod, or of its whole group, and hand it on."""
         pod = queued.pod_info
+        if self._pod_groups is not None and pod_group_name_of(pod.pod):
+            with self._holding_changes():
+                await self._pod_groups.run(queued)
+            return
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:
             log.error("Pod %s asks for unknown scheduler %s", pod.key, pod.spec.scheduler_name)
             self.queue.done(pod.uid, self.now())
-        elif self._is_skipped(pod, profile):
+        elif self.is_skipped(pod, profile):
             self.queue.done(pod.uid, self.now())
         else:
             started = self.now()
-            snapshot = self.cache.snapshot(self.queue.nominator)
-            decision = self._cycles[profile.scheduler_name].schedule_one(pod, snapshot)
-            for observer in self._observers:
-                observer.decided(decision, started)
+            decision = await self.decide(pod, profile)
+            self.tell(decision, started)
             await self._carry_out(decision, queued, profile, started)
 
-    def _is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
+    async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
+        """Decide where the pod goes in the cluster as it is now."""
+        snapshot = self.cache.snapshot(self.queue.nominator)
+        cycle = self._cycles[profile.scheduler_name]
+        if isinstance(cycle, ExtendedCycle):
+            with self._holding_changes():
+                return await cycle.schedule_with_extenders(pod, snapshot)
+        return cycle.schedule_one(pod, snapshot)
+
+    def tell(self, decision: Decision, started: float) -> None:
+        """Tell the observers that a cycle ended, which began at `started`."""
+        for observer in self._observers:
+            observer.decided(decision, started)
+
+    def between_cycles(self, change: Callable[[], None]) -> None:
+        """Change cache and queue: now, or when the cycle that waits for extenders has ended."""
+        if self._held is None:
+            change()
+        else:
+            self._held.append(change)
+
+    @contextmanager
+    def _holding_changes(self) -> Iterator[None]:
+        """Keep the snapshot, which is no copy, as it is while a cycle waits for extenders."""
+        if self._held is not None:
+            # Inside the cycle of a pod group, which holds changes to its own end.
+            yield
+            return
+        held = self._held = []
+        try:
+            yield
+        finally:
+            self._held = None
+            for change in held:
+                change()
+
+    def is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
+        """Whether there is nothing to decide: the pod goes away, or was placed meanwhile."""
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             self._record(pod.pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
@@ -224,18 +275,11 @@ class Scheduler:
     ) -> None:
         match decision:
             case Placed():
-                status, assumed = self._assume(decision, queued, profile, started)
-                if assumed is None:
-                    self._fail(queued, profile, status, nominated_node_name="")
-                else:
-                    task = asyncio.ensure_future(self._bind(assumed))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
-                self._activate_requested(decision.cycle)
+                self.place(decision, queued, profile, started)
             case Rejected():
-                nominated = await self._preempt(decision, profile)
+                nominated = await self.preempt(decision, profile)
                 status = Status(Code.UNSCHEDULABLE, (decision.message,))
-                self._fail(
+                self.fail(
                     queued,
                     profile,
                     status,
@@ -243,9 +287,29 @@ class Scheduler:
                     diagnosis=decision.diagnosis,
                 )
             case Failed():
-                self._fail(queued, profile, decision.status, nominated_node_name="")
+                # Nobody rejected the pod, even where there is no node to try.
+                self.fail(
+                    queued,
+                    profile,
+                    decision.status,
+                    nominated_node_name="",
+                    diagnosis=NOBODY_REJECTED,
+                )
 
-    async def _preempt(self, decision: Rejected, profile: Profile) -> str | None:
+    def place(
+        self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
+    ) -> None:
+        """Assume the pod where it was placed and start its binding cycle, or put it back."""
+        status, assumed = self._assume(placed, queued, profile, started)
+        if assumed is None:
+            self.fail(queued, profile, status, nominated_node_name="")
+            return
+        task = asyncio.ensure_future(self._bind(assumed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._activate_requested(placed.cycle)
+
+    async def preempt(self, decision: Rejected, profile: Profile) -> str | None:
         """Start the evictions that were decided; return what becomes of the nomination."""
         node_name = decision.nominated_node_name
         if not node_name or not decision.victims:
@@ -272,51 +336,19 @@ class Scheduler:
         except CacheError as error:
             return failure(str(error)), None
         self.queue.nominator.delete(pod.uid)
-        status = self._reserve(profile, cycle, there, node_name)
+        status, timeouts = reserve(profile, cycle, there, node_name), {}
         if status.is_success:
-            status = self._permit(profile, cycle, there, node_name)
-        if status.is_success:
+            status, timeouts = ask_permit(profile, cycle, there, node_name)
+        if status.code is Code.WAIT:
+            self.waiting_pods.add(WaitingPod(there, node_name, timeouts, _timer))
+        if status.is_success or status.code is Code.WAIT:
             return SUCCESS, Assumed(queued, there, node_name, cycle, profile, started)
-        self._undo(profile, cycle, there, node_name)
+        self.undo(profile, cycle, there, node_name)
         return status, None
 
-    @staticmethod
-    def _reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        for plugin in profile.reserve_plugins:
-            try:
-                status = profile.ask(RESERVE, plugin, plugin.reserve, cycle, pod, node_name)
-            except PluginFailure as raised:
-                return raised.status
-            if status.is_rejected:
-                return status.by(plugin.name)
-            if not status.is_success:
-                return failure_of(RESERVE, plugin.name, status.message)
-        return SUCCESS
-
-    def _permit(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        timeouts: dict[str, float] = {}
-        for plugin in profile.permit_plugins:
-            try:
-                status, seconds = profile.ask(PERMIT, plugin, plugin.permit, cycle, pod, node_name)
-            except PluginFailure as raised:
-                return raised.status
-            if status.code is Code.WAIT:
-                timeouts[plugin.name] = min(seconds, PERMIT_TIMEOUT_SECONDS_MAX)
-            elif status.is_rejected:
-                return status.by(plugin.name)
-            elif not status.is_success:
-                return failure_of(PERMIT, plugin.name, status.message)
-        if timeouts:
-            self.waiting_pods.add(WaitingPod(pod, node_name, timeouts, _timer))
-        return SUCCESS
-
-    def _undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
+    def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
         """Unreserve in reverse order and forget the pod; return whether it was there."""
-        for plugin in reversed(profile.reserve_plugins):
-            try:
-                plugin.unreserve(cycle, pod, node_name)
-            except Exception:
-                log.exception("Plugin %s failed to unreserve pod %s", plugin.name, pod.key)
+        unreserve(profile, cycle, pod, node_name)
         try:
             self.cache.forget_pod(pod)
         except CacheError as error:
@@ -340,7 +372,7 @@ class Scheduler:
             status = raised.status
         now = self.now()
         if not status.is_success:
-            self._binding_failed(assumed, status)
+            self.between_cycles(lambda: self._binding_failed(assumed, status))
             return
         note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
         self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
@@ -356,12 +388,12 @@ class Scheduler:
     def _binding_failed(self, assumed: Assumed, status: Status) -> None:
         now = self.now()
         pod = assumed.pod
-        was_there = self._undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
+        was_there = self.undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
         for observer in self._observers:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:
             self.queue.move_all(_ASSIGNED_POD_DELETE, pod.pod, None, now)
-        self._fail(assumed.queued, assumed.profile, status, nominated_node_name="")
+        self.fail(assumed.queued, assumed.profile, status, nominated_node_name="")
         if was_there and status.is_rejected:
             # Its own release must not wake the pod itself.
             self.queue.move_all(
@@ -375,7 +407,7 @@ class Scheduler:
 
     # When there is no place.
 
-    def _fail(
+    def fail(
         self,
         queued: QueuedPodInfo,
         profile: Profile,

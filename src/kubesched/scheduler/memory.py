@@ -30,6 +30,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SUCCESS
 from kubesched.scheduler import profile as wording
+from kubesched.scheduler.missing_states import make_filter_states, make_score_states
 from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
 from kubesched.scheduler.row_answers import PASSED, RowAnswers, StatusTable
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
@@ -40,6 +41,11 @@ _CELLS_MAX: Final = 1 << 22
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384
 _SIGN: Final = 'running Sign plugin "{}": '
+_OUTCOMES_MAX: Final = 4096
+_ROW_SCOPES: Final = (Scope.ROW, Scope.USAGE)
+_RowOutcome = tuple[int, int, tuple[int, ...]]
+"""The first filter to reject a row, its status' code, and the scores."""
+
 _FIRST_ROW: Final = np.zeros(1, np.intp)
 NOT_FEASIBLE: Final = np.iinfo(np.int64).min
 
@@ -126,6 +132,12 @@ class Remembered:
         self._normalizing: list[ScorePlugin[object]] = []
         self._plan_filters(pod, snapshot)
         self._plan_scores(pod, snapshot)
+        self._reads_usage_only = all(
+            filter_.scope is Scope.USAGE for _, filter_ in self._row_filters
+        ) and all(
+            (scorer.score_scope or scorer.scope) is Scope.USAGE for scorer in self._row_scorers
+        )
+        self._outcomes: dict[Hashable, _RowOutcome] = {}
         self._epoch = -1
         self._position = 0
 
@@ -145,22 +157,26 @@ class Remembered:
                 self.skip_filter.add(plugin.name)
             elif result.status != SUCCESS or result.node_names is not None:
                 self.usable = False
-        for stateless in self._profile.filters_without_pre_filter:
-            if not _is_remembered(stateless, stateless.scope, pod):
-                self.fresh_filter_states.append(stateless)
-                continue
-            state = self._profile.filter_state(stateless, cycle, pod, snapshot)
-            self.filter_states[stateless.name] = state
-            self.usable &= not isinstance(state, NoState)
+        self._plan_filter_states(cycle, pod, snapshot)
         for position, filter_ in enumerate(self._profile.filter_plugins):
             if filter_.name in self.skip_filter:
                 continue
             if not _is_remembered(filter_, filter_.scope, pod):
                 self.fresh_filters.append((position, filter_))
-            elif filter_.scope is Scope.ROW:
+            elif filter_.scope in _ROW_SCOPES:
                 self._row_filters.append((position, filter_))
             else:
                 self._node_filters.append((position, filter_))
+
+    def _plan_filter_states(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
+        for plugin in self._profile.filters_without_pre_filter:
+            if not _is_remembered(plugin, plugin.scope, pod):
+                self.fresh_filter_states.append(plugin)
+                continue
+            make_filter_states([plugin], cycle, pod, snapshot)
+            self.filter_states[plugin.name] = state = cycle.filter_states[plugin.name]
+            # Who meets the lack of a state, the plain path finds out.
+            self.usable &= not isinstance(state, NoState)
 
     def _plan_scores(self, pod: PodInfo, snapshot: Snapshot) -> None:
         if not self._profile.score_plugins:
@@ -179,13 +195,7 @@ class Remembered:
                 self.skip_score.add(plugin.name)
             elif result.status != SUCCESS:
                 self.usable = False
-        for stateless in self._profile.scores_without_pre_score:
-            if not _is_remembered(stateless, stateless.score_scope or stateless.scope, pod):
-                self.fresh_score_states.append(stateless)
-                continue
-            state = self._profile.score_state(stateless, cycle, pod, snapshot, everywhere)
-            self.score_states[stateless.name] = state
-            self.usable &= not isinstance(state, NoState)
+        self._plan_score_states(cycle, pod, snapshot, everywhere)
         for score in self._profile.score_plugins:
             scope = score.score_scope or score.scope
             if score.name in self.skip_score:
@@ -193,9 +203,20 @@ class Remembered:
             if not _is_remembered(score, scope, pod):
                 self.fresh_scores.append(score)
                 continue
-            (self._row_scorers if scope is Scope.ROW else self._node_scorers).append(score)
+            (self._row_scorers if scope in _ROW_SCOPES else self._node_scorers).append(score)
             if score.normalizes:
                 self._normalizers.append(score)
+
+    def _plan_score_states(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, everywhere: NDArray[np.bool_]
+    ) -> None:
+        for plugin in self._profile.scores_without_pre_score:
+            if not _is_remembered(plugin, plugin.score_scope or plugin.scope, pod):
+                self.fresh_score_states.append(plugin)
+                continue
+            make_score_states([plugin], cycle, pod, snapshot, everywhere)
+            self.score_states[plugin.name] = state = cycle.score_states[plugin.name]
+            self.usable &= not isinstance(state, NoState)
 
     def new_cycle(self) -> CycleState:
         """Return a cycle that knows what remembered plugins know."""
@@ -262,6 +283,7 @@ class Remembered:
             (plugin, self._profile.score_weights[plugin.name], self._raw[plugin.name])
             for plugin in self._row_scorers
         ]
+        self._outcomes.clear()
         self._masked: NDArray[np.int64] | None = None
         self._feasible_rows: NDArray[np.intp] | None = None
 
@@ -275,8 +297,10 @@ class Remembered:
 
     def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
         """Renew one row: what binding a pod leaves to do, so without arrays."""
-        view = nodes.row_view(row)
-        failed_at, code = self._filter_row(pod, view, row)
+        failed_at, code, scores = self._answers_for(pod, nodes, row)
+        failed_before = self._by_node.failed_at.item(row)
+        if failed_before < failed_at:
+            failed_at, code = failed_before, self._by_node.index.item(row)
         was_feasible = self.feasible.item(row)
         if was_feasible != (failed_at == PASSED):
             self._masked = self._feasible_rows = None
@@ -284,23 +308,40 @@ class Remembered:
             self.feasible_count += -1 if was_feasible else 1
         self.answers.failed_at[row] = failed_at
         self.answers.index[row] = code
-        for scorer, weight, raw in self._row_scores:
-            state = self.score_states.get(scorer.name)
-            try:
-                score = scorer.score(state, pod, view).item(0)
-            except Exception as error:
-                raise wording.raised(wording.SCORE, scorer, error) from error
+        for (scorer, weight, raw), score in zip(self._row_scores, scores, strict=True):
             known = raw.item(row)
             if score != known:
                 raw[row] = score
                 self._gain(scorer, row, weight * (score - known), score)
 
-    def _filter_row(self, pod: PodInfo, view: NodeTable, row: int) -> tuple[int, int]:
+    def _answers_for(self, pod: PodInfo, nodes: NodeColumns, row: int) -> _RowOutcome:
+        """Return what the plugins that look at pods say of a row."""
+        if not self._reads_usage_only:
+            return self._ask_about(pod, nodes.row_view(row))
+        # Rows that offer and have given away the same are the same to these plugins, and most
+        # rows have been in this state before.
+        usage = nodes.usage(row)
+        outcome = self._outcomes.get(usage)
+        if outcome is None:
+            if len(self._outcomes) >= _OUTCOMES_MAX:
+                self._outcomes.clear()
+            outcome = self._outcomes[usage] = self._ask_about(pod, nodes.row_view(row))
+        return outcome
+
+    def _ask_about(self, pod: PodInfo, view: NodeTable) -> _RowOutcome:
+        failed_at, code = self._filter_row(pod, view)
+        scores: list[int] = []
+        for scorer in self._row_scorers:
+            state = self.score_states.get(scorer.name)
+            try:
+                scores.append(scorer.score(state, pod, view).item(0))
+            except Exception as error:
+                raise wording.raised(wording.SCORE, scorer, error) from error
+        return failed_at, code, tuple(scores)
+
+    def _filter_row(self, pod: PodInfo, view: NodeTable) -> tuple[int, int]:
         """Return the first filter that rejects the row, and the code of its status."""
-        failed_at = self._by_node.failed_at.item(row)
         for position, plugin in self._row_filters:
-            if position > failed_at:
-                break
             state = self.filter_states.get(plugin.name)
             try:
                 found = plugin.filter(state, pod, view)
@@ -311,7 +352,7 @@ class Remembered:
                 if not status.is_rejected:
                     raise PluginFailure(failure_of(wording.FILTER, plugin.name, status.message))
                 return position, self._table.code(status.by(plugin.name))
-        return failed_at, self._by_node.index.item(row)
+        return PASSED, 0
 
     def _gain(self, plugin: ScorePlugin[object], row: int, gain: int, score: int) -> None:
         if plugin.normalizes:

@@ -6,15 +6,17 @@ Differs:  all faults of a configuration are reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from random import Random
 from typing import Final, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.config.args import ARGS_PLUGINS
 from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
 from kubesched.config.types import Configuration
 from kubesched.config.types import Profile as ProfileConfiguration
@@ -39,9 +41,11 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods
+from kubesched.scheduler.missing_states import needs_filter_state, needs_score_state
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
@@ -87,6 +91,7 @@ class Profile:
         random: The run's dice.
         objects: The cluster's other objects; whoever owns them hands them in.
         waiting_pods: The pods that Permit plugins hold; shared by all profiles.
+        pod_group_states: The members of pod groups; whoever keeps them hands them in.
         evictions: The preemptions under way; None where nothing is carried out.
         binder: How to bind; whoever has an API hands one in.
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
@@ -112,6 +117,7 @@ class Profile:
         self.random = random
         self.objects = Objects()
         self.waiting_pods = WaitingPods()
+        self.pod_group_states: PodGroupStates = NoPodGroupStates()
         self.evictions: RunningEvictions | None = None
         self.binder: Binder = NoBinder()
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
@@ -163,13 +169,13 @@ class Profile:
         self.filters_without_pre_filter = tuple(
             plugin
             for plugin in self.filter_plugins
-            if plugin.name not in prepared and _needs_filter_state(plugin)
+            if plugin.name not in prepared and needs_filter_state(plugin)
         )
         prepared = set(points[ExtensionPoint.PRE_SCORE])
         self.scores_without_pre_score = tuple(
             plugin
             for plugin in self.score_plugins
-            if plugin.name not in prepared and _needs_score_state(plugin)
+            if plugin.name not in prepared and needs_score_state(plugin)
         )
 
     def _build(
@@ -195,9 +201,28 @@ class Profile:
                 faults.extend(error.faults)
             except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
                 faults.append(Fault(place, f"initializing plugin {name!r}: {error}"))
+        faults += self._faults_of_others(configuration, registry, names, path)
         if faults:
             raise ConfigError(faults)
         return plugins
+
+    def _faults_of_others(
+        self,
+        configuration: ProfileConfiguration,
+        registry: Registry,
+        names: Container[str],
+        path: str,
+    ) -> Iterator[Fault]:
+        """Find faults in the arguments of in-tree plugins that the profile does not run."""
+        for at, entry in enumerate(configuration.plugin_config):
+            name = entry.name
+            if name in names or name not in registry or name not in ARGS_PLUGINS:
+                continue
+            place = f"{path}.pluginConfig[{at}].args"
+            try:
+                registry[name].plugin.check_args(entry.args, self, place)
+            except ConfigError as error:
+                yield from error.faults
 
     # The one wrapper around plugins.
 
@@ -218,30 +243,6 @@ class Profile:
             return await answer
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             return raised(wording, plugin, error).status
-
-    def filter_state(
-        self, plugin: FilterPlugin[object], cycle: CycleState, pod: PodInfo, snapshot: Snapshot
-    ) -> object:
-        """Ask for the state that no pre_filter made; a plugin that fails has none."""
-        try:
-            return plugin.filter_state(cycle, pod, snapshot)
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            # Nobody may ever need it: a failure only where a row is asked about.
-            return NoState(failure(_text_of(error)))
-
-    def score_state(
-        self,
-        plugin: ScorePlugin[object],
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        feasible: NDArray[np.bool_],
-    ) -> object:
-        """Ask for the state that no pre_score made; a plugin that fails has none."""
-        try:
-            return plugin.score_state(cycle, pod, snapshot, feasible)
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            return NoState(failure(_text_of(error)))
 
     def ask_filter(
         self, plugin: FilterPlugin[object], state: object, pod: PodInfo, nodes: NodeTable
@@ -413,7 +414,7 @@ NORMALIZE: Final = 'running Normalize on Score plugins: plugin "{}" failed with:
 
 def raised(wording: str, plugin: Plugin, error: Exception) -> PluginFailure:
     """Return the failure that stands for what a plugin raised."""
-    return PluginFailure(failure_of(wording, plugin.name, _text_of(error)))
+    return PluginFailure(failure_of(wording, plugin.name, f"{type(error).__name__}: {error}"))
 
 
 def failure_of(wording: str, plugin: str, text: str) -> Status:
@@ -460,9 +461,12 @@ def build_profiles(
 ) -> dict[str, Profile]:
     """Build all profiles of a configuration, by scheduler name.
 
+    What extenders manage with ignoredByScheduler is ignored by NodeResourcesFit.
+
     Raises:
         ConfigError: with the faults of all of them.
     """
+    configuration = ignore_extender_resources(configuration)
     profiles: dict[str, Profile] = {}
     faults: list[Fault] = []
     for at, profile in enumerate(configuration.profiles):
@@ -489,17 +493,3 @@ def _ignore(pods: Sequence[PodInfo]) -> None:
 def _implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
     kind = _CLASSES.get(point)
     return kind is not None and issubclass(registry[name].plugin, kind)
-
-
-def _needs_filter_state(plugin: FilterPlugin[object]) -> bool:
-    makes_it = type(plugin).filter_state is not FilterPlugin.filter_state
-    return makes_it or isinstance(plugin, PreFilterPlugin)
-
-
-def _needs_score_state(plugin: ScorePlugin[object]) -> bool:
-    makes_it = type(plugin).score_state is not ScorePlugin.score_state
-    return makes_it or isinstance(plugin, PreScorePlugin)
-
-
-def _text_of(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

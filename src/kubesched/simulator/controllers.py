@@ -11,7 +11,8 @@ Differs:  there is one controller for all; a failed creation is not tried again 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Collection
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,11 +29,14 @@ from kubesched.api.core import (
     PodTemplateSpec,
     Toleration,
 )
+from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.selectors import required_node_affinity
-from kubesched.api.tolerations import find_untolerated
+from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated
 from kubesched.simulator.object_server import FINISHED, ObjectServer
 from kubesched.snapshot.objects import KubernetesObject
+
+log = logging.getLogger(__name__)
 
 JOB: Final = "Job"
 _APPS: Final = "apps/v1"
@@ -94,6 +98,18 @@ class _Daemons(_Owned):
         self.affinity = required_node_affinity(
             pod_of_template(self.template, "probe", self.namespace)
         )
+
+    def should_run_on(self, node: Node) -> bool:
+        """Whether the template selects a node and bears its taints."""
+        return self.affinity.matches(node) and self._bears(node, HARD_EFFECTS)
+
+    def may_stay_on(self, node: Node) -> bool:
+        """Whether a pod that is there need not go: taints against newcomers do not count."""
+        return self.affinity.matches(node) and self._bears(node, ("NoExecute",))
+
+    def _bears(self, node: Node, effects: Collection[str]) -> bool:
+        tolerations = self.template.spec.tolerations
+        return find_untolerated(node.spec.taints, tolerations, effects) is None
 
 
 class _Job(_Owned):
@@ -231,24 +247,27 @@ class Controllers:
                 self._delete(owned, pod)
 
     def _reconcile_daemons(self, owned: _Daemons) -> None:
-        nodes = self._server.all(Node)
-        wanted = {node.metadata.name for node in _eligible(owned, nodes)}
+        nodes = {node.metadata.name: node for node in self._server.all(Node)}
         served: dict[str, None] = {}
         for pod in list(owned.pods.values()):
             name = _daemon_node_name(pod)
-            if name in wanted and name not in served:
-                served[name] = None
-            else:
+            node = nodes.get(name)
+            if node is None or name in served or not owned.may_stay_on(node):
                 self._delete(owned, pod)
-        for node in nodes:
-            name = node.metadata.name
-            if name in wanted and name not in served:
+            else:
+                served[name] = None
+        for name, node in nodes.items():
+            if name not in served and owned.should_run_on(node):
                 self._create(owned, _bent_to(owned.template, name))
 
     def _create(self, owned: _Owned, template: PodTemplateSpec) -> None:
         pod = pod_of_template(template, owned.next_name(), owned.namespace, owned.owner)
-        created = self._server.create(pod)
-        owned.pods[created.metadata.uid] = created
+        try:
+            created = self._server.create(pod)
+        except ApiError as error:
+            log.warning("A controller could not create a pod: %s", error)
+        else:
+            owned.pods[created.metadata.uid] = created
 
     def _delete(self, owned: _Owned, pod: Pod) -> None:
         metadata = pod.metadata
@@ -272,16 +291,6 @@ def _reference(item: KubeObject, api_version: str, kind: str) -> OwnerReference:
         controller=True,
         block_owner_deletion=True,
     )
-
-
-def _eligible(owned: _Daemons, nodes: tuple[Node, ...]) -> list[Node]:
-    """Return the nodes that the template selects, and whose taints it bears."""
-    tolerations = owned.template.spec.tolerations
-    return [
-        node
-        for node in nodes
-        if owned.affinity.matches(node) and find_untolerated(node.spec.taints, tolerations) is None
-    ]
 
 
 def _bent_to(template: PodTemplateSpec, node_name: str) -> PodTemplateSpec:

@@ -22,7 +22,7 @@ from kubesched.config.types import Configuration
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import SUCCESS, Status
+from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
@@ -216,7 +216,8 @@ def _post_filter(result: PostFilterResult, trace: Trace) -> Answer:
     elif result.nominated_node_name == "":
         found["clears_nominated_node"] = True
     for each in trace.post_filters.values():
-        if isinstance(each.details, PreemptionReport):
+        # One that ends in an error has found nothing to report.
+        if isinstance(each.details, PreemptionReport) and each.status.code is not Code.ERROR:
             found["preemption"] = _preemption(each.details)
     return found
 

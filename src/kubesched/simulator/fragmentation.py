@@ -1,17 +1,21 @@
 """Fragmentation: how much of what is free no pod can use, because something else is missing there.
 
-The measure is an average pod, by what pods have asked for so far. On each node as many of them fit
-as its scarcest resource allows; what is left of the other resources then is fragmented. A resource
-that average pods do not ask for is never fragmented.
+The measure is an average pod, by what pods have asked for so far. On each node as many of them fit,
+whole ones, as its scarcest resource allows; what is left then is fragmented. Resources that pods
+never ask for are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
 from kubesched.snapshot.node_table import NodeTable
+
+# A pod that fits exactly must not be lost to the division.
+_ROUNDING: Final = 1e-9
 
 
 class AveragePod:
@@ -47,8 +51,7 @@ def fragmentation(nodes: NodeTable, pod: Mapping[str, float]) -> dict[str, float
     wanted = np.array([pod[name] for name in known])
     free = np.maximum(nodes.allocatable[at] - nodes.requested[at], 0).astype(np.float64)
     slots = np.maximum(nodes.allowed_pods - nodes.pod_counts, 0).astype(np.float64)
-    # As real numbers: an average pod is no pod, and half of one tells of the other half.
-    fitting = np.minimum((free / wanted[:, None]).min(axis=0), slots)
+    fitting = np.minimum(np.floor((free / wanted[:, None]).min(axis=0) + _ROUNDING), slots)
     used = fitting * wanted[:, None]
     totals = free.sum(axis=1)
     left = totals - used.sum(axis=1)

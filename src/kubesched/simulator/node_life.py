@@ -38,6 +38,7 @@ class NodeLife:
         self._kubelets = kubelets
         self._latencies = latencies
         self._detections: dict[str, asyncio.TimerHandle] = {}
+        self._recoveries: dict[str, asyncio.TimerHandle] = {}
         self._lost_since: dict[str, float] = {}
         self._evictions: dict[str, asyncio.TimerHandle] = {}
 
@@ -87,16 +88,20 @@ class NodeLife:
                 self._delete(pod)
 
     def fail(self, name: str, recovery_seconds: float | None = None) -> None:
-        """Let a node fall silent, and come back after some time if that is given."""
+        """Let a node fall silent, and come back after some time if that is given.
+
+        A node that has failed already stays silent as the last call says.
+        """
         if self._server.node(name) is None:
             return
+        _cancel(self._recoveries, name)
         self._kubelets.fall_silent(name)
         loop = asyncio.get_running_loop()
         if name not in self._detections and name not in self._lost_since:
             seconds = self._latencies.node_failure_detection
             self._detections[name] = loop.call_later(seconds, self._detect, name)
         if recovery_seconds is not None:
-            loop.call_later(recovery_seconds, self.recover, name)
+            self._recoveries[name] = loop.call_later(recovery_seconds, self.recover, name)
 
     def recover(self, name: str) -> None:
         """Let a node that failed come back."""
@@ -135,11 +140,10 @@ class NodeLife:
 
     def _forget_failure(self, name: str) -> bool:
         """Return whether the failure had been detected."""
-        detection = self._detections.pop(name, None)
-        if detection is not None:
-            detection.cancel()
+        _cancel(self._recoveries, name)
+        _cancel(self._detections, name)
         for pod in self._kubelets.pods_on(name):
-            self._keep(pod.metadata.uid)
+            _cancel(self._evictions, pod.metadata.uid)
         return self._lost_since.pop(name, None) is not None
 
     def added(self, item: KubernetesObject) -> None:
@@ -153,12 +157,7 @@ class NodeLife:
 
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
         """Forget a pod."""
-        self._keep(item.metadata.uid)
-
-    def _keep(self, uid: str) -> None:
-        eviction = self._evictions.pop(uid, None)
-        if eviction is not None:
-            eviction.cancel()
+        _cancel(self._evictions, item.metadata.uid)
 
     def _evict_in_time(self, pod: Pod) -> None:
         uid = pod.metadata.uid
@@ -184,6 +183,12 @@ class NodeLife:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _cancel(timers: dict[str, asyncio.TimerHandle], key: str) -> None:
+    timer = timers.pop(key, None)
+    if timer is not None:
+        timer.cancel()
 
 
 def _tolerated_seconds(pod: Pod) -> float | None:

@@ -1,10 +1,10 @@
-"""A scenario says what happens in a simulated cluster: nodes, workloads, events, faults, for how long.
+"""A scenario says what happens in a simulated cluster: nodes, pods, events, faults, for how long.
 
 It is plain data, read from YAML or JSON; `scenario_objects` turns it into objects. The format is
 documented in docs/howto/simulate-over-time.md.
 
 Reads:    a document with `version: 1`
-Rejects:  unknown fields, wrong types, and what makes no sense; all faults at once, with their paths.
+Rejects:  unknown fields, wrong types, and what makes no sense; all faults at once, with paths.
 """
 
 from __future__ import annotations

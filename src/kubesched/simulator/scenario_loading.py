@@ -26,7 +26,6 @@ from kubesched.config.faults import (
     required,
 )
 from kubesched.simulator.defaults import SYSTEM_CLASSES
-from kubesched.simulator.faults import RequestFaults
 from kubesched.simulator.scenario import (
     VERSION,
     Event,
@@ -144,7 +143,6 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
             yield not_supported(child(path, "priorityClassName"), name, sorted(known))
     for i, event in enumerate(scenario.events):
         yield from _event_faults(event, child("events", i))
-    yield from _request_faults(scenario)
     if scenario.scheduler.configuration and scenario.scheduler.configuration_file:
         yield forbidden("scheduler.configurationFile", "there is a configuration, too")
     for name in ("resolution", "check_every"):
@@ -273,12 +271,3 @@ def _event_faults(event: Event, path: str) -> Iterator[Fault]:
         yield invalid(child(path, "every"), 0, "must be longer than nothing")
     if event.label is not None and not event.label.set and not event.label.remove:
         yield required(child(path, "label"), "set or remove")
-
-
-def _request_faults(scenario: Scenario) -> Iterator[Fault]:
-    for name in ("bind", "status", "delete"):
-        faults: RequestFaults = getattr(scenario.faults, name)
-        if faults.conflict + faults.error > 1:
-            yield invalid(
-                child("faults", name, "error"), faults.error, "with conflict it is more than all"
-            )

@@ -13,11 +13,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubesched.api.core import Pod
-from kubesched.framework.status import Status
 from kubesched.queue.moves import Place, QueueMove
-from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
-from kubesched.scheduler.loop import Observer
 from kubesched.simulator.fragmentation import AveragePod, fragmentation
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
 from kubesched.simulator.quantile_sketch import QuantileSketch
@@ -106,7 +103,7 @@ class _Resource:
         )
 
 
-class Timeline(LedgerReader, Observer):
+class Timeline(LedgerReader):
     """Accumulates."""
 
     def __init__(self, width_seconds: float) -> None:
@@ -223,7 +220,7 @@ class Timeline(LedgerReader, Observer):
             case Placed():
                 pass
 
-    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+    def binding_failed(self, now: float) -> None:
         """A binding was undone."""
         self._binding_failures.add(now)
 

@@ -3,6 +3,8 @@
 Whatever runs on asyncio runs here unchanged, only that waiting takes no time. Nothing outside the
 process is waited for: no threads, no sockets.
 
+Unlike asyncio's own loops, this one does not go on when a callback raises: `run` raises it.
+
 Invariants: time never goes back; callbacks of one moment run in an order that depends on the order
             of the calls that scheduled them, and on nothing else.
 """
@@ -51,9 +53,12 @@ class _JumpingSelector(selectors.BaseSelector):
     def __init__(self, clock: VirtualClock, on_idle: Callable[[], None]) -> None:
         self._clock = clock
         self._on_idle = on_idle
+        self.raised: list[BaseException] = []
         self._selector = selectors.DefaultSelector()
 
     def select(self, timeout: float | None = None) -> _Ready:
+        if self.raised:
+            raise self.raised.pop(0)
         if timeout == 0:
             return []
         # Only a signal writes to the loop's own socket, and nothing else is registered.
@@ -84,7 +89,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, clock: VirtualClock, on_idle: Callable[[], None]) -> None:
         self._virtual_clock = clock
-        super().__init__(_JumpingSelector(clock, on_idle))
+        self._jumping_selector = _JumpingSelector(clock, on_idle)
+        super().__init__(self._jumping_selector)
+        self.set_exception_handler(self._take_note)
+
+    def _take_note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody handled ends the run as soon as the loop looks for something to do."""
+        raised = context.get("exception")
+        if isinstance(raised, BaseException):
+            self._jumping_selector.raised.append(raised)
 
     def time(self) -> float:
         """Return the virtual seconds since the start."""
@@ -106,6 +119,7 @@ def run(
 
     Raises:
         DeadlockError: `main` waits, and nothing will ever happen.
+        Exception: What `main`, a callback or a task that nobody waits for raises.
     """
     clock = VirtualClock(start)
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock, on_idle)) as runner:

@@ -286,6 +286,16 @@ class NodeColumns(NodeTable):
         """`namespace/name` of the claims that pods on nodes use."""
         return self._claim_users.keys()
 
+    def usage(self, row: int) -> Hashable:
+        """Return all numbers of a row as one value: equal values, equal numbers."""
+        return (
+            self.allocatable[:, row].tobytes(),
+            self.requested[:, row].tobytes(),
+            self.non_zero_requested[:, row].tobytes(),
+            self.pod_counts.item(row),
+            self.allowed_pods.item(row),
+        )
+
     @property
     def snapshot_order(self) -> NDArray[np.intp]:
         """Rows in upstream's order: round-robin over the zones, each in order of arrival."""

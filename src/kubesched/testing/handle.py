@@ -13,10 +13,11 @@ import numpy as np
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
+from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
-from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.objects import KubernetesObject, Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -31,6 +32,7 @@ class FakeHandle:
         waiting_pods: The pods that Permit plugins hold.
         objects: The cluster's other objects; none unless a test hands some in.
         plugins: What `filter_rows` and the what-if questions run; plugins may be added later.
+        pod_group_states: The members of pod groups; none unless a test hands some in.
         activated: The pods that a plugin asked the queue to try.
     """
 
@@ -39,6 +41,7 @@ class FakeHandle:
         feature_gates: Mapping[str, bool] | FeatureGates | None = None,
         *,
         plugins: Iterable[Plugin] = (),
+        objects: Iterable[KubernetesObject] = (),
         scheduler_name: str = "default-scheduler",
         seed: int = 0,
     ) -> None:
@@ -47,8 +50,12 @@ class FakeHandle:
             self.feature_gates = feature_gates
         else:
             self.feature_gates = FeatureGates(dict(feature_gates or {}))
-        self.objects = Objects()
+        store = ObjectStore()
+        for item in objects:
+            store.put(item)
+        self.objects: Objects = store
         self.waiting_pods = WaitingPods()
+        self.pod_group_states: PodGroupStates = NoPodGroupStates()
         self.random = Random(seed)  # noqa: S311 - the run's dice, not a secret
         self.plugins: list[Plugin] = list(plugins)
         self.activated: list[PodInfo] = []

@@ -377,5 +377,7 @@ def test_no_api() -> None:
     status, _ = run(plugin.pre_bind(scene.cycle, scene.pod, "n0"))
     expected = "volumes cannot be bound: there is no API to write them to"
     assert failure(expected) == status
-    status, _ = run(plugin.pre_bind(CycleState(), make_pod_info(), "n0"))
+    cycle, pod = CycleState(), make_pod_info()
+    cycle.filter_states[plugin.name] = plugin.pre_filter(cycle, pod, scene.snapshot).state
+    status, _ = run(plugin.pre_bind(cycle, pod, "n0"))
     assert SUCCESS == status

@@ -310,6 +310,8 @@ class _Checker:
             declared, returned = self._instantiate(overload)
             if not self._assignable(args, declared):
                 continue
+            if isinstance(node, Call):
+                node.chosen.append(overload)
             found = self.substitute(returned)
             if result is None:
                 result = found

@@ -7,7 +7,7 @@ Differs:  nothing.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubesched.api.cel.values import type_name
+from kubesched.api.cel.values import from_map_key, type_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ _SHORT_NAMES = {
     "timestamp": TIMESTAMP,
     "ip": Type("net.IP"),
     "cidr": Type("net.CIDR"),
+    "url": Type("kubernetes.URL"),
+    "named_format": Type("kubernetes.NamedFormat"),
 }
 
 
@@ -76,13 +78,23 @@ class Overload:
     implementation: Implementation
 
     def accepts(self, args: tuple[object, ...]) -> bool:
-        """Whether the values are of the argument types (elements are not looked at)."""
-        if len(args) != len(self.args):
-            return False
-        return all(
-            declared.is_param or declared.name in {"dyn", type_name(arg)}
-            for declared, arg in zip(self.args, args, strict=True)
-        )
+        """Whether the values are of the argument types."""
+        return len(args) == len(self.args) and all(map(_is_instance, self.args, args))
+
+
+def _is_instance(declared: Type, value: object) -> bool:
+    """Whether the value is of the type; of its elements only the first counts, as upstream."""
+    if declared.is_param or declared.is_dyn:
+        return True
+    if declared.name != type_name(value):
+        return False
+    if isinstance(value, tuple):
+        return not value or _is_instance(declared.params[0], value[0])
+    if isinstance(value, dict) and value:
+        key, element = next(iter(value.items()))
+        entry = (from_map_key(key), element)
+        return all(map(_is_instance, declared.params, entry))
+    return True
 
 
 @dataclass(frozen=True, slots=True)

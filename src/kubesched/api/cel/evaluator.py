@@ -274,6 +274,8 @@ def _plan_call(node: Call) -> Evaluation:
     resolved = resolve(node)
     assert resolved is not None, f"unchecked call of {node.function}"
     overloads, args, name = resolved
+    if len(node.chosen) == 1:
+        overloads = tuple(node.chosen)
     return _plan_dispatch(name, overloads, tuple(map(plan, args)))
 
 

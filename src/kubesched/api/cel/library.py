@@ -1,9 +1,8 @@
-"""The functions on values: conversions, strings, lists, sets, optionals, quantities, versions.
+"""All functions on values; here those on strings, lists, sets, optionals, quantities, versions.
 
 Upstream: google/cel-go common/stdlib/standard.go, ext/{strings,lists,sets}.go, cel/library.go;
           staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex,quantity,semverlib}.go
-Differs:  no functions on URLs, formats, authorization, and parts of timestamps;
-          `string.format` is missing.
+Differs:  no functions on authorization.
 """
 
 import functools
@@ -11,8 +10,16 @@ import itertools
 import re
 from collections.abc import Callable
 
-from kubesched.api.cel import operators
-from kubesched.api.cel.conversions import LIBRARY as CONVERSIONS
+from kubesched.api.cel import (
+    cidr,
+    conversions,
+    formats,
+    ip,
+    operators,
+    string_format,
+    times,
+    url,
+)
 from kubesched.api.cel.declarations import Library
 from kubesched.api.cel.quantities import nano_value
 from kubesched.api.cel.regular_expressions import compile_regex
@@ -23,6 +30,7 @@ from kubesched.api.cel.values import (
     NONE,
     CelError,
     CelQuantity,
+    Duration,
     Optional,
     UInt,
     compare,
@@ -278,7 +286,12 @@ def _sets_intersects(values: Values, others: Values) -> bool:
     return any(operators.contains(value, others) for value in values)
 
 
-_SUMMABLE: dict[str, object] = {"int": 0, "uint": UInt(0), "double": 0.0}
+_SUMMABLE: dict[str, object] = {
+    "int": 0,
+    "uint": UInt(0),
+    "double": 0.0,
+    "duration": Duration(0),
+}
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
 _LISTS: Library = {
@@ -427,4 +440,17 @@ _KUBERNETES: Library = {
     "@patch(semver): int": lambda version: version.patch,
 }
 
-LIBRARIES = (operators.LIBRARY, CONVERSIONS, _STRINGS, _LISTS, _OPTIONALS, _KUBERNETES)
+LIBRARIES = (
+    operators.LIBRARY,
+    conversions.LIBRARY,
+    times.LIBRARY,
+    _STRINGS,
+    string_format.LIBRARY,
+    _LISTS,
+    _OPTIONALS,
+    _KUBERNETES,
+    ip.LIBRARY,
+    cidr.LIBRARY,
+    url.LIBRARY,
+    formats.LIBRARY,
+)

@@ -15,6 +15,7 @@ from kubesched.api.cel.values import (
     Timestamp,
     UInt,
     checked_int,
+    checked_timestamp,
     checked_uint,
     compare,
     is_comparable,
@@ -151,8 +152,10 @@ def _add_times(left: Duration | Timestamp, right: Duration | Timestamp) -> Durat
     if isinstance(left, Timestamp) and isinstance(right, Timestamp):
         raise no_such_overload()
     if isinstance(left, Duration) and isinstance(right, Duration):
-        return Duration(_checked_duration(total))
-    return Timestamp(total)
+        return Duration(checked_int(total))
+    offset = left if isinstance(left, Timestamp) else right
+    assert isinstance(offset, Timestamp)
+    return checked_timestamp(total, offset.offset_seconds)
 
 
 def _subtract_times(
@@ -162,14 +165,11 @@ def _subtract_times(
     if isinstance(left, Duration) and isinstance(right, Timestamp):
         raise no_such_overload()
     if isinstance(left, Timestamp) and isinstance(right, Duration):
-        return Timestamp(difference)
-    return Duration(_checked_duration(difference))
-
-
-def _checked_duration(nanoseconds: int) -> int:
-    if not -(2**63) <= nanoseconds < 2**63:
-        raise CelError("duration overflow")
-    return nanoseconds
+        # Upstream adds the negative duration, which the least one does not have.
+        return checked_timestamp(
+            left.nanoseconds + checked_int(-right.nanoseconds), left.offset_seconds
+        )
+    return Duration(checked_int(difference))
 
 
 def _relation(name: str, holds: Callable[[int], bool]) -> Callable[[object, object], bool]:

@@ -1,6 +1,8 @@
 """The syntax tree of an expression; every node knows the offset it is reported at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from kubesched.api.cel.declarations import Overload
 
 
 class CelCompileError(ValueError):
@@ -59,12 +61,16 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function, with a target if it is called as a member; operators have names like `_+_`."""
+    """A function, with a target if it is called as a member; operators have names like `_+_`.
+
+    `chosen` is the checker's to fill: the overloads that fit the types of the arguments.
+    """
 
     offset: int
     function: str
     target: "Node | None"
     args: "tuple[Node, ...]"
+    chosen: list[Overload] = field(default_factory=list, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

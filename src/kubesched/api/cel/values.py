@@ -9,11 +9,13 @@ Differs:  nothing.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import ClassVar
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 UINT_MAX = 2**64 - 1
+TIMESTAMP_MIN, TIMESTAMP_MAX = -62_135_596_800 * 10**9, 253_402_300_800 * 10**9 - 1
 
 
 class CelError(Exception):
@@ -53,9 +55,13 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """A point in time, in nanoseconds since the epoch."""
+    """A point in time, in nanoseconds since the epoch.
+
+    `offset_seconds` is the zone it was written in, which shows in its text and nowhere else.
+    """
 
     nanoseconds: int
+    offset_seconds: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +222,10 @@ def is_comparable(value: object) -> bool:
 
 def is_zero(value: object) -> bool:
     """Whether `optional.ofNonZeroValue(value)` is none."""
-    if isinstance(value, Duration | Timestamp):
+    if isinstance(value, Duration):
         return value.nanoseconds == 0
+    if isinstance(value, Timestamp):
+        return value.nanoseconds == TIMESTAMP_MIN
     if isinstance(value, Optional):
         return not value.has_value or is_zero(value.value)
     return value is None or (
@@ -239,6 +247,36 @@ def checked_uint(number: int) -> UInt:
     return UInt(number)
 
 
+def checked_timestamp(nanoseconds: int, offset_seconds: int = 0) -> Timestamp:
+    """The timestamp, if it is within the years 1 to 9999. Raises CelError otherwise."""
+    if not TIMESTAMP_MIN <= nanoseconds <= TIMESTAMP_MAX:
+        raise CelError("timestamp overflow")
+    return Timestamp(nanoseconds, offset_seconds)
+
+
+_ESCAPES = {
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
+    "\\": "\\\\", '"': '\\"',
+}  # fmt: skip
+
+
+def quoted(string: str) -> str:
+    """The string as Go quotes it (`%q`)."""
+    return '"' + "".join(map(_escaped, string)) + '"'
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    if char in _ESCAPES or char.isprintable():
+        return _ESCAPES.get(char, char)
+    if 0xDC80 <= code <= 0xDCFF:
+        # A byte that is no UTF-8.
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
 def text(value: object) -> str:
     """The value as it appears in error messages."""
     if value is True:
@@ -249,7 +287,11 @@ def text(value: object) -> str:
         return "null"
     if isinstance(value, float):
         return format_double(value)
-    return str(value)
+    return str(value).encode(errors="surrogateescape").decode(errors="replace")
+
+
+# From here on Go writes a double with an exponent.
+_EXPONENT_MAX = 6
 
 
 def format_double(value: float) -> str:
@@ -258,15 +300,11 @@ def format_double(value: float) -> str:
         return "+Inf" if value > 0 else "-Inf"
     if math.isnan(value):
         return "NaN"
-    mantissa, _, exponent = repr(value).partition("e")
-    digits = mantissa.removesuffix(".0")
-    if exponent:
-        return (
-            f"{digits}e{exponent[0]}{exponent[1:].zfill(2)}"
-            if exponent[0] in "+-"
-            else f"{digits}e+{exponent.zfill(2)}"
-        )
-    whole = digits.lstrip("-")
-    if "." not in digits and len(whole) > 21:
-        return f"{value:e}"
-    return digits
+    sign, digits, scale = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(scale, int)
+    exponent = len(digits) - 1 + scale
+    if -4 <= exponent < _EXPONENT_MAX:
+        return f"{Decimal(repr(value)).normalize():f}"
+    first, rest = str(digits[0]), "".join(map(str, digits[1:]))
+    mantissa = f"{'-' if sign else ''}{first}{'.' if rest else ''}{rest}"
+    return f"{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"

@@ -50,14 +50,13 @@ from kubesched.framework.normalize import normalize
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
+    NoState,
     PostFilterPlugin,
     PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreFilterResult,
-    PreScorePlugin,
-    PreScoreResult,
     ReservePlugin,
     Scope,
     ScorePlugin,
@@ -100,7 +99,7 @@ from kubesched.plugins.dynamic_resources.hints import after_claim_change, after_
 from kubesched.plugins.dynamic_resources.node_devices import Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.requests import key_of
-from kubesched.plugins.dynamic_resources.results import UNNUMBERED_SHARE
+from kubesched.plugins.dynamic_resources.results import number_shares
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.node_table import NodeTable
@@ -112,7 +111,7 @@ _FILTER_TIMEOUT_SECONDS: Final = 10.0
 _BINDING_TIMEOUT_SECONDS: Final = 600.0
 _TRIES_PER_SECOND: Final = 200_000
 
-_NOTHING_LEFT: Final = failure("not found")
+_NO_STATE: Final = failure("not found")
 
 
 class DynamicResources(
@@ -120,7 +119,6 @@ class DynamicResources(
     PreFilterPlugin[DynamicResourcesState],
     FilterPlugin[DynamicResourcesState],
     PostFilterPlugin,
-    PreScorePlugin[DynamicResourcesState],
     ScorePlugin[DynamicResourcesState],
     ReservePlugin,
     PreBindPlugin,
@@ -129,11 +127,12 @@ class DynamicResources(
 
     name: ClassVar = "DynamicResources"
     # Only pods that need no devices are signed, and for those all rows are alike.
-    scope: ClassVar = Scope.ROW
+    scope: ClassVar = Scope.NODE
     signed_kinds: ClassVar = (DeviceClass,)
     survivors_only: ClassVar = True
     normalizes: ClassVar = True
     allows_parallel: ClassVar = True
+    no_filter_state: ClassVar = _NO_STATE.error
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -228,6 +227,14 @@ class DynamicResources(
             state.allocator = self._allocator(snapshot.objects)
         return PreFilterResult(state)
 
+    def filter_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> DynamicResourcesState | NoState | None:
+        """Fail, unless the plugin has nothing to do at all."""
+        if not self._enabled:
+            return DynamicResourcesState()
+        return super().filter_state(cycle, pod, snapshot)
+
     def filter(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where claims cannot be used or allocated; note down what was found."""
         is_timed_out = self._is_timed_out if self._binding_conditions else None
@@ -242,19 +249,21 @@ class DynamicResources(
             return PostFilterResult(unschedulable("plugin disabled"))
         state = cycle.filter_states.get(self.name)
         if not isinstance(state, DynamicResourcesState):
-            return PostFilterResult(_NOTHING_LEFT)
+            return PostFilterResult(_NO_STATE)
         if not state.claims:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
         return PostFilterResult(self._make_room(state, pod.pod))
 
-    def pre_score(
+    def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
-    ) -> PreScoreResult[DynamicResourcesState]:
-        """Hand on what filtering found."""
+    ) -> DynamicResourcesState | NoState:
+        """Take what filtering found."""
         state = cycle.filter_states.get(self.name)
         if isinstance(state, DynamicResourcesState):
-            return PreScoreResult(state)
-        return PreScoreResult(DynamicResourcesState())
+            return state
+        # Where there is nothing to score, nothing is missed.
+        is_scored = self._enabled and self._prioritized_list
+        return NoState(_NO_STATE) if is_scored else DynamicResourcesState()
 
     def score(
         self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable
@@ -276,6 +285,8 @@ class DynamicResources(
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Keep the devices found for the node from others, until the claims are written."""
+        if self._has_no_state(cycle):
+            return _NO_STATE
         state = self._state(cycle)
         if state is None or state.allocator is None:
             return SUCCESS
@@ -287,7 +298,7 @@ class DynamicResources(
                 return SUCCESS
             return failure("claim allocation not found for node")
         for at, result in zip(to_allocate, found.results, strict=True):
-            allocation = self._number_shares(result)
+            allocation = number_shares(result, self._new_id)
             claim = state.claims[at]
             if state.is_special(at) and found.special_claim is not None:
                 claim = found.special_claim
@@ -317,13 +328,15 @@ class DynamicResources(
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Claims must be written."""
+        if self._has_no_state(cycle):
+            return _NO_STATE
         return SKIP if self._state(cycle) is None else SUCCESS
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write allocations and reservations, then wait for devices that are not ready."""
         state = self._state(cycle)
         if state is None:
-            return SUCCESS
+            return _NO_STATE if self._has_no_state(cycle) else SUCCESS
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
         binder = ClaimBinder(self._writer, self._tracker, state, pod.pod, node_name)
@@ -347,6 +360,11 @@ class DynamicResources(
 
     def _getter(self, objects: Objects) -> GetClaim:
         return lambda namespace, name: self._tracker.get(objects, namespace, name)
+
+    def _has_no_state(self, cycle: CycleState) -> bool:
+        """Whether pre_filter did not run."""
+        state = cycle.filter_states.get(self.name)
+        return self._enabled and not isinstance(state, DynamicResourcesState)
 
     def _state(self, cycle: CycleState) -> DynamicResourcesState | None:
         """The pod's state, None if it has no claims."""
@@ -460,17 +478,6 @@ class DynamicResources(
         return unschedulable("still not schedulable")
 
     # Reserving.
-
-    def _number_shares(self, result: AllocationResult) -> AllocationResult:
-        """Give ids to the shares of devices."""
-        devices = result.devices
-        if not any(one.share_id == UNNUMBERED_SHARE for one in devices.results):
-            return result
-        numbered = tuple(
-            replace(one, share_id=self._new_id()) if one.share_id == UNNUMBERED_SHARE else one
-            for one in devices.results
-        )
-        return replace(result, devices=replace(devices, results=numbered))
 
     def _new_id(self) -> str:
         return str(UUID(int=self.handle.random.getrandbits(128), version=4))

@@ -6,8 +6,10 @@ Reads:    device classes' and claims' configuration; node selection of slices an
 Differs:  nothing. As upstream, a claim's configuration is repeated for each request it names.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.quantity import Quantity
@@ -153,6 +155,18 @@ def _node_selector(chosen: Sequence[Chosen], node_name: str) -> NodeSelector | N
         return None
     term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(labels))
     return NodeSelector(node_selector_terms=(term,))
+
+
+def number_shares(result: AllocationResult, new_id: Callable[[], str]) -> AllocationResult:
+    """Give ids to the shares of devices, once the node is chosen."""
+    devices = result.devices
+    if not any(one.share_id == UNNUMBERED_SHARE for one in devices.results):
+        return result
+    numbered = tuple(
+        replace(one, share_id=new_id()) if one.share_id == UNNUMBERED_SHARE else one
+        for one in devices.results
+    )
+    return replace(result, devices=replace(devices, results=numbered))
 
 
 def _only(node_name: str) -> NodeSelector:

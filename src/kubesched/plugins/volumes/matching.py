@@ -52,23 +52,29 @@ def find_matching_volumes(
     """
     selector = _selector_of(claim)
     chosen = np.full(len(access.nodes), NO_VOLUME, np.int32)
+    open_ = np.ones(len(access.nodes), np.bool_)
     fitting = [at for at, volume in enumerate(volumes) if _is_fitting(volume, claim)]
-    for at in fitting:
-        if is_bound_to(volumes[at], claim):
-            # The claim's own volume or nothing: rows that cannot reach it get no other.
-            chosen[_rows_of(volumes[at], access)] = at
-            return chosen
-    candidates = [at for at in fitting if _is_candidate(volumes[at], claim, selector)]
+    own = [at for at in fitting if is_bound_to(volumes[at], claim)]
+    for at in own:
+        # The claim's own volume or nothing: only rows where the pod has used it up look further.
+        settled = open_ & _is_left(at, taken, len(open_))
+        reached = _rows_of(volumes[at], access)
+        chosen[reached[settled[reached]]] = at
+        open_ &= ~settled
+    candidates = [
+        at for at in fitting if at not in own and _is_candidate(volumes[at], claim, selector)
+    ]
     candidates.sort(key=lambda at: _exact(volumes[at].spec.capacity.get(STORAGE, 0)))
-    missing = len(chosen)
+    missing = int(np.count_nonzero(open_))
     for at in candidates:
         if missing == 0:
             break
         rows = _rows_of(volumes[at], access)
-        rows = rows[chosen[rows] == NO_VOLUME]
+        rows = rows[open_[rows]]
         for before in taken:
             rows = rows[before[rows] != at]
         chosen[rows] = at
+        open_[rows] = False
         missing -= len(rows)
     return chosen
 
@@ -124,6 +130,14 @@ def _is_candidate(
         and class_of_volume(volume) == class_of_claim(claim)
         and all(mode in volume.spec.access_modes for mode in claim.spec.access_modes)
     )
+
+
+def _is_left(at: int, taken: Sequence[NDArray[np.int32]], rows: int) -> NDArray[np.bool_]:
+    """Return the rows on which a volume has not been given to a claim before."""
+    left = np.ones(rows, np.bool_)
+    for before in taken:
+        left &= before != at
+    return left
 
 
 def _rows_of(volume: PersistentVolume, access: NodeAccess) -> NDArray[np.intp]:

@@ -1,0 +1,204 @@
+"""PodGroupStates knows of every pod group which pods it has, and how far each of them is.
+
+    add(pod without a node) ─▶ unscheduled ── assume ─▶ assumed ── add(pod on a node) ─▶ assigned
+                                    ▲                      │
+                                    └─────── forget ───────┘
+
+The cache keeps it up for pods on nodes, the event handlers for pods without.
+
+Upstream: pkg/scheduler/backend/cache/podgroupstate.go and cache.go (v1.36)
+Reads:    pod.spec.schedulingGroup, pod.spec.nodeName
+Invariants: a group has a pod, or is not there; the states' members are among all pods (`check()`).
+Differs:  pods are listed in the order of their arrival, where upstream walks maps; a snapshot has
+          no copy of the states: in a group's cycle the tentatively placed pods are assumed here;
+          a pod that was deleted with the last of its group is not assumed, where upstream makes
+          the group anew and keeps it for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from kubesched.framework.pod_group_states import pod_group_name_of
+from kubesched.snapshot.pod_info import PodInfo
+
+log = logging.getLogger(__name__)
+
+
+class PodGroupState:
+    """The pods of one group.
+
+    Attributes:
+        all_pods: By uid, as last observed.
+    """
+
+    __slots__ = ("_assigned", "_assumed", "_unscheduled", "all_pods")
+
+    def __init__(self) -> None:
+        self.all_pods: dict[str, PodInfo] = {}
+        # Dictionaries without values, because sets have no order.
+        self._unscheduled: dict[str, None] = {}
+        self._assumed: dict[str, PodInfo] = {}
+        self._assigned: dict[str, None] = {}
+
+    # Questions: framework.pod_group_states.PodGroupState.
+
+    @property
+    def all_pods_count(self) -> int:
+        """How many pods there are, whatever their state."""
+        return len(self.all_pods)
+
+    @property
+    def scheduled_pods_count(self) -> int:
+        """How many pods are assumed or assigned."""
+        return len(self._assumed) + len(self._assigned)
+
+    @property
+    def unscheduled_pods(self) -> Sequence[PodInfo]:
+        """The pods that have no node."""
+        return [self.all_pods[uid] for uid in self._unscheduled]
+
+    @property
+    def assumed_pods(self) -> Sequence[PodInfo]:
+        """The pods that were placed and are not bound yet, on the nodes they were placed on."""
+        return list(self._assumed.values())
+
+    @property
+    def assigned_pods(self) -> Sequence[PodInfo]:
+        """The pods that are bound."""
+        return [self.all_pods[uid] for uid in self._assigned]
+
+    # Changes.
+
+    def add(self, info: PodInfo) -> None:
+        """Take in a pod, as assigned if it has a node.
+
+        A pod that was known without a node stays among the unscheduled, too: so does upstream,
+        until the pod changes.
+        """
+        self.all_pods[info.uid] = info
+        if _is_assigned(info):
+            self._assigned[info.uid] = None
+        else:
+            self._unscheduled[info.uid] = None
+
+    def update(self, old: PodInfo, new: PodInfo) -> None:
+        """Take in a changed pod; one that got its node is assigned."""
+        self.all_pods[new.uid] = new
+        if not _is_assigned(old) and _is_assigned(new):
+            self._assigned[new.uid] = None
+            self._unscheduled.pop(new.uid, None)
+            self._assumed.pop(new.uid, None)
+
+    def delete(self, uid: str) -> None:
+        """Drop a pod; one that is not here is fine."""
+        self.all_pods.pop(uid, None)
+        self._unscheduled.pop(uid, None)
+        self._assumed.pop(uid, None)
+        self._assigned.pop(uid, None)
+
+    def assume(self, there: PodInfo) -> None:
+        """Note that a pod was placed; one that is gone is ignored."""
+        known = self.all_pods.get(there.uid)
+        if known is None:
+            return
+        if _is_assigned(known):
+            self._assigned[there.uid] = None
+        else:
+            self._assumed[there.uid] = there
+        self._unscheduled.pop(there.uid, None)
+
+    def forget(self, uid: str) -> None:
+        """Undo `assume`; a pod that is gone is ignored."""
+        known = self.all_pods.get(uid)
+        if known is None:
+            return
+        self._assumed.pop(uid, None)
+        if _is_assigned(known):
+            self._assigned[uid] = None
+        else:
+            self._unscheduled[uid] = None
+
+    def check(self) -> None:
+        """Assert that every pod is in a state, and that no state has strangers."""
+        states = (self._unscheduled, self._assumed, self._assigned)
+        placed = {uid for state in states for uid in state}
+        assert placed == self.all_pods.keys(), "a pod has no state, or a state a stranger"
+        assert not self._assumed.keys() & self._unscheduled.keys(), "an assumed pod waits"
+        assert not self._assumed.keys() & self._assigned.keys(), "an assumed pod is bound"
+
+
+class PodGroupStates:
+    """The states of all groups that have a pod, by namespace and name.
+
+    Pods that belong to no group are ignored everywhere.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], PodGroupState] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def get(self, namespace: str, name: str) -> PodGroupState | None:
+        """Return a group's state, None if it has no pod."""
+        return self._groups.get((namespace, name))
+
+    def add(self, info: PodInfo) -> None:
+        """Take in an observed pod, with or without a node."""
+        if key := _key_of(info):
+            self._groups.setdefault(key, PodGroupState()).add(info)
+
+    def update(self, old: PodInfo, new: PodInfo) -> None:
+        """Take in a changed pod that has no node."""
+        if key := _key_of(new):
+            group = self._groups.get(key)
+            if group is None:
+                log.error("Pod %s changed before it came to its group", new.key)
+            else:
+                group.update(old, new)
+
+    def delete(self, info: PodInfo) -> None:
+        """Drop a pod, and its group with the last one."""
+        key = _key_of(info)
+        group = self._groups.get(key) if key else None
+        if key and group is not None:
+            group.delete(info.uid)
+            if not group.all_pods:
+                del self._groups[key]
+
+    def replace(self, old: PodInfo, new: PodInfo) -> None:
+        """Take in a pod on a node, confirmed or changed, instead of what was known of it."""
+        self.delete(old)
+        self.add(new)
+
+    def assume(self, there: PodInfo) -> None:
+        """Note that a pod was placed; one that is gone, with its group or not, is ignored."""
+        key = _key_of(there)
+        group = self._groups.get(key) if key else None
+        if group is not None:
+            group.assume(there)
+
+    def forget(self, info: PodInfo) -> None:
+        """Undo `assume`."""
+        key = _key_of(info)
+        group = self._groups.get(key) if key else None
+        if group is not None:
+            group.forget(info.uid)
+
+    def check(self) -> None:
+        """Assert that every group is sound and not empty."""
+        for key, group in self._groups.items():
+            assert group.all_pods, f"group {key} has no pod"
+            group.check()
+
+
+def _key_of(info: PodInfo) -> tuple[str, str] | None:
+    name = pod_group_name_of(info.pod)
+    return (info.namespace, name) if name else None
+
+
+def _is_assigned(info: PodInfo) -> bool:
+    # What the API server says; `info.node_name` may be where the pod is only assumed.
+    return bool(info.pod.spec.node_name)

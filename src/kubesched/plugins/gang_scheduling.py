@@ -1,0 +1,118 @@
+"""GangScheduling: pods of a gang are bound together, or not at all.
+
+    PreEnqueue  holds a pod back until its PodGroup and `minCount` of the gang's pods are there
+    Permit      holds a placed pod back until `minCount` of them have a place
+
+Upstream: pkg/scheduler/framework/plugins/gangscheduling (v1.36)
+Reads:    pod.spec.schedulingGroup; PodGroups; the group's pods and their states
+Rejects:  UnschedulableAndUnresolvable before the queue; Permit only waits, five minutes at most.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Final
+
+from kubesched.api.core import Pod
+from kubesched.api.scheduling import PodGroup
+from kubesched.framework.cluster_event import (
+    POD,
+    POD_GROUP,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import PermitPlugin, PreEnqueuePlugin, Scope
+from kubesched.framework.pod_group_states import PodGroupState, pod_group_name_of, state_not_found
+from kubesched.framework.status import SUCCESS, Code, Status, failure, unresolvable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+PERMIT_TIMEOUT_SECONDS: Final = 5 * 60.0
+
+
+class GangScheduling(PreEnqueuePlugin, PermitPlugin):
+    """Let the pods of a gang on only when there are enough of them."""
+
+    name: ClassVar = "GangScheduling"
+    scope: ClassVar = Scope.NODE
+    too_few: ClassVar = unresolvable(
+        "waiting for minCount pods from a gang to appear in scheduling queue"
+    )
+    waiting: ClassVar = Status(
+        Code.WAIT, ("waiting for minCount pods from a gang to be scheduled",)
+    )
+
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Hold the pod back while its group, or part of the gang, is not there yet."""
+        name = pod_group_name_of(pod.pod)
+        if not name:
+            return SUCCESS
+        group = snapshot.objects.get(PodGroup, name, pod.namespace)
+        if group is None:
+            text = f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
+            return unresolvable(text)
+        gang = group.spec.scheduling_policy.gang
+        if gang is None:
+            return SUCCESS
+        state = self._state(pod.namespace, name)
+        if state is None:
+            return failure(state_not_found(pod.namespace, name))
+        return self.too_few if state.all_pods_count < gang.min_count else SUCCESS
+
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Let the pod wait for the others; the one that completes the gang lets all go on."""
+        name = pod_group_name_of(pod.pod)
+        if not name:
+            return SUCCESS, 0.0
+        group = self.handle.objects.get(PodGroup, name, pod.namespace)
+        if group is None:
+            cause = f'podgroup.scheduling.k8s.io "{name}" not found'
+            return failure(f"failed to get podGroup {pod.namespace}/{name}: {cause}"), 0.0
+        gang = group.spec.scheduling_policy.gang
+        if gang is None:
+            return SUCCESS, 0.0
+        state = self._state(pod.namespace, name)
+        if state is None:
+            return failure(state_not_found(pod.namespace, name)), 0.0
+        if state.scheduled_pods_count < gang.min_count:
+            # They may back off, and this pod's chance is now.
+            self.handle.activate(state.unscheduled_pods)
+            return self.waiting, PERMIT_TIMEOUT_SECONDS
+        for other in state.assumed_pods:
+            waiting = self.handle.waiting_pods.get(other.uid)
+            if waiting is not None:
+                waiting.allow(self.name)
+        return SUCCESS, 0.0
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """A pod of the same group came, or the group itself; neither ever changes its mind."""
+        return (
+            ClusterEventWithHint(ClusterEvent(POD, Action.ADD), _is_in_the_same_group),
+            ClusterEventWithHint(ClusterEvent(POD_GROUP, Action.ADD), _is_its_group),
+        )
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """No node matters to a gang."""
+        return None
+
+    def _state(self, namespace: str, name: str) -> PodGroupState | None:
+        return self.handle.pod_group_states.get(namespace, name)
+
+
+def _is_in_the_same_group(pod: Pod, _old: object | None, new: object | None) -> bool:
+    if not isinstance(new, Pod):
+        return True
+    group = pod_group_name_of(pod)
+    same = pod.metadata.namespace == new.metadata.namespace and group == pod_group_name_of(new)
+    return bool(group) and same
+
+
+def _is_its_group(pod: Pod, _old: object | None, new: object | None) -> bool:
+    if not isinstance(new, PodGroup):
+        return True
+    group = pod_group_name_of(pod)
+    same = pod.metadata.namespace == new.metadata.namespace and group == new.metadata.name
+    return bool(group) and same

@@ -1,0 +1,223 @@
+"""ExtendedCycle is a scheduling cycle that awaits HTTP extenders between its phases.
+
+    pre_filter, filter ─▶ extenders filter ─▶ score ─▶ extenders prioritize ─▶ choose
+                               └─▶ nothing left: post_filter ─▶ extenders preempt
+
+The cluster must not change while it waits; the loop sees to that.
+
+Upstream: pkg/scheduler/schedule_one.go (v1.36)
+Differs:  as `cycle`; among nodes with the same best total one that an extender scored is drawn
+          first, as upstream does.
+"""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+from typing import Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
+from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
+from kubesched.queue.registrations import EXTENDER
+from kubesched.scheduler.cycle import Feasible, SchedulingCycle, select_host
+from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
+from kubesched.scheduler.extender import ExtenderError
+from kubesched.scheduler.extenders import Extenders, Passed
+from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
+from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.sampling import NodeSampler
+from kubesched.scheduler.search import Search
+from kubesched.snapshot.images import ImageStates
+from kubesched.snapshot.node_table import NodeTable, SelectedRows
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class PreemptingPlugin(Protocol):
+    """A PostFilter plugin whose `details` are a PreemptionReport that extenders may narrow."""
+
+    def result_of(self, report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
+        """Return what a decision asks for."""
+        ...
+
+
+class ExtendedFeasible(Feasible, frozen=True):
+    """Feasible rows after extenders; `are_bare` if they came back without their pods."""
+
+    are_bare: bool = False
+
+
+class ExtendedCycle(SchedulingCycle):
+    """Schedules pods of one profile, one at a time, with extenders."""
+
+    def __init__(self, profile: Profile, sampler: NodeSampler, extenders: Extenders) -> None:
+        super().__init__(profile, sampler, remembers=False)
+        self._extenders = extenders
+
+    async def schedule_with_extenders(self, pod: PodInfo, snapshot: Snapshot) -> Decision:
+        """Decide where `pod` goes in the cluster of `snapshot`."""
+        if not len(snapshot.nodes):
+            return Failed(pod, unresolvable(NO_NODES))
+        try:
+            return await self._schedule_extended(pod, snapshot)
+        except PluginFailure as stopped:
+            return Failed(pod, stopped.status)
+        except ExtenderError as error:
+            return Failed(pod, failure(str(error)))
+
+    async def _schedule_extended(self, pod: PodInfo, snapshot: Snapshot) -> Decision:
+        cycle = CycleState()
+        found = await self._find_extended(cycle, pod, snapshot)
+        if isinstance(found, Diagnosis):
+            return await self._reject_extended(cycle, pod, snapshot, found)
+        row = int(found.rows[0])
+        if len(found.rows) > 1:
+            row = int(found.rows[await self._choose(cycle, pod, snapshot, found)])
+        name = snapshot.nodes.names[row]
+        return Placed(pod, name, row, cycle, len(found.rows), found.evaluated)
+
+    # Finding feasible rows.
+
+    async def _find_extended(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> ExtendedFeasible | Diagnosis:
+        search = self._begin_search(cycle, pod, snapshot, None)
+        if isinstance(search, Diagnosis):
+            return search
+        failures: dict[int, Status] = {}
+        passed = await self._pass_nominated(cycle, pod, snapshot, search, failures)
+        if not len(passed.rows):
+            rows = self._search(cycle, pod, snapshot, search, None)
+            # As upstream, a row that an extender refused as the nominated one counts twice.
+            twice = sum(search.answers.index.item(row) == 0 for row in failures)
+            self.sampler.advance(twice, len(snapshot.nodes))
+            passed = await self._extenders.filter(pod, snapshot.nodes, rows, failures)
+            if not len(passed.rows):
+                diagnosis = _with_failures(search.diagnosis(snapshot.nodes), failures)
+                return diagnosis.with_rejection_by(EXTENDER) if len(rows) else diagnosis
+        rejected = search.answers.index != 0
+        rejected[list(failures)] = True
+        evaluated = len(passed.rows) + int(np.count_nonzero(rejected))
+        return ExtendedFeasible(passed.rows, evaluated, passed.are_bare)
+
+    async def _pass_nominated(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        search: Search,
+        failures: dict[int, Status],
+    ) -> Passed:
+        """Try the pod's own nominated node; a failure there only costs it the first try."""
+        rows = self._try_nominated(cycle, pod, snapshot, search, None)
+        if rows is None:
+            return Passed(np.zeros(0, np.intp))
+        try:
+            return await self._extenders.filter(pod, snapshot.nodes, rows, failures)
+        except ExtenderError as error:
+            log.warning("Extender failed on the nominated node of pod %s: %s", pod.key, error)
+            return Passed(np.zeros(0, np.intp))
+
+    # Scoring.
+
+    async def _choose(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, found: ExtendedFeasible
+    ) -> int:
+        """Return the position of the best among the feasible rows."""
+        rows = found.rows
+        nodes: NodeTable = snapshot.nodes
+        if found.are_bare:
+            nodes = _without_pods(nodes, rows)
+        elif len(rows) < len(nodes):
+            nodes = nodes.take(rows)
+        totals = self._score(cycle, pod, snapshot, rows, nodes, None)
+        scores = await self._extenders.prioritize(pod, snapshot.nodes, rows)
+        return select_scored_host(totals + scores.added, scores.are_given, self.profile.random)
+
+    # When nothing is feasible.
+
+    async def _reject_extended(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
+    ) -> Rejected:
+        nodes = len(snapshot.nodes)
+        if not self.profile.post_filter_plugins:
+            return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
+        statuses = diagnosis.status_per_row(nodes)
+        result = await self._post_filter_extended(cycle, pod, snapshot, statuses)
+        diagnosis = diagnosis.with_post_filter_message(result.status.message)
+        return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
+
+    async def _post_filter_extended(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
+    ) -> PostFilterResult:
+        verdict = PostFilterVerdict()
+        for plugin in self.profile.post_filter_plugins:
+            result = self._ask_post_filter(cycle, pod, snapshot, statuses, plugin)
+            result = await self._narrowed(plugin, result, pod, snapshot)
+            outcome = verdict.add(plugin.name, result)
+            if outcome is not None:
+                return outcome
+        return verdict.outcome()
+
+    async def _narrowed(
+        self, plugin: PostFilterPlugin, result: PostFilterResult, pod: PodInfo, snapshot: Snapshot
+    ) -> PostFilterResult:
+        """Let extenders have their say in a preemption, before one node is chosen for good."""
+        report, nodes = result.details, snapshot.nodes
+        if not isinstance(plugin, PreemptingPlugin) or not isinstance(report, PreemptionReport):
+            return result
+        if not report.candidates:
+            return result
+        try:
+            candidates = await self._extenders.narrow(pod, report.candidates, nodes)
+        except ExtenderError as error:
+            return PostFilterResult(failure(f"preemption: {error}"), details=report)
+        if candidates is None:
+            return result
+        return plugin.result_of(report.narrowed_to(candidates), len(nodes))
+
+
+def select_scored_host(
+    totals: NDArray[np.int64], are_scored: NDArray[np.bool_], random: Random
+) -> int:
+    """Return the position of a largest total; ties are drawn among those that extenders scored.
+
+    If they scored none of them, among all.
+    """
+    best = totals == totals.max()
+    drawn = best & are_scored
+    return select_host((drawn if drawn.any() else best).astype(np.int64), random)
+
+
+def _with_failures(diagnosis: Diagnosis, failures: dict[int, Status]) -> Diagnosis:
+    """Put what extenders said of rows over what plugins said; who rejected the pod stays."""
+    if not failures:
+        return diagnosis
+    found = diagnosis.node_to_status
+    statuses = list(found.statuses)
+    index = found.index.copy()
+    for row, status in failures.items():
+        index[row] = len(statuses)
+        statuses.append(status)
+    return msgspec.structs.replace(diagnosis, node_to_status=NodeToStatus(index, statuses))
+
+
+def _without_pods(nodes: NodeTable, rows: NDArray[np.intp]) -> SelectedRows:
+    """Return the rows as upstream makes nodes of what an extender sends back.
+
+    Only the Node object is there: no pods, and no images that are on other nodes too.
+    """
+    bare = nodes.take(rows)
+    bare.remove_pods([(row, pod) for row, pods in enumerate(bare.pods) for pod in pods.values()])
+    bare.images = ImageStates()
+    return bare

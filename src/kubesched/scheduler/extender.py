@@ -1,0 +1,233 @@
+"""HttpExtender asks one HTTP extender what it thinks of a pod and some nodes.
+
+Upstream: pkg/scheduler/extender.go (v1.36)
+Reads:    pod.spec.containers and initContainers: requests, limits; everything it sends
+Differs:  a node that the extender sends back counts as the node of that name; its other fields are
+          not read, and one without a row is refused as upstream refuses unknown names. Failures of
+          nodes that are not in the table are not kept. A node that is named twice counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.config.types import Extender as ExtenderConfiguration
+from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.scheduler import extender_wire as wire
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+TIMEOUT_SECONDS_DEFAULT: Final = 5.0
+
+_OK: Final = 200
+_SCORE_SCALE: Final = 10
+"""Extenders score from 0 to 10, plugins from 0 to 100."""
+
+
+class ExtenderTransport(Protocol):
+    """Speaks HTTP to one extender.
+
+    Whoever makes one reads `enable_https` and `tls_config` of the configuration; with HTTPS and
+    no CA the extender is trusted unseen.
+    """
+
+    async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
+        """POST JSON; return the answer's HTTP status and body.
+
+        Args:
+            url: Where to.
+            body: The JSON.
+            timeout_seconds: For the whole exchange.
+
+        Raises:
+            OSError: if there is no answer; a TimeoutError if it does not come in time.
+        """
+        ...
+
+
+class ExtenderError(Exception):
+    """An extender failed to answer, or refused to."""
+
+
+class Filtered(msgspec.Struct, frozen=True):
+    """What filter leaves.
+
+    Attributes:
+        rows: The rows that pass, ascending.
+        failures: Row -> why it failed, for those that the extender speaks of.
+        are_bare: Whether the nodes came back as objects of their own, of which nobody knows what
+            pods are on them.
+    """
+
+    rows: NDArray[np.intp]
+    failures: Mapping[int, Status]
+    are_bare: bool
+
+
+class HttpExtender:
+    """One extender.
+
+    Attributes:
+        name: Its `urlPrefix`.
+        is_ignorable: Whether scheduling goes on without it when it fails.
+        filters, prioritizes, preempts, binds: What it can do.
+    """
+
+    def __init__(self, configuration: ExtenderConfiguration, transport: ExtenderTransport) -> None:
+        self.name = configuration.url_prefix
+        self.is_ignorable = configuration.ignorable
+        self.filters = bool(configuration.filter_verb)
+        self.prioritizes = bool(configuration.prioritize_verb)
+        self.preempts = bool(configuration.preempt_verb)
+        self.binds = bool(configuration.bind_verb)
+        self._configuration = configuration
+        self._transport = transport
+        self._timeout_seconds = configuration.http_timeout_seconds or TIMEOUT_SECONDS_DEFAULT
+        self._managed = frozenset(each.name for each in configuration.managed_resources)
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Whether the pod names a resource that is managed; where none is, always."""
+        if not self._managed:
+            return True
+        return any(
+            not self._managed.isdisjoint(amounts)
+            for container in pod.containers
+            for amounts in (container.resources.requests, container.resources.limits)
+        )
+
+    async def filter(self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]) -> Filtered:
+        """Ask which of `rows` can take the pod.
+
+        Raises:
+            ExtenderError: if there is no answer, or one that cannot be.
+        """
+        body = self._args(pod, nodes, rows)
+        answer = await self._send(self._configuration.filter_verb, body)
+        try:
+            result = wire.decode_filter_result(answer)
+        except wire.WireError as error:
+            raise ExtenderError(str(error)) from error
+        if result.error:
+            raise ExtenderError(result.error)
+        if self._configuration.node_cache_capable and result.node_names is not None:
+            asked = {nodes.names[row]: row for row in rows.tolist()}
+            passed, are_bare = self._rows_of(result.node_names, asked), False
+        elif result.nodes is not None:
+            passed, are_bare = self._rows_of(result.nodes, nodes.row_of), True
+        else:
+            passed, are_bare = np.zeros(0, np.intp), False
+        return Filtered(passed, _failures(result, nodes.row_of), are_bare)
+
+    def _rows_of(self, names: Sequence[str], row_of: Mapping[str, int]) -> NDArray[np.intp]:
+        for name in names:
+            if name not in row_of:
+                raise ExtenderError(
+                    f'extender "{self.name}" claims a filtered node "{name}" which is not found '
+                    "in the input node list"
+                )
+        return np.unique(np.array([row_of[name] for name in names], np.intp))
+
+    async def prioritize(
+        self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]
+    ) -> dict[str, int]:
+        """Return what the extender adds to the totals of nodes, by name.
+
+        One that does not prioritize adds 0 to each.
+
+        Raises:
+            ExtenderError: if there is no answer.
+        """
+        if not self.prioritizes:
+            return dict.fromkeys([nodes.names[row] for row in rows.tolist()], 0)
+        body = self._args(pod, nodes, rows)
+        answer = await self._send(self._configuration.prioritize_verb, body)
+        try:
+            priorities = wire.decode_host_priorities(answer)
+        except wire.WireError as error:
+            raise ExtenderError(str(error)) from error
+        added: dict[str, int] = {}
+        for name, score in priorities:
+            added[name] = added.get(name, 0) + score * self._configuration.weight * _SCORE_SCALE
+        return added
+
+    async def process_preemption(
+        self, pod: PodInfo, candidates: Sequence[Candidate], nodes: NodeTable
+    ) -> tuple[Candidate, ...]:
+        """Return the candidates that the extender leaves, with the victims as it wants them.
+
+        Raises:
+            ExtenderError: if there is no answer, or one with unknown nodes or pods.
+        """
+        body = wire.encode_preemption_args(
+            pod.pod, candidates, uids_only=self._configuration.node_cache_capable
+        )
+        answer = await self._send(self._configuration.preempt_verb, body)
+        try:
+            victims = wire.decode_preemption_result(answer)
+        except wire.WireError as error:
+            raise ExtenderError(str(error)) from error
+        return tuple(self._candidate(name, found, nodes) for name, found in victims.items())
+
+    def _candidate(self, name: str, victims: wire.MetaVictims, nodes: NodeTable) -> Candidate:
+        row = nodes.row_of.get(name)
+        if row is None:
+            raise ExtenderError(f'nodeinfo not found for node name "{name}"')
+        there = nodes.pods[row]
+        for uid in victims.uids:
+            if uid not in there:
+                raise ExtenderError(
+                    f"extender: {self.name} claims to preempt pod (UID: &{{{uid}}}) on node: "
+                    f"{name}, but the pod is not found on that node"
+                )
+        return Candidate(name, tuple(there[uid] for uid in victims.uids), victims.pdb_violations)
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """Let the extender bind the pod.
+
+        Raises:
+            ExtenderError: if it does not, or does not say so.
+        """
+        body = wire.encode_binding_args(pod, node_name)
+        answer = await self._send(self._configuration.bind_verb, body)
+        try:
+            error_text = wire.decode_binding_error(answer)
+        except wire.WireError as error:
+            raise ExtenderError(str(error)) from error
+        if error_text:
+            raise ExtenderError(error_text)
+
+    def _args(self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]) -> bytes:
+        sent = [nodes.nodes[row] for row in rows.tolist()]
+        return wire.encode_args(pod.pod, sent, names_only=self._configuration.node_cache_capable)
+
+    async def _send(self, verb: str, body: bytes) -> bytes:
+        url = f"{self.name.rstrip('/')}/{verb}"
+        try:
+            status, answer = await self._transport.post(url, body, self._timeout_seconds)
+        except OSError as error:
+            text = str(error) or type(error).__name__
+            raise ExtenderError(f'Post "{url}": {text}') from error
+        if status != _OK:
+            raise ExtenderError(f"failed {verb} with extender at URL {url}, code {status}")
+        return answer
+
+
+def _failures(result: wire.FilterResult, row_of: Mapping[str, int]) -> dict[int, Status]:
+    """Return why rows failed; that nothing helps beats that something may."""
+    failures = {
+        row_of[name]: unschedulable(message)
+        for name, message in result.failed.items()
+        if name in row_of
+    }
+    failures.update(
+        (row_of[name], unresolvable(message))
+        for name, message in result.failed_and_unresolvable.items()
+        if name in row_of
+    )
+    return failures

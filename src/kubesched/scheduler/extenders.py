@@ -1,0 +1,186 @@
+"""Extenders are all HTTP extenders of a scheduler, asked one after another or all at once.
+
+Upstream: pkg/scheduler/scheduler.go, buildExtenders; pkg/scheduler/schedule_one.go,
+          findNodesThatPassExtenders, prioritizeNodes, extendersBinding;
+          pkg/scheduler/framework/preemption/preemption.go, callExtenders (v1.36)
+Invariants: ignorable extenders come after the others, each kind in the order of the configuration.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.config.types import Extender as ExtenderConfiguration
+from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.status import SUCCESS, Status, failure
+from kubesched.scheduler.extender import ExtenderError, ExtenderTransport, HttpExtender
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+_INT64: Final = 1 << 63
+
+log = logging.getLogger(__name__)
+
+Connect = Callable[[ExtenderConfiguration], ExtenderTransport]
+
+
+class Passed(msgspec.Struct, frozen=True):
+    """The rows that all extenders let pass, and whether they came back without their pods."""
+
+    rows: NDArray[np.intp]
+    are_bare: bool = False
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """What extenders add.
+
+    Attributes:
+        added: int64 per row asked about.
+        are_given: bool per row: whether any extender scored it.
+    """
+
+    added: NDArray[np.int64]
+    are_given: NDArray[np.bool_]
+
+
+class Extenders:
+    """The extenders of all profiles."""
+
+    def __init__(self, extenders: Iterable[HttpExtender]) -> None:
+        self._extenders = sorted(extenders, key=lambda extender: extender.is_ignorable)
+
+    @classmethod
+    def of(cls, configurations: Iterable[ExtenderConfiguration], connect: Connect) -> Extenders:
+        """Make the extenders of a configuration; `connect` gives each its transport."""
+        return cls(HttpExtender(each, connect(each)) for each in configurations)
+
+    def _interested(self, pod: PodInfo) -> list[HttpExtender]:
+        return [extender for extender in self._extenders if extender.is_interested(pod)]
+
+    async def filter(
+        self,
+        pod: PodInfo,
+        nodes: NodeTable,
+        rows: NDArray[np.intp],
+        failures: dict[int, Status],
+    ) -> Passed:
+        """Ask one after another which of the rows, ever fewer, can take the pod.
+
+        Args:
+            pod: The pod.
+            nodes: The table.
+            rows: Rows that pass the filters.
+            failures: Row -> why; gains what extenders say, also if a later one fails.
+
+        Raises:
+            ExtenderError: if one that is not ignorable fails.
+        """
+        are_bare = False
+        for extender in self._interested(pod):
+            if not len(rows):
+                break
+            if not extender.filters:
+                continue
+            try:
+                filtered = await extender.filter(pod, nodes, rows)
+            except ExtenderError as error:
+                _raise_unless_ignorable(extender, error)
+                continue
+            failures.update(filtered.failures)
+            rows = filtered.rows
+            are_bare |= filtered.are_bare
+        return Passed(rows, are_bare)
+
+    async def prioritize(self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]) -> Scores:
+        """Ask all at once for scores; one that fails gives none."""
+        answers = await asyncio.gather(
+            *(_scores_of(extender, pod, nodes, rows) for extender in self._interested(pod))
+        )
+        at = {nodes.names[row]: place for place, row in enumerate(rows.tolist())}
+        sums = [0] * len(rows)
+        are_given = np.zeros(len(rows), np.bool_)
+        for answer in answers:
+            for name, amount in answer.items():
+                place = at.get(name)
+                if place is not None:
+                    sums[place] += amount
+                    are_given[place] = True
+        return Scores(np.array([_wrap(total) for total in sums], np.int64), are_given)
+
+    async def narrow(
+        self, pod: PodInfo, candidates: Sequence[Candidate], nodes: NodeTable
+    ) -> Sequence[Candidate] | None:
+        """Ask one after another which candidates for preemption to keep; None if nobody answers.
+
+        Raises:
+            ExtenderError: if one that is not ignorable fails, or leaves a node without victims.
+        """
+        narrowed: Sequence[Candidate] | None = None
+        for extender in self._interested(pod):
+            if not extender.preempts:
+                continue
+            try:
+                kept = await extender.process_preemption(pod, candidates, nodes)
+            except ExtenderError as error:
+                _raise_unless_ignorable(extender, error)
+                continue
+            narrowed = candidates = _with_victims(extender, kept)
+            if not candidates:
+                break
+        return narrowed
+
+    async def bind(self, pod: PodInfo, node_name: str) -> Status | None:
+        """Let the first interested extender that can bind the pod; None if there is none."""
+        for extender in self._interested(pod):
+            if not extender.binds:
+                continue
+            try:
+                await extender.bind(pod, node_name)
+            except ExtenderError as error:
+                if not extender.is_ignorable:
+                    return failure(str(error))
+                _log_ignored(extender, error)
+                continue
+            return SUCCESS
+        return None
+
+
+async def _scores_of(
+    extender: HttpExtender, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]
+) -> dict[str, int]:
+    try:
+        return await extender.prioritize(pod, nodes, rows)
+    except ExtenderError as error:
+        _log_ignored(extender, error)
+        return {}
+
+
+def _with_victims(extender: HttpExtender, kept: Sequence[Candidate]) -> list[Candidate]:
+    for candidate in kept:
+        if not candidate.victims and not extender.is_ignorable:
+            name = candidate.node_name
+            raise ExtenderError(f'expected at least one victim pod on node "{name}"')
+    return [candidate for candidate in kept if candidate.victims]
+
+
+def _raise_unless_ignorable(extender: HttpExtender, error: ExtenderError) -> None:
+    if not extender.is_ignorable:
+        raise error
+    _log_ignored(extender, error)
+
+
+def _log_ignored(extender: HttpExtender, error: ExtenderError) -> None:
+    log.info("Going on without extender %s: %s", extender.name, error)
+
+
+def _wrap(total: int) -> int:
+    """Overflow as upstream's int64 does."""
+    return (total + _INT64) % (2 * _INT64) - _INT64

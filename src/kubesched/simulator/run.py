@@ -1,0 +1,228 @@
+"""Runs a scenario on virtual time: the production scheduler in a simulated world.
+
+    report = simulate(load_scenario(Path("scenario.yaml")), in_tree_registry())
+
+Upstream: nothing
+Invariants: the same scenario, seed and registry give the same report and the same decision log,
+            byte for byte.
+Differs:  a scheduling cycle takes no time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, cast
+
+from kubesched.api.core import Pod
+from kubesched.api.decode import load
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.types import Configuration
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import Status
+from kubesched.queue.moves import QueueMove
+from kubesched.scheduler.assembly import assemble
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.simulator.checkers import Checkers
+from kubesched.simulator.decision_log import DecisionLog
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.pod_ledger import PodLedger
+from kubesched.simulator.scenario import Scenario
+from kubesched.simulator.script import Script
+from kubesched.simulator.timeline import Timeline
+from kubesched.simulator.timeline_report import RequestCount, TimelineReport
+from kubesched.simulator.virtual_loop import run
+from kubesched.simulator.world import World
+from kubesched.snapshot.objects import KubernetesObject
+
+_SERIES_BINS: Final = 300
+_CHECKS: Final = 100
+_SHORTEST_SECONDS: Final = 0.001
+
+
+def simulate(
+    scenario: Scenario,
+    registry: Registry,
+    *,
+    seed: int | None = None,
+    write_decision: Callable[[bytes], object] | None = None,
+    log_moves: bool = False,
+    checks: bool = True,
+) -> TimelineReport:
+    """Play a scenario to its end.
+
+    Args:
+        scenario: What happens.
+        registry: The plugins that profiles may name.
+        seed: Instead of the scenario's.
+        write_decision: Takes each line of the decision log.
+        log_moves: Whether moves in the queue are part of the decision log.
+        checks: Whether invariants are checked.
+
+    Raises:
+        ConfigError: The scheduler's configuration is wrong; with every fault.
+        DecodeError: A file of the scenario cannot be read.
+        InvariantError: Something happened that must never happen.
+    """
+    gates = FeatureGates.of(scenario.scheduler.feature_gates)
+    configuration = _configuration(scenario, gates)
+    dice = Dice(scenario.seed if seed is None else seed)
+    log = DecisionLog(write_decision, moves=log_moves)
+    objects = _objects(scenario.objects)
+    steps: list[Callable[[], None]] = []
+
+    def step() -> None:
+        for each in steps:
+            each()
+
+    async def main() -> TimelineReport:
+        simulation = _Simulation(scenario, configuration, registry, gates, dice, log)
+        if checks:
+            steps.append(simulation.step)
+        return await simulation.run(objects, checks=checks)
+
+    return run(main(), on_idle=step)
+
+
+def _configuration(scenario: Scenario, gates: FeatureGates) -> Configuration:
+    spec = scenario.scheduler
+    if spec.configuration_file:
+        return load_configuration(Path(spec.configuration_file), gates)
+    if spec.configuration:
+        return load_configuration(spec.configuration, gates)
+    return default_configuration(gates)
+
+
+def _objects(files: Iterable[str]) -> list[KubernetesObject]:
+    skipped: Counter[str] = Counter()
+    return [cast("KubernetesObject", item) for item, _ in load(files, skipped)]
+
+
+class _Simulation:
+    """One run, on the running event loop."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        configuration: Configuration,
+        registry: Registry,
+        gates: FeatureGates,
+        dice: Dice,
+        log: DecisionLog,
+    ) -> None:
+        duration = scenario.duration
+        report = scenario.report
+        self._scenario = scenario
+        self._dice = dice
+        self._log = log
+        self._width_seconds = max(report.resolution or duration / _SERIES_BINS, _SHORTEST_SECONDS)
+        self._check_seconds = max(report.check_every or duration / _CHECKS, _SHORTEST_SECONDS)
+        self._world = World(dice, scenario.latencies, scenario.faults)
+        self._timeline = Timeline(self._width_seconds)
+        self._scheduler, self._handlers = assemble(
+            configuration,
+            registry,
+            gates,
+            self._world.api,
+            random=dice.stream("scheduler"),
+            observers=(_Attempts(self._timeline), log),
+        )
+        self._scheduler.queue.observers += (self._moved,)
+        self._script = Script(scenario, self._world)
+        self._checkers: Checkers | None = None
+
+    def _moved(self, move: QueueMove) -> None:
+        self._timeline.moved(move)
+        self._log.moved(move)
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._scheduler.profiles
+
+    def step(self) -> None:
+        """Look at what has just happened; called whenever nothing more happens at a moment."""
+        if self._checkers is not None:
+            self._checkers.step(Scheduler.now())
+
+    async def run(self, objects: list[KubernetesObject], *, checks: bool) -> TimelineReport:
+        """Play to the end."""
+        loop = asyncio.get_running_loop()
+        ledger = PodLedger(self._world.server, self._is_ours, loop.time)
+        ledger.add_reader(self._timeline)
+        checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
+        self._checkers = checkers
+        self._script.prepare(objects)
+        self._world.connect(self._handlers)
+        self._script.start()
+        tasks = [
+            loop.create_task(self._scheduler.run(), name="scheduler"),
+            loop.create_task(self._sample(), name="samples"),
+        ]
+        if checkers is not None:
+            tasks.append(loop.create_task(self._check(checkers), name="checks"))
+        end = loop.create_task(asyncio.sleep(self._scenario.duration), name="end")
+        # Whatever ends before the end has failed.
+        await asyncio.wait([*tasks, end], return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+        if checkers is not None:
+            checkers.check(loop.time())
+        report = self._report(loop.time())
+        for task in tasks:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        return report
+
+    async def _sample(self) -> None:
+        while True:
+            self._timeline.sample(self._scheduler.cache.nodes, Scheduler.now())
+            await asyncio.sleep(self._width_seconds)
+
+    async def _check(self, checkers: Checkers) -> None:
+        while True:
+            await asyncio.sleep(self._check_seconds)
+            checkers.check(Scheduler.now())
+
+    def _report(self, now: float) -> TimelineReport:
+        timeline, api = self._timeline, self._world.api
+        timeline.sample(self._scheduler.cache.nodes, now)
+        timeline.end(now)
+        checkers = self._checkers
+        return TimelineReport(
+            scenario=self._scenario.name,
+            seed=self._dice.seed,
+            duration_seconds=now,
+            totals=timeline.totals(),
+            waits=timeline.waits(now),
+            wait_histogram=timeline.wait_histogram(),
+            resources=timeline.resources(),
+            moves=timeline.moves(),
+            requests=tuple(
+                RequestCount(kind, sent, api.failures[kind]) for kind, sent in api.requests.items()
+            ),
+            relists=sum(informer.relists for informer in self._world.informers.values()),
+            checks=0 if checkers is None else checkers.checks,
+            decisions=self._log.lines,
+            decision_digest=self._log.digest,
+            series=timeline.series(),
+        )
+
+
+class _Attempts(Observer):
+    """Tells a timeline what the loop does."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+
+    def decided(self, decision: Decision, now: float) -> None:
+        self._timeline.decided(decision, now)
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        self._timeline.binding_failed(now)

@@ -1,0 +1,293 @@
+"""Script plays a scenario: it sets a timer for whatever comes next, and does it to the world.
+
+Times come from generators, one step ahead, so that a long scenario needs no more memory than a
+short one.
+
+Invariants: the script and the scheduler know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from itertools import count
+from random import Random
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod, PodTemplateSpec
+from kubesched.api.errors import ApiError
+from kubesched.api.meta import ObjectMeta
+from kubesched.simulator.arrivals import arrival_seconds, run_seconds
+from kubesched.simulator.controllers import pod_of_template
+from kubesched.simulator.kubelets import RUN_SECONDS
+from kubesched.simulator.scenario import (
+    Event,
+    NodeGroup,
+    NodeSelection,
+    PodArrivals,
+    PodSelection,
+    Scenario,
+    TraceSpec,
+    Workload,
+)
+from kubesched.simulator.scenario_objects import (
+    daemon_set_of,
+    nodes_of,
+    priority_class_of,
+    replica_set_of,
+    template_of,
+)
+from kubesched.simulator.trace_pods import trace_nodes, trace_pods
+from kubesched.simulator.world import World
+from kubesched.snapshot.objects import KubernetesObject
+
+log = logging.getLogger(__name__)
+
+Chosen = TypeVar("Chosen", bound=KubernetesObject)
+
+
+class Script:
+    """Plays one scenario in one world.
+
+    Attributes:
+        refused: How many objects the API server did not take.
+    """
+
+    def __init__(self, scenario: Scenario, world: World) -> None:
+        self._scenario = scenario
+        self._world = world
+        self.refused = 0
+
+    def prepare(self, objects: Iterable[KubernetesObject] = ()) -> None:
+        """Put in place what is there from the beginning.
+
+        Args:
+            objects: Those of the scenario's files.
+
+        Raises:
+            DecodeError: A trace cannot be read.
+        """
+        for spec in self._scenario.priority_classes:
+            self._world.server.create(priority_class_of(spec))
+        for item in objects:
+            self._try(self._create_object, item)
+        for group in self._scenario.nodes:
+            nodes = trace_nodes(group.trace) if group.trace else nodes_of(group)
+            self._at(group.at, self._add_nodes, group, nodes)
+
+    def start(self) -> None:
+        """Set the timers of workloads and events.
+
+        Raises:
+            DecodeError: A trace cannot be read.
+        """
+        for workload in self._scenario.workloads:
+            self._start_workload(workload)
+        for number, event in enumerate(self._scenario.events):
+            random = self._world.dice.stream(f"events/{number}")
+            self._at(event.at, self._happen, event, random, 0)
+
+    # Timers.
+
+    def _at(self, seconds: float, action: Callable[..., object], *arguments: object) -> None:
+        """Do something at a time: at once if that is now."""
+        loop = asyncio.get_running_loop()
+        if seconds > self._scenario.duration:
+            return
+        if seconds <= loop.time():
+            action(*arguments)
+        else:
+            loop.call_at(seconds, action, *arguments)
+
+    def _try(self, action: Callable[..., object], *arguments: object) -> None:
+        """Do something that the API server may refuse."""
+        try:
+            action(*arguments)
+        except ApiError as error:
+            self.refused += 1
+            log.warning("The simulated API server refused: %s", error)
+
+    # Nodes and other objects.
+
+    def _create_object(self, item: KubernetesObject) -> None:
+        if isinstance(item, Node):
+            self._world.nodes.add(item)
+        else:
+            self._world.server.create(item)
+
+    def _add_nodes(self, group: NodeGroup, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            self._try(self._world.nodes.add, node)
+
+    # Workloads.
+
+    def _start_workload(self, workload: Workload) -> None:
+        if workload.trace is not None:
+            self._start_trace(workload, workload.trace)
+            return
+        template = template_of(workload)
+        controllers = self._world.controllers
+        if workload.pods is not None:
+            create = partial(self._create_pod, workload)
+            key = f"{workload.namespace}/{workload.name}"
+            times = arrival_seconds(
+                workload.pods, self._scenario.duration, self._world.dice.stream(f"arrivals/{key}")
+            )
+            draw = run_seconds(workload.pods.run_time, self._world.dice.stream(f"run-times/{key}"))
+            _Arrivals(workload.pods, template, times, draw, create).start()
+        elif workload.deployment is not None:
+            item = replica_set_of(workload, template)
+            self._at(workload.deployment.at, controllers.add_replica_set, item)
+            for scaling in workload.deployment.scale:
+                where = (workload.namespace, workload.name)
+                self._at(scaling.at, controllers.scale, *where, scaling.replicas)
+        else:
+            assert workload.daemon_set is not None, "one of four is given"
+            item_of_daemons = daemon_set_of(workload, template)
+            self._at(workload.daemon_set.at, controllers.add_daemon_set, item_of_daemons)
+
+    def _start_trace(self, workload: Workload, trace: TraceSpec) -> None:
+        pods = iter(trace_pods(trace.pods, trace.speed, trace.count))
+        self._next_of_trace(workload, trace, pods)
+
+    def _next_of_trace(
+        self, workload: Workload, trace: TraceSpec, pods: Iterator[tuple[float, Pod]]
+    ) -> None:
+        for at, pod in pods:
+            seconds = trace.start + at
+            if seconds <= asyncio.get_running_loop().time():
+                self._create_traced(workload, pod)
+            else:
+                self._at(seconds, self._create_traced_and_go_on, workload, trace, pod, pods)
+                return
+
+    def _create_traced_and_go_on(
+        self, workload: Workload, trace: TraceSpec, pod: Pod, pods: Iterator[tuple[float, Pod]]
+    ) -> None:
+        self._create_traced(workload, pod)
+        self._next_of_trace(workload, trace, pods)
+
+    def _create_traced(self, workload: Workload, pod: Pod) -> None:
+        metadata = replace(pod.metadata, namespace=workload.namespace)
+        pod = replace(pod, metadata=metadata)
+        if workload.priority_class_name:
+            spec = replace(pod.spec, priority_class_name=workload.priority_class_name)
+            pod = replace(pod, spec=spec)
+        self._try(self._world.server.create, pod)
+
+    def _create_pod(self, workload: Workload, template: PodTemplateSpec, number: int) -> None:
+        """Create a workload's pod, with a controller if it is to be restarted."""
+        name = f"{workload.name}-{number}"
+        if workload.pods is not None and workload.pods.restart:
+            self._try(self._world.controllers.add_job, template, name, workload.namespace)
+        else:
+            pod = pod_of_template(template, name, workload.namespace)
+            self._try(self._world.server.create, pod)
+
+    # Events.
+
+    def _happen(self, event: Event, random: Random, times: int) -> None:
+        nodes = self._world.nodes
+        for selection, action in (
+            (event.drain, nodes.drain),
+            (event.cordon, nodes.cordon),
+            (event.uncordon, nodes.uncordon),
+            (event.remove, nodes.remove),
+            (event.recover, nodes.recover),
+        ):
+            if selection is not None:
+                for name in self._names(selection, random):
+                    action(name)
+        if event.fail is not None:
+            for name in self._names(event.fail, random):
+                nodes.fail(name, event.fail.duration)
+        if event.label is not None:
+            for name in self._names(event.label, random):
+                nodes.relabel(name, event.label.set, event.label.remove)
+        if event.delete is not None:
+            self._delete_pods(event.delete, random)
+        if event.every is not None:
+            at = event.at + (times + 1) * event.every
+            self._at(at, self._happen, event, random, times + 1)
+
+    def _names(self, selection: NodeSelection, random: Random) -> list[str]:
+        there = self._world.server.all(Node)
+        found = [node for node in there if _fits(node.metadata, selection.names, selection.labels)]
+        return [node.metadata.name for node in _drawn(found, selection.count, random)]
+
+    def _delete_pods(self, selection: PodSelection, random: Random) -> None:
+        found = [
+            pod
+            for pod in self._world.server.all(Pod)
+            if selection.namespace in ("", pod.metadata.namespace)
+            and _fits(pod.metadata, selection.names, selection.labels)
+            and not pod.metadata.deletion_timestamp
+        ]
+        for pod in _drawn(found, selection.count, random):
+            metadata = pod.metadata
+            where = (metadata.namespace, metadata.name, metadata.uid)
+            self._try(self._world.server.delete_pod, *where)
+
+
+class _Arrivals:
+    """Creates the pods of one workload as they come."""
+
+    def __init__(
+        self,
+        arrivals: PodArrivals,
+        template: PodTemplateSpec,
+        times: Iterator[float],
+        draw_run_seconds: Callable[[], float | None],
+        create: Callable[[PodTemplateSpec, int], None],
+    ) -> None:
+        self._burst = arrivals.burst
+        self._template = template
+        self._times = times
+        self._draw_run_seconds = draw_run_seconds
+        self._create = create
+        self._numbers = count() if arrivals.count is None else iter(range(arrivals.count))
+
+    def start(self) -> None:
+        """Go on until a timer has to be waited for."""
+        loop = asyncio.get_running_loop()
+        for seconds in self._times:
+            if seconds > loop.time():
+                loop.call_at(seconds, self._come_and_go_on)
+                return
+            if not self._come():
+                return
+
+    def _come_and_go_on(self) -> None:
+        if self._come():
+            self.start()
+
+    def _come(self) -> bool:
+        """Create a burst; return whether there is more to come."""
+        for _ in range(self._burst):
+            number = next(self._numbers, None)
+            if number is None:
+                return False
+            self._create(self._next_template(), number)
+        return True
+
+    def _next_template(self) -> PodTemplateSpec:
+        seconds = self._draw_run_seconds()
+        if seconds is None:
+            return self._template
+        metadata = self._template.metadata
+        annotations = {**metadata.annotations, RUN_SECONDS: repr(seconds)}
+        return replace(self._template, metadata=replace(metadata, annotations=annotations))
+
+
+def _fits(metadata: ObjectMeta, names: tuple[str, ...], labels: Mapping[str, str]) -> bool:
+    is_named = not names or any(fnmatchcase(metadata.name, pattern) for pattern in names)
+    return is_named and all(metadata.labels.get(key) == value for key, value in labels.items())
+
+
+def _drawn(found: list[Chosen], wanted: int | None, random: Random) -> list[Chosen]:
+    return found if wanted is None or wanted >= len(found) else random.sample(found, wanted)

@@ -1,0 +1,164 @@
+"""Charts as inline SVG: lines, bars, with a title on every mark that browsers show as a tooltip.
+
+Colours come from the page's style sheet through classes (`s0` to `s7`), so that one chart serves
+light and dark pages.
+
+Invariants: every text is escaped; the same values give the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Final
+
+import msgspec
+
+WIDTH: Final = 880
+HEIGHT: Final = 240
+COLOURS: Final = 8
+"""How many classes of colours there are; more series begin again."""
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 28
+_TICKS: Final = 5
+_BAR_SHARE: Final = 0.8
+_TIPS_MAX: Final = 100
+
+Format = Callable[[float], str]
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line: values at equal distances."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+def number(value: float) -> str:
+    """Return a number as people read it: three digits that count."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage."""
+    return f"{value * 100:.3g} %"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the largest unit that leaves more than one of it."""
+    for unit, size in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1000:.3g} ms" if seconds else "0 s"
+
+
+def ticks(highest: float, count: int = _TICKS) -> list[float]:
+    """Return round numbers from 0 to at least `highest`, about `count` of them."""
+    if not (highest > 0 and math.isfinite(highest)):
+        return [0.0, 1.0]
+    rough = highest / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    return [step * i for i in range(math.ceil(highest / step - 1e-9) + 1)]
+
+
+def line_chart(
+    lines: Sequence[Line], span_seconds: float, label: str, show: Format = number
+) -> str:
+    """Draw lines over time.
+
+    Args:
+        lines: Values of each are spread evenly over the time.
+        span_seconds: How long the time is.
+        label: What the chart shows, for those who do not see it.
+        show: How a value is written.
+    """
+    scale = ticks(max((max(line.values, default=0.0) for line in lines), default=0.0))
+    parts = [_grid(scale, show), _time_axis(span_seconds)]
+    for i, line in enumerate(lines):
+        parts.append(_line(line, i % COLOURS, scale[-1], span_seconds, show))
+    return _svg(parts, label)
+
+
+def bar_chart(
+    names: Sequence[str], values: Sequence[float], label: str, show: Format = number
+) -> str:
+    """Draw a bar for each name; a histogram is one whose names are ranges."""
+    scale = ticks(max(values, default=0.0))
+    parts = [_grid(scale, show)]
+    slot = _plot_width() / max(len(names), 1)
+    for i, (name, value) in enumerate(zip(names, values, strict=True)):
+        x = _LEFT + slot * (i + (1 - _BAR_SHARE) / 2)
+        y = _y(value, scale[-1])
+        middle = _LEFT + slot * (i + 0.5)
+        parts.append(
+            f'<rect class="s0" x="{_p(x)}" y="{_p(y)}" width="{_p(slot * _BAR_SHARE)}" '
+            f'height="{_p(HEIGHT - _BOTTOM - y)}">'
+            f"<title>{escape(name)}: {escape(show(value))}</title></rect>"
+            f'<text class="axis" x="{_p(middle)}" y="{HEIGHT - 8}" text-anchor="middle">'
+            f"{escape(name)}</text>"
+        )
+    return _svg(parts, label)
+
+
+def _svg(parts: Sequence[str], label: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _p(value: float) -> str:
+    """Return a coordinate in tenths of a pixel."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _plot_width() -> float:
+    return float(WIDTH - _LEFT - _RIGHT)
+
+
+def _y(value: float, highest: float) -> float:
+    height = HEIGHT - _TOP - _BOTTOM
+    return HEIGHT - _BOTTOM - height * min(max(value / highest, 0.0), 1.0)
+
+
+def _grid(scale: Sequence[float], show: Format) -> str:
+    return "".join(
+        f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{_p(_y(value, scale[-1]))}" '
+        f'y2="{_p(_y(value, scale[-1]))}"/>'
+        f'<text class="axis" x="{_LEFT - 6}" y="{_p(_y(value, scale[-1]) + 4)}" '
+        f'text-anchor="end">{escape(show(value))}</text>'
+        for value in scale
+    )
+
+
+def _time_axis(span_seconds: float) -> str:
+    return "".join(
+        f'<text class="axis" x="{_p(_LEFT + _plot_width() * i / 4)}" y="{HEIGHT - 8}" '
+        f'text-anchor="{"start" if i == 0 else "end" if i == 4 else "middle"}">'
+        f"{escape(duration(span_seconds * i / 4))}</text>"
+        for i in range(5)
+    )
+
+
+def _line(line: Line, colour: int, highest: float, span_seconds: float, show: Format) -> str:
+    count = len(line.values)
+    if not count:
+        return ""
+    step = _plot_width() / count
+    points = " ".join(
+        f"{_p(_LEFT + step * (i + 0.5))},{_p(_y(value, highest))}"
+        for i, value in enumerate(line.values)
+    )
+    every = math.ceil(count / _TIPS_MAX)
+    tips = "".join(
+        f'<circle class="tip s{colour}" cx="{_p(_LEFT + step * (i + 0.5))}" '
+        f'cy="{_p(_y(line.values[i], highest))}" r="4"><title>{escape(line.name)} at '
+        f"{escape(duration(span_seconds * (i + 0.5) / count))}: "
+        f"{escape(show(line.values[i]))}</title></circle>"
+        for i in range(0, count, every)
+    )
+    return f'<polyline class="line s{colour}" points="{points}"/>{tips}'

@@ -1,0 +1,108 @@
+"""Pods of an openb trace with their times: when each comes, and for how long it runs.
+
+Reads:    `creation_time`, `scheduled_time` and `deletion_time`, seconds
+Differs:  a pod runs from its binding for as long as it ran from its binding in the trace; one that
+          the trace never saw bound, for as long as it existed there.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.decode import DecodeError, Source
+from kubesched.simulator.kubelets import RUN_SECONDS
+from kubesched.simulator.openb import read_openb
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+
+
+class TracedPod(NamedTuple):
+    """A pod and when it comes, seconds after the first one."""
+
+    at: float
+    pod: Pod
+
+
+def trace_nodes(path: str) -> list[Node]:
+    """Return the nodes of a trace.
+
+    Raises:
+        DecodeError: The file cannot be read, or holds something else.
+    """
+    found = [item for item, _ in read_openb(_read(path), path)]
+    if not all(isinstance(item, Node) for item in found):
+        raise DecodeError(Source(path), "these are pods, and nodes are asked for")
+    return cast("list[Node]", found)
+
+
+def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[TracedPod]:
+    """Return the pods of a trace in the order in which they come.
+
+    Args:
+        path: Of the file.
+        speed: How many seconds of the trace pass in one.
+        count: At most so many, the earliest.
+
+    Raises:
+        DecodeError: The file cannot be read, or holds something else.
+    """
+    data = _read(path)
+    found = [item for item, _ in read_openb(data, path)]
+    if not all(isinstance(item, Pod) for item in found):
+        raise DecodeError(Source(path), "these are nodes, and pods are asked for")
+    times = dict(_times(data))
+    pods = cast("list[Pod]", found)[:count]
+    begin = min((times[pod.metadata.name].created for pod in pods), default=0.0)
+    traced = []
+    for pod in pods:
+        lived = times[pod.metadata.name]
+        traced.append(TracedPod((lived.created - begin) / speed, _running(pod, lived, speed)))
+    traced.sort(key=lambda each: each.at)
+    return traced
+
+
+class _Lived(NamedTuple):
+    created: float
+    run_seconds: float | None
+
+
+def _running(pod: Pod, lived: _Lived, speed: float) -> Pod:
+    """Return the pod as one to be created: without a uid, with the time that it runs."""
+    annotations = dict(pod.metadata.annotations)
+    if lived.run_seconds is not None:
+        annotations[RUN_SECONDS] = repr(lived.run_seconds / speed)
+    metadata = replace(pod.metadata, uid="", creation_timestamp=None, annotations=annotations)
+    return replace(pod, metadata=metadata)
+
+
+def _read(path: str) -> bytes:
+    try:
+        data = Path(path).read_bytes()
+        return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DecodeError(Source(path), f"it cannot be read: {reason}") from None
+
+
+def _times(data: bytes) -> Iterator[tuple[str, _Lived]]:
+    rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), skipinitialspace=True)
+    for row in rows:
+        created = _seconds(row.get("creation_time")) or 0.0
+        deleted = _seconds(row.get("deletion_time"))
+        begun = _seconds(row.get("scheduled_time")) or created
+        lived = None if deleted is None else max(deleted - begun, 0.0)
+        yield row["name"].strip(), _Lived(created, lived)
+
+
+def _seconds(text: str | None) -> float | None:
+    # The reader of the objects has looked at the columns it knows; these are checked here.
+    text = (text or "").strip()
+    return float(text) if text.isascii() and text.isdigit() else None

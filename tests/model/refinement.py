@@ -1,0 +1,230 @@
+# ruff: noqa: N802, N803, N806 - the names are those of the formulas in docs/model.md
+"""The finer relation that the real scheduler keeps to, and the check of a step against it.
+
+It differs from the page's in four places: pods that were rejected step aside; promises of nodes
+are kept; preemption is judged with everybody in jeopardy gone; and of those pods, as many stay as
+can, the most important ones first. docs/model.md says why, the tests show what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from kubesched.api.core import Node, Pod
+
+from .model import (
+    Casualty,
+    Clearance,
+    Feasible,
+    Front,
+    Jeopardy,
+    PreemptionEnabled,
+    SchedulingEnabled,
+    Step,
+    Viable,
+    start,
+)
+from .ratings import RATINGS, Ratings
+from .state import Objects, Same, Unbound, Victims, key, priority
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+def abstract(
+    items: Iterable[object],
+    assumed: Mapping[str, str] | None = None,
+    leaving: Collection[str] = (),
+) -> Objects:
+    """Return what the model sees of the objects in a store.
+
+    Args:
+        items: The objects.
+        assumed: Pod -> node: placed, though the store has not heard of it yet.
+        leaving: Pods that are to be evicted: gone, though they are still stopping.
+    """
+    S = Objects.of(items)
+    S = S - [p for p in S.Pods if p.status.phase in _FINISHED or key(p) in leaving]
+    for k, name in (assumed or {}).items():
+        S = S.bind(S.pods[k], S.nodes[name])
+    return S
+
+
+# Promises.
+
+
+def Promised(p: Pod, n: Node, S: Objects) -> Victims:
+    """{ q ∈ Unbound : q ≠ p ∧ q was promised n ∧ priority(q) ≥ priority(p) }."""
+    return tuple(
+        q
+        for q in Unbound(S)
+        if key(q) != key(p)
+        and q.status.nominated_node_name == n.metadata.name
+        and priority(q) >= priority(p)
+    )
+
+
+def Available(p: Pod, n: Node, S: Objects) -> bool:
+    """Feasible(p, n, S), and also if those came who were promised the node."""
+    promised = Promised(p, n, S)
+    if not promised:
+        return Feasible(p, n, S)
+    S_with = S
+    for q in promised:
+        S_with = S_with.bind(q, n)
+    return Feasible(p, n, S_with) and Feasible(p, n, S)
+
+
+def Chosen(p: Pod, S: Objects, ratings: Ratings = RATINGS) -> list[Node]:
+    """The node p itself was promised, if it is available; else the most viable ones."""
+    own = S.nodes.get(p.status.nominated_node_name)
+    if own is not None and Available(p, own, S):
+        return [own]
+    return Viable(p, S, Available, ratings)
+
+
+# Victims.
+
+
+def MayPreempt(p: Pod) -> bool:
+    """Whether p's preemption policy does not forbid it."""
+    return p.spec.preemption_policy != "Never"
+
+
+def ClearingEnabled(p: Pod, S: Objects) -> bool:
+    """∃ n ∈ Nodes : somebody is in jeopardy ∧ Available(p, n, S without all of Jeopardy)."""
+    return MayPreempt(p) and any(_clears(p, n, S) for n in S.Nodes)
+
+
+def _clears(p: Pod, n: Node, S: Objects) -> bool:
+    V = Jeopardy(p, n, S)
+    return bool(V) and Available(p, n, S - V)
+
+
+def Reprieved(p: Pod, n: Node, S: Objects) -> list[Victims]:
+    """Victims on n: all in jeopardy leave, then come back one by one as long as p still fits.
+
+    The most important comes first: of the highest priority, then who started first. Where two are
+    equal either may be first, so there can be several such sets; there is none if p does not fit
+    with all of them gone.
+    """
+    J = Jeopardy(p, n, S)
+    if not _clears(p, n, S):
+        return []
+    found: dict[frozenset[str], Victims] = {}
+    # What has been decided: who is still away, and who of them may yet come back.
+    open_: list[tuple[Victims, Victims]] = [(J, J)]
+    seen: set[tuple[frozenset[str], frozenset[str]]] = set()
+    while open_:
+        away, undecided = open_.pop()
+        if not undecided:
+            found[_keys(away)] = away
+            continue
+        for q in MostImportant(undecided):
+            without_q = _less(away, q)
+            stays = Available(p, n, S - without_q)
+            state = (without_q if stays else away, _less(undecided, q))
+            names = (_keys(state[0]), _keys(state[1]))
+            if names not in seen:
+                seen.add(names)
+                open_.append(state)
+    return list(found.values())
+
+
+def MostImportant(V: Victims) -> Victims:
+    """Those in V before whom nobody else in V comes back."""
+    first = min((-priority(q), start(q)) for q in V)
+    return tuple(q for q in V if (-priority(q), start(q)) == first)
+
+
+def Candidates(p: Pod, S: Objects) -> list[Clearance]:
+    """{ (n, V) : n ∈ Nodes ∧ V ∈ Reprieved(p, n, S) }."""
+    return [(n, V) for n in S.Nodes for V in Reprieved(p, n, S)]
+
+
+def LeastCandidates(p: Pod, S: Objects) -> list[Clearance]:
+    """The candidates of least casualty; among equals in importance, any order will do.
+
+    A node stands for itself with any one of its sets, so a candidate is among the least if every
+    other node has some set that is not less.
+    """
+    per_node = {n.metadata.name: [(n, V) for V in Reprieved(p, n, S)] for n in S.Nodes}
+    return [
+        (n, V)
+        for name, here in per_node.items()
+        for n, V in here
+        if all(
+            any(Casualty(V) <= Casualty(W) for _, W in there)
+            for other_name, there in per_node.items()
+            if there and other_name != name
+        )
+    ]
+
+
+def _keys(V: Victims) -> frozenset[str]:
+    return frozenset(key(q) for q in V)
+
+
+def _less(V: Victims, gone: Pod) -> Victims:
+    return tuple(q for q in V if key(q) != key(gone))
+
+
+# The relation.
+
+
+def Refused(p: Pod, S: Objects) -> bool:
+    """Neither scheduling nor clearing a node is enabled for p."""
+    return not SchedulingEnabled(p, S, Available) and not ClearingEnabled(p, S)
+
+
+def allows(
+    before: Objects,
+    after: Objects,
+    *,
+    tried: Pod | None = None,
+    offered: Collection[Pod] | None = None,
+    ratings: Ratings = RATINGS,
+) -> Step | None:
+    """Return which step leads from one state to the other, None if none may.
+
+    Args:
+        before: The state S.
+        after: The state T.
+        tried: The pod whose turn it was, if that is known. Without it a step in which nothing
+            happens is always allowed; with it only if the pod is refused.
+        offered: The pods whose turn it may be; all that are not bound, if not given. Whoever was
+            rejected since something last changed is not offered.
+        ratings: With which weights nodes are rated.
+    """
+    names = None if offered is None else {key(p) for p in offered}
+    front = Front([p for p in Unbound(before) if names is None or key(p) in names])
+    if tried is not None:
+        front = [p for p in front if key(p) == key(tried)]
+    if Same(before, after):
+        return _unchanged(front, before, known=tried is not None)
+    for p in front:
+        step = _change_for(p, before, after, ratings)
+        if step is not None:
+            return step
+    return None
+
+
+def _unchanged(front: Collection[Pod], S: Objects, *, known: bool) -> Step | None:
+    for p in front:
+        if not SchedulingEnabled(p, S) and not PreemptionEnabled(p, S):
+            return Step("Unchanged", key(p))
+    if not known:
+        return Step("Stutter")
+    return next((Step("Stutter", key(p)) for p in front if Refused(p, S)), None)
+
+
+def _change_for(p: Pod, S: Objects, T: Objects, ratings: Ratings) -> Step | None:
+    # Either all pods are still there, or all the ones that are there are where they were.
+    if S.pods.keys() == T.pods.keys():
+        for n in Chosen(p, S, ratings):
+            if Same(T, S.bind(p, n)):
+                return Step.scheduling(p, n)
+    elif MayPreempt(p) and not SchedulingEnabled(p, S, Available):
+        for n, V in LeastCandidates(p, S):
+            if Same(T, S - V):
+                return Step.preemption(p, n, V)
+    return None

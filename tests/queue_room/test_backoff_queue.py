@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.backoff_queue import BackoffQueue, note_failure
+from kubesched.testing.builders import make_pod_info
+
+from .scene import priority_sort
+
+
+def failed(
+    name: str = "p",
+    *,
+    timestamp: float = 0.0,
+    rejections: int = 0,
+    errors: int = 0,
+    plugins: frozenset[str] = frozenset({"Fit"}),
+    priority: int = 0,
+) -> QueuedPodInfo:
+    """A pod that failed before."""
+    return QueuedPodInfo(
+        make_pod_info(name, priority=priority),
+        timestamp=timestamp,
+        unschedulable_count=rejections,
+        consecutive_errors_count=errors,
+        unschedulable_plugins=plugins,
+    )
+
+
+def names(pods: list[QueuedPodInfo]) -> list[str]:
+    """Return the pods' names."""
+    return [queued.pod_info.name for queued in pods]
+
+
+@pytest.mark.parametrize(
+    ("initial", "longest", "failures", "expected"),
+    [
+        pytest.param(1, 10, 0, 0, id="never-failed"),
+        pytest.param(1, 10, 1, 1, id="first"),
+        pytest.param(1, 10, 2, 2, id="second"),
+        pytest.param(1, 10, 3, 4, id="third"),
+        pytest.param(1, 10, 4, 8, id="fourth"),
+        pytest.param(1, 10, 5, 10, id="capped"),
+        pytest.param(1, 10, 64, 10, id="64-bits"),
+        pytest.param(1, 10, 10_000, 10, id="beyond-any-float"),
+        pytest.param(1, 8, 4, 8, id="exactly-the-longest"),
+        pytest.param(20, 10, 1, 10, id="initial-above-longest"),
+        pytest.param(3, 100, 3, 12, id="other-initial"),
+    ],
+)
+def test_duration(initial: float, longest: float, failures: int, expected: float) -> None:
+    """The initial backoff doubles with every failure, up to the longest."""
+    backoff = BackoffQueue(priority_sort, initial_seconds=initial, max_seconds=longest)
+    assert expected == backoff.duration_seconds(failures)
+
+
+@pytest.mark.parametrize(
+    ("rejections", "errors", "timestamp", "aligned", "exact"),
+    [
+        pytest.param(0, 0, 5.5, -inf, -inf, id="never-failed"),
+        pytest.param(1, 0, 5.0, 6.0, 6.0, id="whole-second"),
+        pytest.param(1, 0, 5.9, 6.0, 6.9, id="rounded-down"),
+        pytest.param(3, 0, 5.5, 9.0, 9.5, id="third-rejection"),
+        pytest.param(3, 1, 5.5, 6.0, 6.5, id="errors-count-before-rejections"),
+        pytest.param(0, 2, 5.5, 7.0, 7.5, id="errors-only"),
+        pytest.param(9, 0, 5.5, 15.0, 15.5, id="longest"),
+    ],
+)
+def test_expiration(
+    rejections: int, errors: int, timestamp: float, aligned: float, exact: float
+) -> None:
+    """The backoff starts when the pod came back; its end is aligned if pods are popped early."""
+    for expected, pops_from_backoff in ((aligned, True), (exact, False)):
+        backoff = BackoffQueue(priority_sort, pops_from_backoff=pops_from_backoff)
+        queued = failed(timestamp=timestamp, rejections=rejections, errors=errors)
+        assert expected == backoff.expiration(queued)
+
+
+def test_longest_of_zero_is_no_backoff() -> None:
+    """A maximum of 0 turns backoff off."""
+    backoff = BackoffQueue(priority_sort, max_seconds=0)
+    assert -inf == backoff.expiration(failed(rejections=3))
+    assert not backoff.is_backing_off(failed(rejections=3), 0.0)
+
+
+def test_expiration_is_kept_until_the_next_failure() -> None:
+    """It is computed once for each failure."""
+    backoff = BackoffQueue(priority_sort)
+    queued = failed(timestamp=5.0, rejections=1)
+    assert 6.0 == backoff.expiration(queued)
+    queued.timestamp = 100.0
+    assert 6.0 == backoff.expiration(queued)
+    note_failure(queued, 100.0)
+    assert 102.0 == backoff.expiration(queued)
+
+
+@pytest.mark.parametrize(
+    ("now", "aligned", "exact"),
+    [
+        pytest.param(5.5, True, True, id="just-failed"),
+        pytest.param(6.0, True, True, id="its-second-begins"),
+        pytest.param(6.5, True, True, id="to-the-instant"),
+        pytest.param(6.75, True, False, id="its-second-still-counts"),
+        pytest.param(7.0, False, False, id="next-second"),
+    ],
+)
+def test_is_backing_off(now: float, aligned: bool, exact: bool) -> None:
+    """Equality counts as backing off; with alignment the whole second does."""
+    queued = failed(timestamp=5.5, rejections=1)
+    assert aligned == BackoffQueue(priority_sort).is_backing_off(queued, now)
+    queued.backoff_expiration = None
+    plain = BackoffQueue(priority_sort, pops_from_backoff=False)
+    assert exact == plain.is_backing_off(queued, now)
+
+
+@given(st.floats(0, 1e9), st.integers(1, 12), st.floats(0, 20))
+def test_wait_is_at_most_a_second_longer(start: float, rejections: int, later: float) -> None:
+    """A pod waits its backoff, rounded to more than that or up to a second on either side."""
+    backoff = BackoffQueue(priority_sort)
+    queued = failed(timestamp=start, rejections=rejections)
+    wait = backoff.duration_seconds(rejections)
+    if backoff.is_backing_off(queued, start + later):
+        assert later <= wait + 1.001
+    else:
+        assert later >= wait - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("pops_from_backoff", "expected"),
+    [
+        pytest.param(True, ["urgent", "first", "late", "error-first", "error-late"], id="aligned"),
+        pytest.param(False, ["first", "urgent", "late", "error-first", "error-late"], id="exact"),
+    ],
+)
+def test_order(pops_from_backoff: bool, expected: list[str]) -> None:
+    """By the end of the backoff; within an aligned second by activeQ's order, errors not."""
+    backoff = BackoffQueue(priority_sort, pops_from_backoff=pops_from_backoff)
+    nobody = frozenset[str]()
+    for queued in (
+        failed("late", timestamp=9.0, rejections=1),
+        failed("first", timestamp=5.1, rejections=1),
+        failed("urgent", timestamp=5.6, rejections=1, priority=7),
+        failed("error-late", timestamp=5.7, errors=1, plugins=nobody, priority=7),
+        failed("error-first", timestamp=4.2, errors=1, plugins=nobody),
+    ):
+        backoff.add(queued)
+    backoff.check()
+    assert expected == names(backoff.pods())
+    assert expected == names(backoff.pop_completed(100.0))
+    assert [] == backoff.pods()
+
+
+def test_pop_completed_leaves_the_others() -> None:
+    """Only pods whose backoff has ended leave, from both heaps."""
+    backoff = BackoffQueue(priority_sort)
+    nobody = frozenset[str]()
+    backoff.add(failed("soon", timestamp=0.0, rejections=1))
+    backoff.add(failed("later", timestamp=0.0, rejections=2))
+    backoff.add(failed("error", timestamp=0.5, errors=1, plugins=nobody))
+    assert [] == backoff.pop_completed(1.9)
+    assert ["soon", "error"] == names(backoff.pop_completed(2.0))
+    assert ["later"] == names(backoff.pods())
+
+
+def test_pop_rejected_never_takes_errors() -> None:
+    """Pods that met an error wait to the end."""
+    backoff = BackoffQueue(priority_sort)
+    backoff.add(failed("error", errors=1, plugins=frozenset()))
+    assert (False, None) == (backoff.has_rejected, backoff.pop_rejected())
+    rejected = failed("rejected", rejections=5)
+    backoff.add(rejected)
+    assert (True, rejected) == (backoff.has_rejected, backoff.pop_rejected())
+
+
+def test_add_leaves_a_pod_in_one_heap() -> None:
+    """A pod that comes with other reasons than before changes the heap."""
+    backoff = BackoffQueue(priority_sort)
+    queued = failed("p", rejections=1)
+    backoff.add(queued)
+    queued.unschedulable_plugins = frozenset()
+    backoff.add(queued)
+    backoff.check()
+    assert 1 == len(backoff)
+    queued.pending_plugins = frozenset({"Fit"})
+    backoff.add(queued)
+    backoff.check()
+    assert 1 == len(backoff)
+
+
+def test_reorder_after_a_change() -> None:
+    """A pod whose priority changed takes its new place, in the heap it is in."""
+    backoff = BackoffQueue(priority_sort)
+    first, second = failed("first", rejections=1), failed("second", rejections=1)
+    error = failed("error", errors=1, plugins=frozenset())
+    for queued in (first, second, error):
+        backoff.add(queued)
+    second.pod_info = make_pod_info("second", priority=9)
+    backoff.reorder(second)
+    backoff.reorder(error)
+    backoff.check()
+    assert ["second", "first", "error"] == names(backoff.pods())
+
+
+@pytest.mark.parametrize(
+    ("plugins", "expected"),
+    [
+        pytest.param(frozenset({"Fit"}), (3, 0), id="rejected"),
+        pytest.param(frozenset(), (2, 5), id="error"),
+    ],
+)
+def test_note_failure(plugins: frozenset[str], expected: tuple[int, int]) -> None:
+    """A rejection counts as such and ends a row of errors; an error lengthens the row."""
+    queued = failed(rejections=2, errors=4, plugins=plugins)
+    queued.was_flushed = True
+    BackoffQueue(priority_sort).expiration(queued)
+    note_failure(queued, 7.5)
+    assert expected == (queued.unschedulable_count, queued.consecutive_errors_count)
+    assert (7.5, False) == (queued.timestamp, queued.was_flushed)
+    assert queued.backoff_expiration is None

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.gates import Gates
+from kubesched.queue.hinting import QueueingHints
+from kubesched.queue.rejection_counts import RejectionCounts
+from kubesched.testing.builders import make_pod_info
+
+from .scene import PROFILE, REGISTERED, Answers
+
+
+def gates(answers: Answers) -> tuple[Gates, RejectionCounts]:
+    """The gates of a scene, and their counts."""
+    rules = answers.rules()
+    counts = RejectionCounts()
+    all_hints = QueueingHints({name: each.registrations for name, each in rules.items()})
+    return Gates({n: each.pre_enqueue for n, each in rules.items()}, all_hints, counts), counts
+
+
+@pytest.mark.parametrize(
+    ("before", "closed", "after", "asked"),
+    [
+        pytest.param("", "", "", "Gates Preemption", id="open"),
+        pytest.param("", "Gates", "Gates", "Gates", id="the-first-no-ends-it"),
+        pytest.param("", "Preemption", "Preemption", "Gates Preemption", id="second"),
+        pytest.param("Preemption", "Preemption", "Preemption", "Preemption", id="gating-first"),
+        pytest.param("Preemption", "", "", "Preemption Gates", id="opens"),
+        pytest.param("Preemption", "Gates", "Gates", "Preemption Gates", id="another-closes"),
+        pytest.param("Gone", "", "", "Gates Preemption", id="plugin-is-no-more"),
+    ],
+)
+def test_ask(before: str, closed: str, after: str, asked: str) -> None:
+    """The gating plugin is asked first, each plugin once, up to the first no."""
+    answers = Answers()
+    for plugin in closed.split():
+        answers.closed[plugin] = {"p"}
+    queued = QueuedPodInfo(make_pod_info("p"), gating_plugin=before)
+    gates(answers)[0].ask(queued)
+    assert after == queued.gating_plugin
+    assert [(plugin, "p") for plugin in asked.split()] == answers.gated
+    assert {after} - {""} == queued.unschedulable_plugins
+
+
+def test_a_closed_gate_rejects() -> None:
+    """The gate counts once as having rejected the pod, and its events are noted."""
+    answers = Answers()
+    all_gates, counts = gates(answers)
+    queued = QueuedPodInfo(make_pod_info("p"), unschedulable_plugins=frozenset({"Fit"}))
+    answers.closed["Gates"] = {"p"}
+    for _ in range(2):
+        all_gates.ask(queued)
+        assert {"Fit", "Gates"} == queued.unschedulable_plugins
+        assert (("Gates", PROFILE, 1),) == counts.series()
+    event = dict(REGISTERED)["Gates"]
+    # Both profiles registered it.
+    assert (event, event) == queued.gating_plugin_events
+    answers.closed["Gates"] = set()
+    all_gates.ask(queued)
+    assert not queued.is_gated
+    assert {"Fit", "Gates"} == queued.unschedulable_plugins
+
+
+def test_who_rejected_the_pod_already_is_not_counted_again() -> None:
+    """A plugin that is pending for the pod has been counted."""
+    answers = Answers()
+    all_gates, counts = gates(answers)
+    answers.closed["Gates"] = {"p"}
+    all_gates.ask(QueuedPodInfo(make_pod_info("p"), pending_plugins=frozenset({"Gates"})))
+    assert () == counts.series()
+
+
+def test_a_broken_gate_is_closed() -> None:
+    """A failure holds the pod back as a rejection does."""
+    answers = Answers()
+    answers.broken = {"Gates"}
+    queued = QueuedPodInfo(make_pod_info("p"))
+    gates(answers)[0].ask(queued)
+    assert "Gates" == queued.gating_plugin
+
+
+def test_unknown_profile_has_no_gates() -> None:
+    """Nobody holds back a pod that nobody schedules."""
+    queued = QueuedPodInfo(make_pod_info("p", spec={"schedulerName": "unknown"}), gating_plugin="X")
+    gates(Answers())[0].ask(queued)
+    assert not queued.is_gated

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.api.core import Pod
+from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.hinting import QueueingHints, Strategy, ask_hint
+from kubesched.queue.queue_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Change
+from kubesched.queue.registrations import Registration
+from kubesched.testing.builders import make_node, make_pod, make_pod_info
+
+from .scene import (
+    ASSIGNED_ADD,
+    ASSIGNED_DELETE,
+    CLAIM_ADD,
+    EVENTS,
+    NODE_ADD,
+    NODE_DELETE,
+    NODE_LABEL,
+    OTHER_PROFILE,
+    PROFILE,
+    REGISTERED,
+    Answers,
+)
+
+SKIP, LATER, NOW = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
+PLUGINS = sorted({plugin for plugin, _ in REGISTERED})
+
+
+def hints(answers: Answers) -> QueueingHints:
+    """The registrations of a scene."""
+    return QueueingHints({name: rules.registrations for name, rules in answers.rules().items()})
+
+
+def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> QueuedPodInfo:
+    """A pod that plugins, given as words, have rejected."""
+    return QueuedPodInfo(
+        make_pod_info("p", spec={"schedulerName": scheduler}),
+        unschedulable_plugins=frozenset(by.split()),
+        pending_plugins=frozenset(pending.split()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("queued", "event", "helped", "expected", "asked"),
+    [
+        pytest.param(rejected(), NODE_ADD, "", LATER, "", id="nothing-rejected-it"),
+        pytest.param(rejected("Fit"), NODE_ADD, "Fit", LATER, "Fit", id="hint-queues"),
+        pytest.param(rejected("Fit"), NODE_ADD, "Spread", SKIP, "Fit", id="hint-skips"),
+        pytest.param(rejected("Fit"), NODE_LABEL, "Fit", SKIP, "", id="not-registered"),
+        pytest.param(rejected("Fit"), NODE_ADD, "Spread", SKIP, "Fit", id="only-who-rejected"),
+        pytest.param(
+            rejected("Fit Spread"), NODE_ADD, "Fit Spread", LATER, "Fit", id="first-is-enough"
+        ),
+        pytest.param(
+            rejected("Fit Spread"), NODE_ADD, "Spread", LATER, "Fit Spread", id="any-is-enough"
+        ),
+        pytest.param(rejected("Fit Spread"), NODE_ADD, "", SKIP, "Fit Spread", id="none-queues"),
+        pytest.param(rejected("", "Fit"), NODE_ADD, "Fit", NOW, "Fit", id="pending-queues"),
+        pytest.param(rejected("", "Fit"), NODE_ADD, "", SKIP, "Fit", id="pending-skips"),
+        pytest.param(
+            rejected("Fit", "Spread"), NODE_ADD, "Fit Spread", NOW, "Fit Spread", id="pending-wins"
+        ),
+        pytest.param(
+            rejected("Fit", "Spread"), NODE_ADD, "Fit", LATER, "Fit Spread", id="pending-was-asked"
+        ),
+        pytest.param(
+            rejected("Fit", "Volumes"), NODE_ADD, "Fit", LATER, "Fit", id="pending-not-registered"
+        ),
+        pytest.param(
+            rejected("Fit Spread", "Fit"), NODE_ADD, "Fit Spread", NOW, "Fit", id="pending-first"
+        ),
+        pytest.param(rejected("Gone"), NODE_ADD, "Gone", SKIP, "", id="unknown-plugin"),
+        pytest.param(
+            rejected("Spread", scheduler=OTHER_PROFILE), NODE_ADD, "Spread", SKIP, "",
+            id="not-in-its-profile",
+        ),
+        pytest.param(
+            rejected("Fit", scheduler="unknown"), NODE_LABEL, "", LATER, "", id="unknown-profile"
+        ),
+        pytest.param(rejected("Fit", scheduler=""), NODE_ADD, "Fit", LATER, "Fit", id="default"),
+        pytest.param(
+            rejected("Fit"), ASSIGNED_DELETE, "Fit", LATER, "Fit", id="assigned-pods-are-pods"
+        ),
+        pytest.param(
+            rejected("Features"), ClusterEvent("UnschedulablePod", Action.UPDATE_POD_LABEL),
+            "Features", LATER, "Features", id="specific-event-general-registration",
+        ),
+        pytest.param(
+            rejected("Taints"), ClusterEvent("UnschedulablePod", Action.UPDATE),
+            "Taints", SKIP, "", id="general-event-specific-registration",
+        ),
+        pytest.param(rejected("Fit"), UNSCHEDULABLE_TIMEOUT, "", LATER, "", id="wildcard"),
+        pytest.param(rejected("", "Fit"), UNSCHEDULABLE_TIMEOUT, "", LATER, "", id="never-at-once"),
+    ],
+)  # fmt: skip
+def test_strategy(
+    queued: QueuedPodInfo, event: ClusterEvent, helped: str, expected: Strategy, asked: str
+) -> None:
+    """The best of what the plugins say that rejected the pod and registered the event."""
+    answers = Answers()
+    answers.helped = set(helped.split())
+    assert expected is hints(answers).strategy(queued, Change(event))
+    assert [(plugin, "p") for plugin in asked.split()] == answers.asked
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        pytest.param(None, LATER, id="everybody"),
+        pytest.param(make_pod("p"), LATER, id="itself"),
+        pytest.param(make_pod("other"), SKIP, id="another"),
+        pytest.param(make_pod("p", uid="reborn"), SKIP, id="same-name-another-pod"),
+        pytest.param(make_node("p"), SKIP, id="no-pod"),
+    ],
+)
+def test_wildcard_may_be_meant_for_one_pod(new: object, expected: Strategy) -> None:
+    """A forced activation names the pod it is about."""
+    assert expected is hints(Answers()).strategy(rejected("Fit"), Change(FORCE_ACTIVATE, None, new))
+
+
+def test_a_failing_hint_queues() -> None:
+    """A pod had better be tried in vain than wait for ever."""
+    answers = Answers()
+    answers.raising = {"Fit"}
+    assert LATER is hints(answers).strategy(rejected("Fit"), Change(NODE_ADD))
+    assert NOW is hints(answers).strategy(rejected("", "Fit"), Change(NODE_ADD))
+
+
+def test_a_missing_hint_queues() -> None:
+    """A registration without a hint is always worth a try."""
+    one = QueueingHints({PROFILE: [Registration("Fit", NODE_ADD)]})
+    assert LATER is one.strategy(rejected("Fit"), Change(NODE_ADD))
+
+
+def test_hints_are_asked_through_the_shell() -> None:
+    """Who times or logs hints sees every question, and a failure as it is."""
+    seen: list[tuple[str, str, str]] = []
+
+    def ask(registration: Registration, change: Change, pod: Pod) -> bool:
+        seen.append((registration.plugin, change.event.label, pod.metadata.name))
+        return ask_hint(registration, change, pod)
+
+    registration = Registration("Fit", NODE_ADD, lambda pod, old, new: (old, new) == (1, 2))
+    one = QueueingHints({PROFILE: [registration]}, ask)
+    assert LATER is one.strategy(rejected("Fit"), Change(NODE_ADD, 1, 2))
+    assert SKIP is one.strategy(rejected("Fit"), Change(NODE_ADD, 2, 1))
+    assert [("Fit", "NodeAdd", "p")] * 2 == seen
+
+
+@pytest.mark.parametrize(
+    ("labels", "helped", "pending", "expected", "times"),
+    [
+        pytest.param("", "Fit", "", SKIP, 0, id="nothing-happened"),
+        pytest.param("NodeUpdateNodeLabel", "Fit", "", SKIP, 0, id="nothing-that-helps"),
+        pytest.param("NodeAdd NodeAdd", "Fit", "", LATER, 1, id="first-is-enough"),
+        pytest.param("NodeAdd NodeAdd", "", "", SKIP, 2, id="all-are-asked"),
+        pytest.param("NodeAdd AssignedPodAdd", "Fit Spread", "Spread", NOW, 2, id="pending-later"),
+        pytest.param("NodeAdd AssignedPodAdd", "Fit", "Spread", LATER, 3, id="pending-skips"),
+    ],
+)
+def test_strategy_of_all(
+    labels: str, helped: str, pending: str, expected: Strategy, times: int
+) -> None:
+    """The best over several events; no question is asked that cannot change the answer."""
+    answers = Answers()
+    answers.helped = set(helped.split())
+    changes = [Change(EVENTS[label]) for label in labels.split()]
+    assert expected is hints(answers).strategy_of_all(rejected("Fit", pending), changes)
+    assert times == len(answers.asked)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        pytest.param(NODE_ADD, True, id="registered"),
+        pytest.param(ASSIGNED_ADD, True, id="assigned-pod"),
+        pytest.param(ClusterEvent(CSI_NODE, Action.ADD), False, id="nobody"),
+        pytest.param(ClusterEvent(NODE, Action.UPDATE), False, id="too-general"),
+        pytest.param(UNSCHEDULABLE_TIMEOUT, True, id="wildcard"),
+    ],
+)
+def test_is_of_interest(event: ClusterEvent, expected: bool) -> None:
+    """An event matters if any profile's plugin registered it."""
+    assert expected == hints(Answers()).is_of_interest(event)
+
+
+def test_events_of() -> None:
+    """A plugin's events are those of all profiles."""
+    one = QueueingHints(
+        {PROFILE: [Registration("Fit", NODE_ADD)], "b": [Registration("Fit", CLAIM_ADD)]}
+    )
+    assert (NODE_ADD, CLAIM_ADD) == one.events_of("Fit")
+    assert () == one.events_of("Spread")
+
+
+@given(
+    st.sets(st.sampled_from([*PLUGINS, "Gone"])),
+    st.sets(st.sampled_from(PLUGINS), max_size=2),
+    st.sampled_from([PROFILE, OTHER_PROFILE, "unknown"]),
+    st.sampled_from(
+        [*EVENTS.values(), NODE_DELETE, ClusterEvent(POD, Action.UPDATE), UNSCHEDULABLE_TIMEOUT]
+    ),
+    st.sets(st.sampled_from(PLUGINS)),
+)
+def test_an_event_finds_every_pod_it_concerns(
+    by: set[str], pending: set[str], scheduler: str, event: ClusterEvent, helped: set[str]
+) -> None:
+    """Looking only under an event's topics misses no pod that a walk over all would move."""
+    answers = Answers()
+    answers.helped = helped
+    all_hints = hints(answers)
+    queued = rejected(" ".join(by), " ".join(pending), scheduler)
+    if all_hints.strategy(queued, Change(event)) is not Strategy.SKIP:
+        topics = all_hints.topics_of_event(event)
+        assert topics is None or set(topics) & set(all_hints.topics_of_pod(queued))
+
+
+def test_topics_of_pod() -> None:
+    """One for each plugin that rejected it; a pod that anything may move has one of its own."""
+    all_hints = hints(Answers())
+    assert {(PROFILE, "Fit"), (PROFILE, "Volumes")} == set(
+        all_hints.topics_of_pod(rejected("Fit", "Volumes"))
+    )
+    anything = all_hints.topics_of_pod(rejected())
+    assert anything == all_hints.topics_of_pod(rejected("Fit", scheduler="unknown"))
+    topics = all_hints.topics_of_event(NODE_ADD)
+    assert topics is not None
+    assert set(anything) < set(topics)

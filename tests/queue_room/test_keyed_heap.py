@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.keyed_heap import KeyedHeap
+from kubesched.testing.builders import make_pod_info
+
+NAMES = ("a", "b", "c", "d")
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "add", "change", "delete", "pop", "peek"]),
+        st.sampled_from(NAMES),
+        st.integers(0, 2),
+    ),
+    max_size=60,
+)
+
+
+def by_timestamp(queued: QueuedPodInfo) -> tuple[float]:
+    """Sort by time."""
+    return (queued.timestamp,)
+
+
+def waiting(name: str, timestamp: float = 0.0) -> QueuedPodInfo:
+    """A pod with a sort key."""
+    return QueuedPodInfo(make_pod_info(name), timestamp=timestamp)
+
+
+@given(STEPS)
+def test_equals_a_sorted_list(steps: list[tuple[str, str, int]]) -> None:
+    """The first is the smallest, among equals the first to arrive; changes keep the arrival."""
+    heap = KeyedHeap(by_timestamp)
+    twin: list[QueuedPodInfo] = []
+    for step, name, timestamp in steps:
+        known = next((queued for queued in twin if queued.pod_info.name == name), None)
+        first = min(twin, key=by_timestamp, default=None)
+        if step == "add":
+            queued = waiting(name, timestamp)
+            heap.add(queued)
+            if known is None:
+                twin.append(queued)
+            else:
+                twin[twin.index(known)] = queued
+        elif step == "change" and known is not None:
+            known.timestamp = timestamp
+            heap.add(known)
+        elif step == "delete":
+            assert known is heap.delete(f"default/{name}")
+            twin = [queued for queued in twin if queued is not known]
+        elif step == "pop":
+            assert first is heap.pop()
+            twin = [queued for queued in twin if queued is not first]
+        elif step == "peek":
+            assert first is heap.peek()
+        heap.check()
+        assert sorted(twin, key=by_timestamp) == heap.pods()
+        assert len(twin) == len(heap)
+        for queued in twin:
+            assert queued is heap.get(queued.pod_info.key)
+            assert queued.pod_info.key in heap
+
+
+def test_forgets_stale_entries() -> None:
+    """However often pods change or go, the heap stays as small as what is in it."""
+    heap = KeyedHeap(by_timestamp)
+    staying = waiting("staying")
+    for timestamp in range(1000):
+        staying.timestamp = timestamp
+        heap.add(staying)
+        heap.add(waiting("leaving", timestamp))
+        heap.delete("default/leaving")
+    assert len(heap._heap) < 100
+    assert [staying] == heap.pods()
+    heap.check()

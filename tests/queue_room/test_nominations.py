@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from kubesched.api.core import Pod
+from kubesched.queue.nominator import Nominator
+from kubesched.testing.builders import make_pod, make_pod_info
+
+
+@pytest.mark.parametrize(
+    ("in_status", "given", "expected"),
+    [
+        pytest.param("", None, "", id="nothing-said"),
+        pytest.param("n1", None, "n1", id="by-status"),
+        pytest.param("n1", "n2", "n2", id="override"),
+        pytest.param("", "n2", "n2", id="ahead-of-status"),
+        pytest.param("n1", "", "", id="clear"),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "n0"])
+def test_add(before: str, in_status: str, given: str | None, expected: str) -> None:
+    """What was promised before is void; None goes by the status."""
+    nominator = Nominator()
+    pod = make_pod_info("p", nominated_node_name=in_status)
+    nominator.add(pod, before)
+    nominator.add(pod, given)
+    nominator.check()
+    assert expected == nominator.node_of(pod.uid)
+    assert [expected] * bool(expected) == list(nominator.node_names())
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [
+        pytest.param(make_pod("p"), "n1", id="waits"),
+        pytest.param(make_pod("p", node_name="n9"), "", id="has-a-node"),
+        pytest.param(None, "", id="is-gone"),
+    ],
+)
+def test_only_waiting_pods_get_a_promise(observed: Pod | None, expected: str) -> None:
+    """A pod that is gone or bound by now is not nominated, and loses what it had."""
+    pods: dict[tuple[str, str], Pod | None] = {("default", "p"): make_pod("p")}
+    nominator = Nominator(lambda namespace, name: pods[namespace, name])
+    pod = make_pod_info("p")
+    nominator.add(pod, "n0")
+    assert "n0" == nominator.node_of(pod.uid)
+    pods["default", "p"] = observed
+    nominator.add(pod, "n1")
+    assert expected == nominator.node_of(pod.uid)
+    nominator.check()
+
+
+@pytest.mark.parametrize(
+    ("memory", "before", "after", "expected"),
+    [
+        pytest.param("", "", "", "", id="nothing"),
+        pytest.param("n1", "", "", "n1", id="patch-on-its-way"),
+        pytest.param("", "", "n1", "n1", id="added"),
+        pytest.param("n1", "", "n2", "n2", id="added-wins"),
+        pytest.param("n1", "n1", "n2", "n2", id="changed"),
+        pytest.param("n1", "n1", "n1", "n1", id="kept"),
+        pytest.param("n2", "n1", "n1", "n1", id="status-wins"),
+        pytest.param("n1", "n1", "", "", id="removed"),
+    ],
+)
+def test_update(memory: str, before: str, after: str, expected: str) -> None:
+    """A promise in memory outlives updates that name no node, no others."""
+    nominator = Nominator()
+    old = make_pod_info("p", nominated_node_name=before)
+    new = make_pod_info("p", nominated_node_name=after)
+    nominator.add(old, memory)
+    nominator.update(old, new)
+    nominator.check()
+    assert expected == nominator.node_of(new.uid)
+    if expected:
+        assert [new] == list(nominator.on_node(expected))
+
+
+def test_update_to_another_pod_of_the_same_name() -> None:
+    """A promise in memory passes on to the pod that takes the old one's place."""
+    nominator = Nominator()
+    old, new = make_pod_info("p", uid="1"), make_pod_info("p", uid="2")
+    nominator.add(old, "n1")
+    nominator.update(old, new)
+    assert ("", "n1") == (nominator.node_of("1"), nominator.node_of("2"))
+
+
+def test_update_moves_to_the_end() -> None:
+    """Pods of a node stand in the order of their last promise."""
+    nominator = Nominator()
+    first, second = make_pod_info("first"), make_pod_info("second")
+    nominator.add(first, "n")
+    nominator.add(second, "n")
+    nominator.update(first, first)
+    assert [second, first] == list(nominator.on_node("n"))

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import pytest
+
+from kubesched.api.core import Pod
+from kubesched.queue.pod_events import is_pod_updated, pod_events
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import PodFields, make_pod
+
+TOLERATION = {"key": "k", "operator": "Exists"}
+RESIZED = {
+    "containerStatuses": [
+        {
+            "name": "container",
+            "resources": {"requests": {"cpu": "500m"}},
+            "allocatedResources": {"cpu": "500m"},
+        }
+    ]
+}
+BIG = {
+    "containerStatuses": [{"name": "container", "resources": {"requests": {"cpu": "4"}}}],
+}
+CLAIM = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "gpu-1"}]}
+CLAIM_2 = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "gpu-2"}]}
+EXTENDED = {"extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": []}}
+
+
+def events(old: PodFields, new: PodFields) -> str:
+    """Return the labels of an update's events without their resource."""
+    found = pod_events(PodInfo(make_pod("p", **old)), PodInfo(make_pod("p", **new)))
+    return " ".join(event.label.removeprefix("UnschedulablePod") for event in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param({}, {}, "Update", id="nothing"),
+        pytest.param({}, {"priority": 5}, "Update", id="something-else"),
+        pytest.param({}, {"status": {"phase": "Pending"}}, "Update", id="status"),
+        pytest.param({}, {"labels": {"a": "b"}}, "UpdatePodLabel", id="label-added"),
+        pytest.param({"labels": {"a": "b"}}, {}, "UpdatePodLabel", id="label-removed"),
+        pytest.param(
+            {"labels": {"a": "b"}}, {"labels": {"a": "c"}}, "UpdatePodLabel", id="label-changed"
+        ),
+        pytest.param(
+            {"requests": {"cpu": 2}}, {"requests": {"cpu": 1}}, "UpdatePodScaleDown", id="less-cpu"
+        ),
+        pytest.param({"requests": {"cpu": 1}}, {"requests": {"cpu": 2}}, "Update", id="more-cpu"),
+        pytest.param({"requests": {"cpu": 1}}, {}, "UpdatePodScaleDown", id="request-removed"),
+        pytest.param({}, {"requests": {"cpu": 1}}, "Update", id="request-added"),
+        pytest.param({"requests": {"cpu": 0}}, {}, "UpdatePodScaleDown", id="zero-removed"),
+        pytest.param(
+            {"requests": {"cpu": "1"}}, {"requests": {"cpu": "1000m"}}, "Update", id="same-amount"
+        ),
+        pytest.param(
+            {"requests": {"memory": "1500m"}},
+            {"requests": {"memory": "1200m"}},
+            "UpdatePodScaleDown",
+            id="thousandths-of-a-byte",
+        ),
+        pytest.param(
+            {"requests": {"cpu": "1500u"}},
+            {"requests": {"cpu": "1200u"}},
+            "Update",
+            id="less-than-a-thousandth",
+        ),
+        pytest.param(
+            {"requests": {"cpu": 2, "memory": "1Gi"}},
+            {"requests": {"cpu": 3, "memory": "1Mi"}},
+            "UpdatePodScaleDown",
+            id="any-resource",
+        ),
+        pytest.param(
+            {"requests": {"cpu": 2}, "status": BIG},
+            {"requests": {"cpu": 1}, "status": BIG},
+            "Update",
+            id="resize-not-in-force",
+        ),
+        pytest.param(
+            {"requests": {"cpu": 1}, "status": BIG},
+            {"requests": {"cpu": 1}, "status": RESIZED},
+            "UpdatePodScaleDown",
+            id="resize-in-force",
+        ),
+        pytest.param(
+            {"scheduling_gates": ["a"]},
+            {},
+            "UpdatePodSchedulingGatesEliminated",
+            id="last-gate-gone",
+        ),
+        pytest.param(
+            {"scheduling_gates": ["a", "b"]}, {"scheduling_gates": ["a"]}, "Update", id="one-left"
+        ),
+        pytest.param({}, {"scheduling_gates": ["a"]}, "Update", id="gate-added"),
+        pytest.param(
+            {}, {"tolerations": [TOLERATION]}, "UpdatePodToleration", id="toleration-added"
+        ),
+        pytest.param(
+            {"tolerations": [TOLERATION]},
+            {"tolerations": [{"key": "other", "operator": "Exists"}]},
+            "Update",
+            id="as-many-tolerations",
+        ),
+        pytest.param(
+            {}, {"status": CLAIM}, "UpdatePodGeneratedResourceClaim", id="claim-generated"
+        ),
+        pytest.param(
+            {"status": CLAIM},
+            {"status": CLAIM_2},
+            "UpdatePodGeneratedResourceClaim",
+            id="claim-changed",
+        ),
+        pytest.param({"status": CLAIM}, {"status": CLAIM}, "Update", id="same-claim"),
+        pytest.param(
+            {}, {"status": EXTENDED}, "UpdatePodGeneratedResourceClaim", id="extended-claim"
+        ),
+        pytest.param(
+            {
+                "labels": {"a": "b"},
+                "requests": {"cpu": 1},
+                "scheduling_gates": ["a"],
+                "tolerations": [TOLERATION],
+                "status": CLAIM,
+            },
+            {},
+            "UpdatePodLabel UpdatePodScaleDown UpdatePodSchedulingGatesEliminated"
+            " UpdatePodToleration UpdatePodGeneratedResourceClaim",
+            id="all-in-order",
+        ),
+    ],
+)
+def test_pod_events(old: PodFields, new: PodFields, expected: str) -> None:
+    """One event for each thing that changed, in upstream's order; Update if there is none."""
+    assert expected == events(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param("", "", "UnschedulablePodUpdate", id="waits"),
+        pytest.param("n", "n", "AssignedPodUpdate", id="assigned"),
+        pytest.param("", "n", "AssignedPodUpdate", id="being-bound"),
+    ],
+)
+def test_resource(old: str, new: str, expected: str) -> None:
+    """Whether the pod has a node now decides what kind of pod the event is about."""
+    found = pod_events(PodInfo(make_pod("p", node_name=old)), PodInfo(make_pod("p", node_name=new)))
+    assert [expected] == [event.label for event in found]
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        pytest.param(make_pod("p"), False, id="nothing"),
+        pytest.param(make_pod("p", metadata={"resourceVersion": "2"}), False, id="version"),
+        pytest.param(make_pod("p", metadata={"generation": 2}), False, id="generation"),
+        pytest.param(make_pod("p", metadata={"finalizers": ["f"]}), False, id="finalizers"),
+        pytest.param(make_pod("p", nominated_node_name="n"), False, id="status"),
+        pytest.param(make_pod("p", status=CLAIM), True, id="claims"),
+        pytest.param(make_pod("p", status=EXTENDED), True, id="extended-claim"),
+        pytest.param(make_pod("p", labels={"a": "b"}), True, id="labels"),
+        pytest.param(make_pod("p", metadata={"annotations": {"a": "b"}}), True, id="annotations"),
+        pytest.param(make_pod("p", priority=1), True, id="specification"),
+    ],
+)
+def test_is_pod_updated(new: Pod, expected: bool) -> None:
+    """Without hints, only the status and what every write changes does not count."""
+    assert expected == is_pod_updated(make_pod("p"), new)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pytest
+
+from kubesched.framework.cluster_event import (
+    NODE,
+    POD,
+    Action,
+    ClusterEvent,
+    ClusterEventWithHint,
+)
+from kubesched.framework.plugin import Plugin, PreEnqueuePlugin, QueueSortPlugin
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import SUCCESS, Status
+from kubesched.queue.registrations import EXTENDER, Registration, registrations_of
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.handle import FakeHandle
+
+USUAL = (
+    "Pod",
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "storage.k8s.io/CSINode",
+    "storage.k8s.io/CSIDriver",
+    "storage.k8s.io/CSIStorageCapacity",
+    "storage.k8s.io/StorageClass",
+    "resource.k8s.io/ResourceClaim",
+    "resource.k8s.io/DeviceClass",
+)
+TAINT = ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
+
+
+class Gate(PreEnqueuePlugin):
+    """A plugin that can reject; it registers what it is given."""
+
+    name: ClassVar[str] = "Gate"
+
+    def __init__(self, events: Sequence[ClusterEventWithHint] | None) -> None:
+        super().__init__(None, FakeHandle())
+        self.events = events
+
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Let everything in."""
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint] | None:
+        """Return what the test wants."""
+        return self.events
+
+
+class Sort(QueueSortPlugin):
+    """A plugin that cannot reject."""
+
+    name: ClassVar[str] = "Sort"
+
+    def sort_key(self, queued: QueuedPodInfo) -> tuple[int]:
+        """Everything is equal."""
+        return (0,)
+
+
+def never(pod: object, old: object, new: object) -> bool:
+    """Never queue."""
+    return False
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param(
+            [ClusterEvent(NODE, Action.ADD)],
+            [(ClusterEvent(NODE, Action.ADD), never), (TAINT, None)],
+            id="node-add",
+        ),
+        pytest.param(
+            [ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)],
+            [(ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL), never), (TAINT, None)],
+            id="node-add-and-label",
+        ),
+        pytest.param(
+            [ClusterEvent(NODE, Action.ADD), TAINT],
+            [(ClusterEvent(NODE, Action.ADD), never), (TAINT, never)],
+            id="taints-apart",
+        ),
+        pytest.param(
+            [ClusterEvent(NODE, Action.ADD | Action.UPDATE)],
+            [(ClusterEvent(NODE, Action.ADD | Action.UPDATE), never)],
+            id="taints-among-others",
+        ),
+        pytest.param(
+            [ClusterEvent(NODE, Action.DELETE)],
+            [(ClusterEvent(NODE, Action.DELETE), never)],
+            id="no-add",
+        ),
+        pytest.param(
+            [ClusterEvent(POD, Action.ADD)], [(ClusterEvent(POD, Action.ADD), never)], id="pods"
+        ),
+        pytest.param(
+            [ClusterEvent("*", Action.ALL)], [(ClusterEvent("*", Action.ALL), never)], id="wildcard"
+        ),
+    ],
+)
+def test_a_new_node_comes_with_its_taints(
+    events: list[ClusterEvent], expected: list[tuple[ClusterEvent, object]]
+) -> None:
+    """Who registers Node/Add without taints is told of taints too, and always tries."""
+    plugin = Gate([ClusterEventWithHint(event, never) for event in events])
+    assert [Registration("Gate", event, hint) for event, hint in expected] == list(  # type: ignore[arg-type] # hints, seen as objects
+        registrations_of([plugin])
+    )
+
+
+def test_without_registration_the_usual_resources() -> None:
+    """A plugin that says nothing hears of everything."""
+    expected = [Registration("Gate", ClusterEvent(kind, Action.ALL)) for kind in USUAL]
+    assert expected == list(registrations_of([Gate(None)]))
+    group = Registration("Gate", ClusterEvent("scheduling.k8s.io/PodGroup", Action.ALL))
+    assert [*expected, group] == list(registrations_of([Gate(None)], has_pod_groups=True))
+
+
+def test_who_cannot_reject_is_left_out() -> None:
+    """Only plugins that may reject a pod have events that matter."""
+    plugins: list[Plugin] = [Sort(None, FakeHandle())]
+    assert () == registrations_of(plugins)
+
+
+def test_extenders() -> None:
+    """Extenders together count as a plugin that says nothing."""
+    expected = [Registration(EXTENDER, ClusterEvent(kind, Action.ALL)) for kind in USUAL]
+    assert expected == list(registrations_of([], has_extenders=True))
+
+
+def test_without_queueing_hints() -> None:
+    """Events stay, hints go."""
+    plugin = Gate([ClusterEventWithHint(ClusterEvent(NODE, Action.ADD), never)])
+    assert [
+        Registration("Gate", ClusterEvent(NODE, Action.ADD)),
+        Registration("Gate", TAINT),
+    ] == list(registrations_of([plugin], queueing_hints=False))

@@ -1,0 +1,688 @@
+"""Every operation of the queue, row by row of the specification's table."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.framework.cluster_event import CSI_NODE, Action, ClusterEvent
+from kubesched.queue.moves import Place
+from kubesched.queue.queue_options import ProfileRules, QueueOptions
+from kubesched.queue.registrations import Registration
+from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
+from kubesched.testing.builders import make_pod_info
+
+from .scene import (
+    ASSIGNED_ADD,
+    ASSIGNED_DELETE,
+    CLAIM_ADD,
+    NODE_ADD,
+    NODE_DELETE,
+    NODE_LABEL,
+    OTHER_PROFILE,
+    PROFILE,
+    Scene,
+    priority_sort,
+)
+
+ACTIVE, BACKOFF, UNSCHEDULABLE = Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE
+IN_FLIGHT, NOWHERE = Place.IN_FLIGHT, Place.NOWHERE
+NO_EARLY_POPS = QueueOptions(pops_from_backoff=False)
+TOLERATION = {"key": "k", "operator": "Exists"}
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """A queue with nothing in it."""
+    return Scene()
+
+
+# Add.
+
+
+def test_add(scene: Scene) -> None:
+    """A new pod is active at once, and its first entry is noted once and for all."""
+    scene.now = 3.5
+    assert scene.add("p")
+    assert ACTIVE is scene.place_of("p")
+    queued = scene.waiting("p")
+    assert (3.5, 3.5, 0) == (queued.timestamp, queued.initial_attempt_timestamp, queued.attempts)
+    scene.pop()
+    scene.now = 9.0
+    scene.fail("p")
+    scene.now = 20.0
+    scene.queue.flush_backoff(scene.now)
+    assert (9.0, 3.5) == (queued.timestamp, queued.initial_attempt_timestamp)
+
+
+def test_add_gated(scene: Scene) -> None:
+    """A gated pod waits in unschedulablePods, wakes nobody and was not tried."""
+    assert not scene.add("p", scheduling_gates=["wait"])
+    assert UNSCHEDULABLE is scene.place_of("p")
+    queued = scene.waiting("p")
+    assert "Gates" == queued.gating_plugin
+    assert {"Gates"} == queued.unschedulable_plugins
+    assert queued.initial_attempt_timestamp is None
+    assert 1 == scene.queue.statistics().gated
+    assert 0 == scene.queue.statistics().unschedulable
+
+
+@pytest.mark.parametrize(
+    ("gates", "expected"),
+    [pytest.param((), "n", id="active"), pytest.param(("wait",), "", id="gated")],
+)
+def test_add_nominates(scene: Scene, gates: tuple[str, ...], expected: str) -> None:
+    """A pod that was promised a node before is nominated again once it may be tried."""
+    scene.add("p", nominated_node_name="n", scheduling_gates=gates)
+    assert expected == scene.queue.nominator.node_of("default/p")
+
+
+# Pop.
+
+
+def test_pop_order(scene: Scene) -> None:
+    """Priority first, then time; the same order for all profiles."""
+    for name, priority in (("a", 0), ("b", 5), ("c", 0)):
+        spec = {"schedulerName": OTHER_PROFILE if name == "b" else PROFILE}
+        scene.add(name, priority=priority, spec=spec)
+        scene.now += 1
+    assert ["b", "a", "c", ""] == [scene.pop() for _ in range(4)]
+
+
+def test_pop_puts_in_flight(scene: Scene) -> None:
+    """A popped pod counts an attempt and a cycle."""
+    scene.add("p")
+    assert scene.queue.has_ready()
+    assert "p" == scene.pop()
+    assert not scene.queue.has_ready()
+    assert IN_FLIGHT is scene.place_of("p")
+    assert [1] == [queued.attempts for queued in scene.queue.pods(IN_FLIGHT)]
+    assert 1 == scene.queue.scheduling_cycle
+
+
+@pytest.mark.parametrize(
+    ("options", "plugins", "expected"),
+    [
+        pytest.param(None, ["Fit"], "p", id="rejected"),
+        pytest.param(None, [], "", id="error"),
+        pytest.param(NO_EARLY_POPS, ["Fit"], "", id="gate-off"),
+    ],
+)
+def test_pop_from_backoff(options: QueueOptions | None, plugins: list[str], expected: str) -> None:
+    """An idle scheduler takes a rejected pod early, however long it should wait; never an error."""
+    scene = Scene(options)
+    scene.to_unschedulable("p", *plugins)
+    if plugins:
+        scene.event(NODE_ADD, helps=["Fit"])
+    assert BACKOFF is scene.place_of("p")
+    assert bool(expected) == scene.queue.has_ready()
+    assert expected == scene.pop()
+    if expected:
+        assert ["PopFromBackoffQ", "PodPopped"] == [move.event for move in scene.moves[-2:]]
+
+
+def test_pop_from_backoff_only_if_nothing_is_active(scene: Scene) -> None:
+    """An active pod comes first, whatever its priority."""
+    scene.to_unschedulable("urgent", "Fit", priority=9)
+    scene.event(NODE_ADD, helps=["Fit"])
+    scene.add("p")
+    assert ["p", "urgent"] == [scene.pop(), scene.pop()]
+
+
+def test_pop_keeps_the_plugin_sets(scene: Scene) -> None:
+    """What rejected the pod stays known for logs; the gauge counts it no longer."""
+    scene.to_unschedulable("p", "Fit", "Spread")
+    scene.event(NODE_ADD, helps=["Fit"])
+    assert 1 == dict(gauge(scene))["Fit"]
+    scene.pop()
+    assert {"Fit", "Spread"} == scene.queue.pods(IN_FLIGHT)[0].unschedulable_plugins
+    assert {"Fit": 0, "Spread": 0} == dict(gauge(scene))
+
+
+def test_pop_discards_a_pod_that_is_in_flight_already(scene: Scene) -> None:
+    """The same pod in two places: the second is dropped and the next one taken."""
+    scene.add("p")
+    scene.pop()
+    scene.add("p", priority=9)
+    scene.add("q")
+    assert "q" == scene.pop()
+    assert IN_FLIGHT is scene.place_of("p")
+    assert 2 == scene.queue.scheduling_cycle
+    assert scene.queue.pop_specific_pod(scene.info("p"), scene.now) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        pytest.param("active", "p", id="active"),
+        pytest.param("backoff", "p", id="backoff"),
+        pytest.param("unschedulable", "p", id="unschedulable"),
+        pytest.param("gated", "", id="gated"),
+        pytest.param("in flight", "", id="in-flight"),
+        pytest.param("unknown", "", id="unknown"),
+    ],
+)
+def test_pop_specific_pod(scene: Scene, start: str, expected: str) -> None:
+    """Any waiting pod can be had, unless a gate holds it."""
+    put(scene, start)
+    before = scene.queue.statistics().in_flight
+    assert expected == scene.pop_specific("p")
+    assert before + bool(expected) == scene.queue.statistics().in_flight
+    scene.queue.check()
+
+
+# Update.
+
+
+@pytest.mark.parametrize("start", ["active", "backoff", "error"])
+def test_update_in_place(scene: Scene, start: str) -> None:
+    """An active or backing off pod stays where it is, in its new place in the order."""
+    scene.add("other")
+    scene.pop_specific("other")
+    scene.fail("other", *([] if start == "error" else ["Fit"]))
+    put(scene, start)
+    scene.event(NODE_ADD, helps=["Fit"])
+    place = scene.place_of("p")
+    assert not scene.update("p", priority=9, nominated_node_name="n")
+    assert place is scene.place_of("p")
+    assert 9 == scene.waiting("p").pod_info.priority
+    assert "n" == scene.queue.nominator.node_of("default/p")
+    scene.queue.check()
+    if start != "error":
+        assert "p" == scene.pop()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "fields", "helps", "event", "expected"),
+    [
+        pytest.param("Fit", {}, "", "UnschedulablePodUpdatePodScaleDown", True, id="skips"),
+        pytest.param("Fit", {}, "Fit", "UnschedulablePodUpdatePodScaleDown", True, id="queues"),
+        pytest.param("Spread", {"labels": {"a": "b"}, "requests": {"cpu": 2}}, "Spread",
+                     "UnschedulablePodUpdatePodLabel", True, id="label"),
+        pytest.param("Taints", {"tolerations": [TOLERATION], "requests": {"cpu": 2}}, "Taints",
+                     "UnschedulablePodUpdatePodToleration", True, id="toleration"),
+        pytest.param("Taints", {"labels": {"a": "b"}, "requests": {"cpu": 2}}, "Taints", "", False,
+                     id="not-registered"),
+        pytest.param("Features", {"priority": 5, "requests": {"cpu": 2}}, "Features",
+                     "UnschedulablePodUpdate", True, id="plain-update"),
+        pytest.param("Taints", {"tolerations": [TOLERATION], "labels": {"a": "b"}}, "Taints",
+                     "UnschedulablePodUpdatePodToleration", True, id="second-event"),
+    ],
+)  # fmt: skip
+def test_update_unschedulable(
+    scene: Scene, plugin: str, fields: dict[str, object], helps: str, event: str, expected: bool
+) -> None:
+    """The pod's own change is an event like others: the plugin that rejected it decides."""
+    scene.to_unschedulable("p", plugin, requests={"cpu": 2})
+    scene.answers.helped = set(helps.split())
+    moves = len(scene.moves)
+    woke = scene.update("p", **fields)
+    wanted = expected and bool(helps)
+    assert wanted == woke
+    assert (BACKOFF if wanted else UNSCHEDULABLE) is scene.place_of("p")
+    assert [event] * wanted == [move.event for move in scene.moves[moves:]]
+
+
+def test_update_goes_active_when_the_backoff_is_over(scene: Scene) -> None:
+    """A pod that has waited long enough need not back off."""
+    scene.to_unschedulable("p", "Taints")
+    scene.answers.helped = {"Taints"}
+    scene.now = 5.0
+    assert scene.update("p", tolerations=[TOLERATION])
+    assert ACTIVE is scene.place_of("p")
+
+
+def test_update_opens_a_gate(scene: Scene) -> None:
+    """A pod whose last scheduling gate is gone becomes active, for the first time."""
+    scene.add("p", scheduling_gates=["a", "b"])
+    scene.answers.helped = {"Gates"}
+    assert not scene.update("p", scheduling_gates=["a"])
+    assert "Gates" == scene.waiting("p").gating_plugin
+    assert scene.update("p")
+    assert ACTIVE is scene.place_of("p")
+    assert "" == scene.waiting("p").gating_plugin
+    assert 0 == scene.queue.statistics().gated
+    assert "UnschedulablePodUpdatePodSchedulingGatesEliminated" == scene.moves[-1].event
+
+
+def test_update_stays_behind_another_gate(scene: Scene) -> None:
+    """The gate is asked again; another one may close in its place."""
+    scene.add("p", scheduling_gates=["a"])
+    scene.answers.helped = {"Gates"}
+    scene.answers.closed["Preemption"] = {"p"}
+    assert not scene.update("p")
+    assert "Preemption" == scene.waiting("p").gating_plugin
+    assert {"Gates", "Preemption"} == scene.waiting("p").unschedulable_plugins
+    assert 1 == scene.queue.statistics().gated
+
+
+def test_update_in_flight_is_an_event_of_its_own(scene: Scene) -> None:
+    """What changed while the pod was tried may bring it back at once."""
+    scene.add("p")
+    scene.pop()
+    assert not scene.update("p", tolerations=[TOLERATION], labels={"a": "b"})
+    assert IN_FLIGHT is scene.place_of("p")
+    counts = dict(scene.queue.statistics().in_flight_events)
+    labels = ("UnschedulablePodUpdatePodLabel", "UnschedulablePodUpdatePodToleration", "PodPopped")
+    assert dict.fromkeys(labels, 1) == counts
+    scene.answers.helped = {"Taints"}
+    assert scene.fail("p", "Taints")
+    assert BACKOFF is scene.place_of("p")
+
+
+def test_update_of_an_unknown_pod_adds_it(scene: Scene) -> None:
+    """A pod that is nowhere becomes active."""
+    scene.observe("p")
+    assert scene.update("p", labels={"a": "b"}, nominated_node_name="n")
+    assert ACTIVE is scene.place_of("p")
+    assert "UnschedulablePodUpdate" == scene.moves[-1].event
+    assert "n" == scene.queue.nominator.node_of("default/p")
+
+
+def test_update_keeps_a_promise_in_memory(scene: Scene) -> None:
+    """An update that does not know of the nomination yet does not take it back."""
+    scene.to_unschedulable("p", "Fit")
+    scene.queue.nominator.add(scene.info("p"), "n")
+    scene.update("p", labels={"a": "b"})
+    assert "n" == scene.queue.nominator.node_of("default/p")
+    assert [scene.info("p")] == list(scene.queue.nominator.on_node("n"))
+
+
+def test_update_without_early_pops_leaves_a_pod_in_one_place() -> None:
+    """A pod moved by one of an update's events is not put back by the next."""
+    scene = Scene(NO_EARLY_POPS)
+    scene.to_unschedulable("p", "Spread")
+    scene.answers.helped = {"Spread"}
+    assert not scene.update("p", labels={"a": "b"}, tolerations=[TOLERATION])
+    assert BACKOFF is scene.place_of("p")
+    scene.queue.check()
+
+
+# Delete.
+
+
+@pytest.mark.parametrize("start", ["active", "backoff", "error", "unschedulable", "gated"])
+def test_delete(scene: Scene, start: str) -> None:
+    """A pod leaves wherever it waits, and its promise with it."""
+    put(scene, start)
+    scene.queue.nominator.add(scene.info("p"), "n")
+    scene.delete("p")
+    assert NOWHERE is scene.place_of("p")
+    assert "" == scene.queue.nominator.node_of("default/p")
+    assert "UnschedulablePodDelete" == scene.moves[-1].event
+    statistics = scene.queue.statistics()
+    assert (0, 0, 0, 0) == (
+        statistics.active,
+        statistics.backoff,
+        statistics.unschedulable,
+        statistics.gated,
+    )
+
+
+def test_delete_in_flight(scene: Scene) -> None:
+    """A pod in flight is left alone until it fails or is bound; its promise goes."""
+    put(scene, "in flight")
+    scene.queue.nominator.add(scene.info("p"), "n")
+    scene.delete("p")
+    assert IN_FLIGHT is scene.place_of("p")
+    assert not scene.queue.nominator
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        pytest.param("unschedulable", 0, id="unschedulable"),
+        pytest.param("backoff", 1, id="backoff-leaks-as-upstream"),
+    ],
+)
+def test_delete_and_the_gauge(scene: Scene, start: str, expected: int) -> None:
+    """The gauge forgets pods deleted from unschedulablePods, and, as upstream, no others."""
+    put(scene, start)
+    scene.delete("p")
+    assert expected == dict(gauge(scene))["Fit"]
+
+
+# Activate.
+
+
+@pytest.mark.parametrize(
+    ("start", "expected", "place"),
+    [
+        pytest.param("active", False, ACTIVE, id="active"),
+        pytest.param("backoff", True, ACTIVE, id="backoff"),
+        pytest.param("error", True, ACTIVE, id="error"),
+        pytest.param("unschedulable", True, ACTIVE, id="unschedulable"),
+        pytest.param("gated", False, UNSCHEDULABLE, id="gated"),
+        pytest.param("in flight", False, IN_FLIGHT, id="in-flight"),
+        pytest.param("unknown", False, NOWHERE, id="unknown"),
+    ],
+)
+def test_activate(scene: Scene, start: str, expected: bool, place: Place) -> None:
+    """A pod that waits goes to activeQ without regard to its backoff, through its gates."""
+    put(scene, start)
+    moves = len(scene.moves)
+    assert expected == scene.activate("p")
+    assert place is scene.place_of("p")
+    assert ["ForceActivate"] * expected == [move.event for move in scene.moves[moves:]]
+    scene.queue.check()
+
+
+def test_activate_some(scene: Scene) -> None:
+    """One that gets there is enough to wake somebody."""
+    put(scene, "unschedulable")
+    assert scene.activate("nobody", "p", "nobody-else")
+
+
+def test_activate_in_flight_helps_that_pod_only(scene: Scene) -> None:
+    """The event is remembered for the pod it is about."""
+    for name in ("p", "q"):
+        scene.add(name)
+        scene.pop()
+    scene.activate("p")
+    scene.fail("p", "Fit")
+    scene.fail("q", "Fit")
+    assert BACKOFF is scene.place_of("p")
+    assert UNSCHEDULABLE is scene.place_of("q")
+
+
+def test_activate_asks_no_gate_twice() -> None:
+    """From backoffQ the gate has been passed; without early pops it has not been asked."""
+    for options, expected in ((None, ACTIVE), (NO_EARLY_POPS, UNSCHEDULABLE)):
+        scene = Scene(options)
+        put(scene, "backoff")
+        scene.answers.closed["Preemption"] = {"p"}
+        scene.activate("p")
+        assert expected is scene.place_of("p")
+
+
+# MoveAll.
+
+
+@pytest.mark.parametrize(
+    ("rejectors", "pending", "event", "helps", "waited", "expected"),
+    [
+        pytest.param("Fit", "", NODE_ADD, "Fit", 0.5, BACKOFF, id="backs-off"),
+        pytest.param("Fit", "", NODE_ADD, "Fit", 1.9, BACKOFF, id="its-last-second"),
+        pytest.param("Fit", "", NODE_ADD, "Fit", 2.0, ACTIVE, id="backed-off"),
+        pytest.param("Fit", "", NODE_ADD, "", 2.0, UNSCHEDULABLE, id="hint-skips"),
+        pytest.param("Fit", "", NODE_LABEL, "Fit", 2.0, UNSCHEDULABLE, id="not-registered"),
+        pytest.param("Fit", "", NODE_DELETE, "Fit", 2.0, UNSCHEDULABLE, id="another's-event"),
+        pytest.param("Fit Spread", "", NODE_DELETE, "Spread", 2.0, ACTIVE, id="any-rejector"),
+        pytest.param("", "Volumes", CLAIM_ADD, "Volumes", 0.0, ACTIVE, id="pending-at-once"),
+        pytest.param("Fit", "Volumes", CLAIM_ADD, "Volumes", 0.0, ACTIVE, id="pending-of-two"),
+        pytest.param("Fit", "Volumes", NODE_ADD, "Fit", 0.0, BACKOFF, id="not-the-pending-one"),
+        pytest.param("Fit", "", ASSIGNED_DELETE, "Fit", 2.0, ACTIVE, id="assigned-pod"),
+    ],
+)
+def test_move_all(
+    scene: Scene,
+    rejectors: str,
+    pending: str,
+    event: ClusterEvent,
+    helps: str,
+    waited: float,
+    expected: Place,
+) -> None:
+    """Where an event sends a pod that was rejected for the first time."""
+    scene.add("p")
+    scene.pop()
+    scene.fail("p", *rejectors.split(), pending=pending.split())
+    scene.now = waited
+    assert (expected is not UNSCHEDULABLE) == scene.event(event, helps=helps.split())
+    assert expected is scene.place_of("p")
+
+
+def test_move_all_does_not_wake_for_backoff_without_early_pops() -> None:
+    """A pod that only backs off cannot be popped."""
+    scene = Scene(NO_EARLY_POPS)
+    scene.to_unschedulable("p", "Fit")
+    assert not scene.event(NODE_ADD, helps=["Fit"])
+    assert BACKOFF is scene.place_of("p")
+
+
+def test_move_all_treats_a_failing_hint_as_queue(scene: Scene) -> None:
+    """A hint that raises moves the pod."""
+    scene.to_unschedulable("p", "Fit")
+    assert scene.event(NODE_ADD, raises=["Fit"])
+    assert BACKOFF is scene.place_of("p")
+
+
+def test_move_all_with_pre_check(scene: Scene) -> None:
+    """Pods that the check leaves out are not even weighed."""
+    scene.to_unschedulable("p", "Fit", priority=1)
+    scene.to_unschedulable("q", "Fit", priority=5)
+    scene.event(ASSIGNED_DELETE, helps=["Fit"], pre_check=lambda q: q.pod_info.priority <= 2)
+    assert BACKOFF is scene.place_of("p")
+    assert UNSCHEDULABLE is scene.place_of("q")
+    assert [("Fit", "p")] == scene.answers.asked
+
+
+def test_move_all_of_what_nobody_registered(scene: Scene) -> None:
+    """Such an event is not remembered for pods in flight either."""
+    put(scene, "in flight")
+    assert not scene.event(ClusterEvent(CSI_NODE, Action.ADD))
+    assert (("PodPopped", 1),) == scene.queue.statistics().in_flight_events
+    scene.event(NODE_LABEL)
+    assert (("NodeUpdateNodeLabel", 1), ("PodPopped", 1)) == (
+        scene.queue.statistics().in_flight_events
+    )
+
+
+def test_move_all_asks_only_pods_the_event_concerns(scene: Scene) -> None:
+    """However many pods wait, an event is weighed for those whose rejectors registered it."""
+    for at in range(50):
+        scene.to_unschedulable(f"fit-{at}", "Fit")
+    scene.to_unschedulable("volumes", "Volumes")
+    scene.answers.asked.clear()
+    scene.event(CLAIM_ADD)
+    assert [("Volumes", "volumes")] == scene.answers.asked
+
+
+@pytest.mark.parametrize(
+    ("rejector", "event", "closed_still", "expected"),
+    [
+        pytest.param("Fit", ASSIGNED_DELETE, False, ACTIVE, id="opens"),
+        pytest.param("Fit", ASSIGNED_DELETE, True, UNSCHEDULABLE, id="still-closed"),
+        pytest.param("Fit", NODE_ADD, False, UNSCHEDULABLE, id="not-the-gate's-event"),
+        pytest.param("Volumes", ASSIGNED_DELETE, False, UNSCHEDULABLE, id="nobody-queues"),
+    ],
+)
+def test_move_all_and_a_gate(
+    scene: Scene, rejector: str, event: ClusterEvent, closed_still: bool, expected: Place
+) -> None:
+    """The gate's events let the other plugins' hints run; then the gate is asked again."""
+    scene.add("p")
+    scene.pop()
+    scene.answers.closed["Preemption"] = {"p"}
+    scene.fail("p", rejector, cycle=None)
+    scene.activate("p")
+    assert "Preemption" == scene.waiting("p").gating_plugin
+    scene.now = 10.0
+    if not closed_still:
+        scene.answers.closed["Preemption"] = set()
+    assert (expected is ACTIVE) == scene.event(event, helps=["Fit"])
+    assert expected is scene.place_of("p")
+    scene.queue.check()
+
+
+def test_move_all_counts_a_gated_pod_again(scene: Scene) -> None:
+    """A pod that an event takes out and a gate puts back has come in once more."""
+    scene.to_unschedulable("p", "Fit")
+    scene.answers.closed["Preemption"] = {"p"}
+    assert not scene.event(NODE_ADD, helps=["Fit"])
+    move = scene.moves[-1]
+    assert (UNSCHEDULABLE, UNSCHEDULABLE, "NodeAdd", "Preemption") == (
+        move.origin,
+        move.destination,
+        move.event,
+        move.gating_plugin,
+    )
+
+
+# Flushes.
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [pytest.param(1.99, BACKOFF, id="too-early"), pytest.param(2.0, ACTIVE, id="next-second")],
+)
+@pytest.mark.parametrize("start", ["backoff", "error"])
+def test_flush_backoff(scene: Scene, start: str, now: float, expected: Place) -> None:
+    """Pods whose backoff has ended become active, rejected ones and errors alike."""
+    put(scene, start)
+    assert (expected is ACTIVE) == scene.queue.flush_backoff(now)
+    assert expected is scene.place_of("p")
+    if expected is ACTIVE:
+        assert "BackoffComplete" == scene.moves[-1].event
+
+
+def test_flush_backoff_and_gates() -> None:
+    """The gate was asked on the way in; without early pops it is asked on the way out."""
+    for options, expected in ((None, ACTIVE), (NO_EARLY_POPS, UNSCHEDULABLE)):
+        scene = Scene(options)
+        put(scene, "backoff")
+        scene.answers.closed["Preemption"] = {"p"}
+        scene.answers.gated.clear()
+        assert (expected is ACTIVE) == scene.queue.flush_backoff(10.0)
+        assert expected is scene.place_of("p")
+        assert (options is None) == (not scene.answers.gated)
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        pytest.param(300.0, UNSCHEDULABLE, id="not-yet"),
+        pytest.param(300.5, ACTIVE, id="over-five-minutes"),
+    ],
+)
+def test_flush_unschedulable(scene: Scene, now: float, expected: Place) -> None:
+    """After five minutes a pod is tried without any event."""
+    put(scene, "unschedulable")
+    assert (expected is ACTIVE) == scene.queue.flush_unschedulable(now)
+    assert expected is scene.place_of("p")
+    assert (expected is ACTIVE) == scene.waiting("p").was_flushed
+    if expected is ACTIVE:
+        assert "UnschedulableTimeout" == scene.moves[-1].event
+
+
+def test_flush_unschedulable_leaves_gated_pods(scene: Scene) -> None:
+    """The timeout opens no gate; but the pod is marked, and pods in flight hear of it."""
+    put(scene, "gated")
+    scene.add("q")
+    scene.pop_specific("q")
+    assert not scene.queue.flush_unschedulable(1000.0)
+    assert UNSCHEDULABLE is scene.place_of("p")
+    assert scene.waiting("p").was_flushed
+    scene.fail("q", "Fit")
+    assert BACKOFF is scene.place_of("q")
+
+
+def test_flush_unschedulable_of_nobody_is_no_event(scene: Scene) -> None:
+    """If nobody waited too long, nothing happened."""
+    scene.add("q")
+    scene.pop()
+    scene.queue.flush_unschedulable(1000.0)
+    scene.fail("q", "Fit")
+    assert UNSCHEDULABLE is scene.place_of("q")
+
+
+# Done and close.
+
+
+def test_done(scene: Scene) -> None:
+    """A bound pod is forgotten; a second time does no harm."""
+    put(scene, "in flight")
+    scene.event(NODE_LABEL)
+    for _ in range(2):
+        scene.queue.done("default/p", scene.now)
+        assert NOWHERE is scene.place_of("p")
+        assert (("NodeUpdateNodeLabel", 0), ("PodPopped", 0)) == (
+            scene.queue.statistics().in_flight_events
+        )
+    assert (IN_FLIGHT, NOWHERE, "Done") == (
+        scene.moves[-1].origin,
+        scene.moves[-1].destination,
+        scene.moves[-1].event,
+    )
+
+
+def test_close(scene: Scene) -> None:
+    """Nobody is in flight afterwards, and whoever waits for a pod can tell why there is none."""
+    put(scene, "in flight")
+    scene.event(NODE_LABEL)
+    before = scene.queue.is_closed
+    scene.queue.close()
+    assert (False, True) == (before, scene.queue.is_closed)
+    assert 0 == scene.queue.statistics().in_flight
+    assert 0 == sum(count for _, count in scene.queue.statistics().in_flight_events)
+    assert "" == scene.pop()
+
+
+# The rest.
+
+
+@pytest.mark.parametrize("start", ["active", "backoff", "error", "unschedulable", "gated"])
+def test_get_pod(scene: Scene, start: str) -> None:
+    """A waiting pod is found wherever it waits."""
+    put(scene, start)
+    queued = scene.queue.get_pod("default/p")
+    assert queued is not None
+    assert scene.info("p") is queued.pod_info
+    assert scene.queue.get_pod("default/q") is None
+    assert [] == scene.queue.pods(NOWHERE)
+
+
+def test_queueing_a_pod_twice(scene: Scene) -> None:
+    """A pod that waits already cannot come back; it is in flight no longer all the same."""
+    put(scene, "in flight")
+    scene.queue.add(make_pod_info("p", uid="reborn"), 1.0)
+    with pytest.raises(QueueError, match="Pod default/p is already present in the active queue"):
+        scene.fail("p", "Fit")
+    assert 0 == scene.queue.statistics().in_flight
+    assert ["reborn"] == [queued.pod_info.uid for queued in scene.queue.pods(ACTIVE)]
+    assert () == gauge(scene)
+
+
+def test_a_profile_without_registrations() -> None:
+    """A pod of a profile that nobody knows is moved by anything that anybody registered."""
+    rules = {PROFILE: ProfileRules({}, [Registration("Fit", NODE_ADD)])}
+    queue = SchedulingQueue(priority_sort, rules)
+    queue.add(make_pod_info("p", spec={"schedulerName": "unknown"}), 0.0)
+    queued = queue.pop(0.0)
+    assert queued is not None
+    queued.unschedulable_plugins = frozenset({"Other"})
+    assert not queue.add_unschedulable_if_not_present(queued, 0.0)
+    assert not queue.move_all(ASSIGNED_ADD, None, None, 5.0)
+    assert queue.move_all(NODE_ADD, None, None, 5.0)
+    assert queue.pods(ACTIVE) == [queued]
+
+
+def test_check_finds_a_pod_in_two_places(scene: Scene) -> None:
+    """Nobody may wait and be in flight."""
+    put(scene, "in flight")
+    scene.queue.check()
+    scene.add("p")
+    with pytest.raises(AssertionError, match="waits and is in flight"):
+        scene.queue.check()
+
+
+def gauge(scene: Scene) -> tuple[tuple[str, int], ...]:
+    """Return how many waiting pods each plugin has rejected."""
+    return tuple(
+        (plugin, count) for plugin, _, count in scene.queue.statistics().unschedulable_plugins
+    )
+
+
+def put(scene: Scene, start: str) -> None:
+    """Bring a pod called p to a place."""
+    if start == "unknown":
+        return
+    scene.add("p", scheduling_gates=["wait"] if start == "gated" else [])
+    if start in {"active", "gated"}:
+        return
+    scene.pop_specific("p")
+    if start in {"backoff", "unschedulable"}:
+        scene.fail("p", "Fit")
+    if start == "backoff":
+        scene.event(NODE_ADD, helps=["Fit"])
+    if start == "error":
+        scene.fail("p")

@@ -1,0 +1,205 @@
+"""Where a pod goes that was tried in vain, for every way to fail that the queue can tell apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.queue.moves import Place
+from kubesched.queue.queue_options import QueueOptions
+
+from .scene import ASSIGNED_DELETE, CLAIM_ADD, NODE_ADD, NODE_LABEL, OTHER_PROFILE, Scene
+
+ACTIVE, BACKOFF, UNSCHEDULABLE = Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize(
+    ("plugins", "pending", "expected", "early"),
+    [
+        pytest.param("", "", BACKOFF, "", id="snapshot-or-zero-nodes-or-plugin-error"),
+        pytest.param("", "", BACKOFF, "", id="assume-reserve-permit-bind-error"),
+        pytest.param("Fit", "", UNSCHEDULABLE, "", id="nothing-fits"),
+        pytest.param("Fit Spread", "", UNSCHEDULABLE, "", id="nothing-fits-for-two-reasons"),
+        pytest.param("Volumes", "", UNSCHEDULABLE, "", id="reserve-or-permit-rejected"),
+        pytest.param("", "Volumes", UNSCHEDULABLE, "", id="pending"),
+    ],
+)
+def test_quiet_failure(plugins: str, pending: str, expected: Place, early: str) -> None:
+    """An error backs off; a rejection waits for something to happen, if nothing has meanwhile."""
+    scene = Scene()
+    scene.add("p")
+    scene.pop()
+    scene.now = 2.0
+    woke = scene.fail("p", *plugins.split(), pending=pending.split())
+    assert expected is scene.place_of("p")
+    assert (expected is BACKOFF) == woke
+    assert early == scene.pop()
+    assert "ScheduleAttemptFailure" == scene.moves[-1].event
+    assert 0 == scene.queue.statistics().in_flight
+    queued = scene.waiting("p")
+    is_error = expected is BACKOFF
+    assert (int(not is_error), int(is_error)) == (
+        queued.unschedulable_count,
+        queued.consecutive_errors_count,
+    )
+    assert 2.0 == queued.timestamp
+
+
+@pytest.mark.parametrize(
+    ("events", "plugins", "pending", "helps", "expected"),
+    [
+        pytest.param([NODE_ADD], "Fit", "", "Fit", BACKOFF, id="helped"),
+        pytest.param([NODE_ADD], "Fit", "", "", UNSCHEDULABLE, id="hint-skips"),
+        pytest.param([NODE_LABEL], "Fit", "", "Fit", UNSCHEDULABLE, id="not-registered"),
+        pytest.param([NODE_LABEL, NODE_ADD], "Fit", "", "Fit", BACKOFF, id="second-helps"),
+        pytest.param([NODE_ADD], "", "", "", BACKOFF, id="an-error-needs-no-help"),
+        pytest.param([CLAIM_ADD], "", "Volumes", "Volumes", ACTIVE, id="pending-was-waiting"),
+        pytest.param([CLAIM_ADD], "Fit", "Volumes", "Volumes", ACTIVE, id="pending-of-two"),
+        pytest.param(
+            [NODE_ADD, CLAIM_ADD], "Fit", "Volumes", "Fit Volumes", ACTIVE, id="the-best-wins"
+        ),
+        pytest.param([NODE_ADD, CLAIM_ADD], "Fit", "Volumes", "Fit", BACKOFF, id="the-other-wins"),
+    ],
+)
+def test_events_while_in_flight(
+    events: list[object], plugins: str, pending: str, helps: str, expected: Place
+) -> None:
+    """What happened during the attempt is weighed when the pod comes back."""
+    scene = Scene()
+    scene.add("p")
+    scene.pop()
+    for event in events:
+        scene.event(event)  # type: ignore[arg-type] # a table's column
+    scene.answers.helped = set(helps.split())
+    assert (expected is not UNSCHEDULABLE) == scene.fail(
+        "p", *plugins.split(), pending=pending.split()
+    )
+    assert expected is scene.place_of("p")
+
+
+def test_events_before_the_attempt_do_not_count() -> None:
+    """Another pod's older log is not this one's."""
+    scene = Scene()
+    for name in ("p", "q"):
+        scene.add(name)
+    scene.pop()
+    scene.event(NODE_ADD)
+    scene.pop()
+    scene.answers.helped = {"Fit"}
+    scene.fail("q", "Fit")
+    scene.fail("p", "Fit")
+    assert UNSCHEDULABLE is scene.place_of("q")
+    assert BACKOFF is scene.place_of("p")
+
+
+def test_backoff_grows_with_each_rejection() -> None:
+    """1, 2, 4, 8, 10, 10 seconds; an error in between has a row of its own."""
+    scene = Scene()
+    scene.add("p")
+    waits = []
+    for plugins in ("Fit", "Fit", "", "", "Fit", "Fit", "Fit", "Fit"):
+        scene.pop_specific("p")
+        scene.fail("p", *plugins.split())
+        scene.event(NODE_ADD, helps=["Fit"])
+        assert BACKOFF is scene.place_of("p")
+        start = scene.now
+        while not scene.queue.flush_backoff(scene.now):
+            scene.now += 1
+        waits.append(scene.now - start - 1)
+    assert [1, 2, 1, 2, 4, 8, 10, 10] == waits
+
+
+def test_without_backoff_a_failed_pod_is_active_at_once() -> None:
+    """A maximum of 0 turns backoff off for errors too."""
+    scene = Scene(QueueOptions(max_backoff_seconds=0))
+    scene.add("p")
+    scene.pop()
+    assert scene.fail("p")
+    assert ACTIVE is scene.place_of("p")
+
+
+def test_a_failed_pod_meets_its_gate() -> None:
+    """A preemptor waits for its victims behind a gate instead of backing off."""
+    scene = Scene()
+    scene.add("p")
+    scene.pop()
+    scene.answers.closed["Preemption"] = {"p"}
+    scene.event(NODE_ADD)
+    scene.answers.helped = {"Fit"}
+    assert not scene.fail("p", "Fit")
+    assert UNSCHEDULABLE is scene.place_of("p")
+    assert "Preemption" == scene.waiting("p").gating_plugin
+    assert {"Fit", "Preemption"} == scene.waiting("p").unschedulable_plugins
+
+
+def test_a_gated_error_comes_back_as_rejected() -> None:
+    """The gate has rejected the pod, so it waits among the rejected once it is open."""
+    scene = Scene()
+    scene.add("p")
+    scene.pop()
+    scene.answers.closed["Preemption"] = {"p"}
+    scene.fail("p")
+    assert UNSCHEDULABLE is scene.place_of("p")
+    scene.answers.closed["Preemption"] = set()
+    scene.event(ASSIGNED_DELETE, helps=["Preemption"])
+    assert BACKOFF is scene.place_of("p")
+    assert "p" == scene.pop()
+
+
+def test_a_pod_that_is_not_in_flight_backs_off() -> None:
+    """That is a fault of somebody's, and no reason to lose the pod."""
+    scene = Scene()
+    scene.add("p")
+    scene.pop()
+    scene.queue.done("default/p", scene.now)
+    scene.fail("p", "Fit")
+    assert BACKOFF is scene.place_of("p")
+
+
+@pytest.mark.parametrize(
+    ("gate", "group", "expected"),
+    [
+        pytest.param(True, True, BACKOFF, id="member"),
+        pytest.param(True, False, UNSCHEDULABLE, id="no-member"),
+        pytest.param(False, True, UNSCHEDULABLE, id="gate-off"),
+    ],
+)
+def test_members_of_pod_groups(gate: bool, group: bool, expected: Place) -> None:
+    """They go by backoff alone, whatever rejected them."""
+    scene = Scene(QueueOptions(generic_workload=gate))
+    spec = {"schedulingGroup": {"podGroupName": "g"}} if group else {}
+    scene.add("p", spec=spec)
+    scene.pop()
+    scene.fail("p", "Fit")
+    assert expected is scene.place_of("p")
+
+
+def test_a_pod_that_is_gone_or_bound_is_done() -> None:
+    """The failure handler does not hand it back; what it kept in the log goes."""
+    scene = Scene()
+    scene.add("p")
+    scene.pop()
+    scene.event(NODE_ADD)
+    scene.delete("p")
+    scene.done("p")
+    assert Place.NOWHERE is scene.place_of("p")
+    assert [0, 0] == [count for _, count in scene.queue.statistics().in_flight_events]
+
+
+def test_the_gauge_follows_rejections() -> None:
+    """A plugin's waiting pods are counted from the failure to the next attempt."""
+    scene = Scene()
+    series = []
+    for name, scheduler in (("p", "default-scheduler"), ("q", OTHER_PROFILE)):
+        scene.to_unschedulable(name, "Fit", spec={"schedulerName": scheduler})
+        series.append(scene.queue.statistics().unschedulable_plugins)
+    scene.activate("p")
+    series.append(scene.queue.statistics().unschedulable_plugins)
+    scene.pop()
+    series.append(scene.queue.statistics().unschedulable_plugins)
+    mine, other = ("Fit", "default-scheduler"), ("Fit", OTHER_PROFILE)
+    assert [
+        ((*mine, 1),),
+        ((*other, 1), (*mine, 1)),
+        ((*other, 1), (*mine, 1)),
+        ((*other, 1), (*mine, 0)),
+    ] == series

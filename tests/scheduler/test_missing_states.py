@@ -1,0 +1,244 @@
+"""What filters and scores answer where the profile does not run what makes their states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kubesched.explain.explain import explain_decision
+from kubesched.framework.plugin import FilterPlugin, NoState, PreFilterResult, Scope, ScorePlugin
+from kubesched.framework.status import Code, NodeToStatus, Status, failure, unschedulable
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+from scheduler.toys import (
+    Toy,
+    cycle_of,
+    decide,
+    failed,
+    placed,
+    points_asked,
+    profile_of,
+    rejections,
+    told,
+    toy,
+)
+
+NODES = ("a", "b", "c")
+POD = make_pod_info("pod")
+NO = unschedulable("no")
+GONE = NoState(failure("gone"))
+SCOPES = pytest.mark.parametrize("scope", [Scope.CLUSTER, Scope.NODE, Scope.ROW])
+FILTER_GONE = Status(Code.ERROR, plugin="P", error='running "P" filter plugin: gone')
+SCORE_GONE = Status(
+    Code.ERROR, plugin="P", error='running Score plugins: plugin "P" failed with: gone'
+)
+
+
+def _sign(self: object, pod: PodInfo) -> object:
+    return ()
+
+
+def _cluster() -> Snapshot:
+    return make_snapshot([make_node(name) for name in NODES])
+
+
+def _stateful(plugin: type[Toy], state: object) -> type[Toy]:
+    """Let a toy make this state, or raise it, where PreFilter or PreScore do not run."""
+
+    def make(self: object, *args: object) -> Any:
+        if isinstance(state, Exception):
+            raise state
+        return state
+
+    return type(plugin.__name__, (plugin,), {"filter_state": make, "score_state": make})
+
+
+def _undefended(plugin: type[Toy]) -> type[Toy]:
+    """Let a toy say nothing of states, as most plugins of one's own do."""
+    said = {"filter_state": FilterPlugin.filter_state, "score_state": ScorePlugin.score_state}
+    return type(plugin.__name__, (plugin,), said)
+
+
+def _rejecting(*names: str) -> type[Toy]:
+    return toy("First", filter=dict.fromkeys(names, NO))
+
+
+# Filter.
+
+
+@SCOPES
+def test_filter_without_state_fails(scope: Scope) -> None:
+    """A filter that has no state fails on the rows that no earlier filter rejects."""
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), GONE)
+    assert FILTER_GONE == failed(decide([_rejecting("a", "b"), plugin], POD, _cluster()))
+    assert [] == plugin.asked
+
+
+@SCOPES
+def test_nobody_meets_the_failure(scope: Scope) -> None:
+    """Where earlier filters reject every row, it does not matter that a state is missing."""
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), GONE)
+    decision = decide([_rejecting(*NODES), plugin], POD, _cluster())
+    assert dict.fromkeys(NODES, ("First", "no")) == rejections(decision)
+
+
+@SCOPES
+def test_rows_change_until_somebody_meets_the_failure(scope: Scope) -> None:
+    """Remembered answers notice when the first row gets as far as the missing state."""
+    snapshot = _cluster()
+    crowded = toy(
+        "First",
+        filter=dict.fromkeys(NODES, lambda pods: unschedulable("full") if pods else Status()),
+        scope=Scope.ROW,
+        sign=_sign,
+    )
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), GONE)
+    others = [make_pod_info(f"on-{name}", node_name=name) for name in NODES]
+    for row, other in enumerate(others):
+        snapshot.nodes.add_pod(other, row)
+    cycle = cycle_of(crowded, plugin, remembers=True)
+    assert 3 == len(rejections(cycle.schedule_one(POD, snapshot)))
+    snapshot.nodes.remove_pod(others[1], 1)
+    assert FILTER_GONE == failed(cycle.schedule_one(POD, snapshot))
+
+
+@SCOPES
+def test_a_status_in_place_of_a_state_may_reject(scope: Scope) -> None:
+    """What stands in for the state is the answer for every row, a rejection too."""
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), NoState(NO))
+    decision = decide([_rejecting("a"), plugin], POD, _cluster())
+    assert {"a": ("First", "no"), "b": ("P", "no"), "c": ("P", "no")} == rejections(decision)
+
+
+@SCOPES
+def test_a_state_that_cannot_be_made(scope: Scope) -> None:
+    """What a plugin raises when asked for its state fails the rows that need it, no others."""
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), KeyError("x"))
+    text = "running \"P\" filter plugin: KeyError: 'x'"
+    assert text == failed(decide([plugin], POD, _cluster())).message
+    assert 3 == len(rejections(decide([_rejecting(*NODES), plugin], POD, _cluster())))
+
+
+@SCOPES
+def test_filter_gets_the_state_it_makes(scope: Scope) -> None:
+    """Without PreFilter a filter gets what it makes itself; it cannot skip."""
+
+    class Minded(toy("P", filter={}, scope=scope, sign=_sign)):  # type: ignore[misc]  # made by a function
+        def filter_state(self, *args: object) -> object:
+            return "b"
+
+        def filter(self, state: object, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+            return NodeToStatus.rejecting(np.array([name != state for name in nodes.names]), NO)
+
+    assert "b" == placed(decide([Minded], POD, _cluster())).node_name
+
+
+def test_plugins_that_run_pre_filter_are_not_asked_for_a_state() -> None:
+    """The state that pre_filter returns is the state; nobody makes another."""
+    plugin = _stateful(toy("P", pre_filter=PreFilterResult[None](), filter={}), GONE)
+    assert 3 == placed(decide([plugin], POD, _cluster())).feasible
+    assert () == profile_of(plugin).filters_without_pre_filter
+
+
+def test_who_says_nothing_fails() -> None:
+    """A plugin that relies on its pre_filter, and is not given it, fails in plain words."""
+    plugin = _undefended(toy("P", filter={}))
+    text = "there is no state, because pre_filter is not enabled"
+    assert failed(decide([plugin], POD, _cluster())).message.endswith(text)
+
+
+def test_a_missing_state_in_what_if_questions() -> None:
+    """With nominated pods on the row, and when asked row by row, the failure is the same."""
+    plugin = _stateful(toy("P", filter={}), GONE)
+    cycle, snapshot = cycle_of(plugin), _cluster()
+    state = placed(cycle_of(toy("Q", filter={})).schedule_one(POD, snapshot)).cycle
+    state.filter_states["P"] = GONE
+    node = snapshot.nodes.take(np.array([0]))
+    profile = cycle.profile
+    assert FILTER_GONE == profile.filter_with_nominated_pods(state, POD, snapshot, node)
+    assert [FILTER_GONE] * 3 == [
+        profile.filter_rows(state, POD, snapshot.nodes.take(np.arange(3)))[row] for row in range(3)
+    ]
+
+
+# Score.
+
+
+@SCOPES
+def test_score_without_state_fails(scope: Scope) -> None:
+    """A score plugin that has no state fails the cycle, if there is a choice to make."""
+    plugin = _stateful(toy("P", score={}, scope=scope, sign=_sign), GONE)
+    assert SCORE_GONE == failed(decide([plugin], POD, _cluster()))
+    assert "c" == placed(decide([_rejecting("a", "b"), plugin], POD, _cluster())).node_name
+
+
+@SCOPES
+def test_score_gets_the_state_it_makes(scope: Scope) -> None:
+    """A state that the plugin makes is used; the row that it names is best."""
+
+    class Minded(toy("P", score={}, scope=scope, sign=_sign)):  # type: ignore[misc]  # made by a function
+        def score_state(self, *args: object) -> object:
+            return "b"
+
+        def score(self, state: object, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+            return np.array([100 * (name == state) for name in nodes.names], np.int64)
+
+    assert "b" == placed(decide([Minded], POD, _cluster())).node_name
+
+
+def test_the_first_to_fail_scoring_is_reported() -> None:
+    """All plugins score before the first normalizes and before any score is checked."""
+    odd = toy("Odd", score={"a": 7000})
+    broken = toy("Broken", score={}, normalize=ValueError("x"))
+    plugin = _stateful(toy("P", score={}), GONE)
+    assert SCORE_GONE == failed(decide([odd, broken, plugin], POD, _cluster()))
+    assert "Normalize" in failed(decide([odd, broken], POD, _cluster())).message
+
+
+def test_who_says_nothing_fails_to_score() -> None:
+    """A plugin that relies on its pre_score, and is not given it, fails in plain words."""
+    text = "there is no state, because pre_score is not enabled"
+    plugin = _undefended(toy("P", score={}))
+    assert failed(decide([plugin], POD, _cluster())).message.endswith(text)
+
+
+# Remembering, explaining.
+
+
+def test_remembered_states_are_made_once() -> None:
+    """A state that depends on the signature alone is made once; others are made each time."""
+    made: list[str] = []
+
+    def counting(scope: Scope) -> type[Toy]:
+        def make(self: Toy, *args: object) -> None:
+            made.append(self.name)
+
+        plugin = toy(scope.name, filter={}, score={}, scope=scope, sign=_sign)
+        return type(scope.name, (plugin,), {"filter_state": make, "score_state": make})
+
+    snapshot = _cluster()
+    cycle = cycle_of(*map(counting, (Scope.CLUSTER, Scope.NODE, Scope.ROW)), remembers=True)
+    for _ in range(3):
+        placed(cycle.schedule_one(POD, snapshot))
+    assert {"CLUSTER": 6, "NODE": 2, "ROW": 2} == {name: made.count(name) for name in made}
+
+
+@pytest.mark.parametrize("all_filters", [False, True])
+def test_explain_survives(all_filters: bool) -> None:
+    """A missing state is explained like any failure, also where every filter is asked."""
+    plugin = _stateful(toy("P", filter={}), GONE)
+    snapshot, trace = _cluster(), Trace(all_filters=all_filters)
+    cycle: SchedulingCycle = cycle_of(_rejecting("a"), plugin)
+    decision: Decision = cycle.schedule_one(POD, snapshot, trace)
+    assert told(cycle_of(_rejecting("a"), plugin).schedule_one(POD, snapshot)) == told(decision)
+    report = explain_decision(cycle.profile, snapshot, trace, decision)
+    assert FILTER_GONE.message == report.message
+    assert [] == points_asked(plugin)

@@ -1,0 +1,189 @@
+"""Whoever follows an informer ends with the objects that there are, whatever breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.apiserver.store import Store
+from kubesched.simulator.informer import Informer, is_anything, is_unfinished
+from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.virtual_loop import run
+from kubesched.snapshot.objects import KubernetesObject
+from kubesched.testing.builders import make_pod
+
+
+class Follower:
+    """Keeps what it is told, and notes how it was told."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, KubernetesObject] = {}
+        self.told: list[tuple[float, str, str]] = []
+
+    def _note(self, what: str, item: KubernetesObject) -> None:
+        now = asyncio.get_running_loop().time()
+        self.told.append((round(now, 3), what, item.metadata.name))
+
+    def added(self, item: KubernetesObject) -> None:
+        """Take note."""
+        assert item.metadata.name not in self.there, "added twice"
+        self.there[item.metadata.name] = item
+        self._note("added", item)
+
+    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        """Take note."""
+        assert old == self.there[new.metadata.name], "the old state is the one told before"
+        self.there[new.metadata.name] = new
+        self._note("updated", new)
+
+    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+        """Take note."""
+        del self.there[item.metadata.name]
+        self._note("deleted" if is_final_state_known else "vanished", item)
+
+
+def _start(server: ObjectServer, follower: Follower, latency: float = 1.0) -> Informer:
+    informer = Informer(server.store, "pods", follower, lambda: latency, is_unfinished)
+    informer.start()
+    return informer
+
+
+def test_tells_what_is_there_and_what_changes() -> None:
+    """The initial list is told at once, changes after the latency."""
+    follower = Follower()
+
+    async def main() -> None:
+        server = ObjectServer(asyncio.get_running_loop().time)
+        server.create(make_pod("a"))
+        informer = _start(server, follower)
+        assert informer.is_current
+        await asyncio.sleep(10)
+        server.create(make_pod("b"))
+        assert not informer.is_current
+        await asyncio.sleep(0.5)
+        server.bind("default", "a", "", "node-1")
+        await asyncio.sleep(5)
+        server.delete_pod("default", "b")
+        await asyncio.sleep(5)
+
+    run(main())
+    assert follower.told == [
+        (0.0, "added", "a"),
+        (11.0, "added", "b"),
+        (11.0, "updated", "a"),
+        (16.5, "deleted", "b"),
+    ]
+
+
+def test_finished_pods_are_gone() -> None:
+    """To the scheduler a pod that finished is deleted, and its removal is no news."""
+    follower = Follower()
+
+    async def main() -> None:
+        server = ObjectServer(asyncio.get_running_loop().time)
+        _start(server, follower)
+        server.set_phase(server.create(make_pod("a")), "Succeeded")
+        pod = server.create(make_pod("b"))
+        await asyncio.sleep(5)
+        server.set_phase(pod, "Failed")
+        await asyncio.sleep(5)
+        server.delete_pod("default", "b")
+        await asyncio.sleep(5)
+
+    run(main())
+    assert follower.told == [(1.0, "added", "b"), (6.0, "deleted", "b")]
+
+
+@pytest.mark.parametrize(
+    ("expired", "expected"),
+    [
+        pytest.param(
+            False,
+            [(0.0, "added", "a"), (0.0, "added", "b"), (11.0, "deleted", "a"),
+             (11.0, "updated", "b"), (11.0, "added", "c")],
+            id="goes-on",
+        ),
+        pytest.param(
+            True,
+            [(0.0, "added", "a"), (0.0, "added", "b"), (10.0, "vanished", "a"),
+             (10.0, "updated", "b"), (10.0, "added", "c")],
+            id="lists-again",
+        ),
+    ],
+)  # fmt: skip
+def test_lost_watch(expired: bool, expected: list[tuple[float, str, str]]) -> None:
+    """After an outage everything that happened meanwhile is told, one way or the other."""
+    follower = Follower()
+
+    async def main() -> int:
+        server = ObjectServer(asyncio.get_running_loop().time)
+        server.create(make_pod("a"))
+        server.create(make_pod("b"))
+        informer = _start(server, follower)
+        informer.lose(10.0, expired=expired)
+        informer.lose(10.0, expired=expired)
+        assert not informer.is_current
+        server.delete_pod("default", "a")
+        server.bind("default", "b", "", "node-1")
+        server.create(make_pod("c"))
+        await asyncio.sleep(20)
+        return informer.relists
+
+    assert run(main()) == int(expired)
+    assert expected == follower.told
+
+
+def test_a_watch_that_fell_behind_lists_again() -> None:
+    """When changes are compacted before they are read, nothing is missed all the same."""
+    follower = Follower()
+
+    async def main() -> None:
+        store: Store[KubernetesObject] = Store(lambda value, _: value, changes_kept=1)
+        server = ObjectServer(lambda: 0.0)
+        server.store = store
+        informer = _start(server, follower)
+        for number in range(10):
+            server.create(make_pod(f"p{number}"))
+        await asyncio.sleep(5)
+        assert informer.relists == 1
+
+    run(main())
+    assert sorted(follower.there) == [f"p{number}" for number in range(10)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(1, 30))
+def test_ends_with_what_is_there(seed: int, kept: int) -> None:
+    """After any history of writes, losses and compactions a follower has what the server has."""
+
+    async def main() -> None:
+        random = Random(seed)
+        server = ObjectServer(asyncio.get_running_loop().time)
+        server.store = Store(server.store._stamp, kept)
+        follower = Follower()
+        informer = Informer(
+            server.store, "pods", follower, lambda: random.random() * 3, is_anything
+        )
+        informer.start()
+        for _ in range(60):
+            name = random.choice("abcd")
+            pod = server.pod("default", name)
+            if pod is None:
+                server.create(make_pod(name, uid=""))
+            elif random.random() < 0.4:
+                server.delete(pod)
+            else:
+                server.set_phase(pod, random.choice(["Running", "Pending"]))
+            if random.random() < 0.1:
+                informer.lose(random.random() * 5, expired=random.random() < 0.5)
+            await asyncio.sleep(random.random())
+        await asyncio.sleep(10)
+        expected = {item.metadata.name: item for item in server.store.list("pods").items}
+        assert expected == follower.there
+        assert informer.is_current
+
+    run(main())

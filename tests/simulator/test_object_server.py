@@ -1,0 +1,195 @@
+"""What the simulated API server does to objects, and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.scheduling import PriorityClass
+from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.simulator.object_server import ObjectServer, key_of, kind_name
+from kubesched.testing.builders import make_node, make_pod
+
+NO = PodConditionPatch("PodScheduled", "False", "Unschedulable", "0/1 nodes are available.")
+
+
+class Clock:
+    """A time that tests set."""
+
+    now = 0.0
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The server's time."""
+    return Clock()
+
+
+@pytest.fixture
+def server(clock: Clock) -> ObjectServer:
+    """A server with one node."""
+    server = ObjectServer(lambda: clock.now)
+    server.create(make_node("node-1"))
+    return server
+
+
+def test_created_objects_get_a_uid_and_a_version(server: ObjectServer, clock: Clock) -> None:
+    """Two objects never have the same uid; the creation time is the server's."""
+    clock.now = 61.0
+    first = server.create(make_pod("a", uid=""))
+    second = server.create(make_pod("b", uid=""))
+    assert first.metadata.uid != second.metadata.uid
+    assert first.metadata.creation_timestamp == "2026-01-01T00:01:01Z"
+    assert int(first.metadata.resource_version) < int(second.metadata.resource_version)
+
+
+def test_kinds_are_stored_under_plural_and_group() -> None:
+    """The core group has no suffix."""
+    assert kind_name(PriorityClass) == "priorityclasses.scheduling.k8s.io"
+    assert key_of(make_pod("a")) == ("pods", "default", "a")
+
+
+def test_nodes_offer_their_capacity(server: ObjectServer) -> None:
+    """A node that does not say what is allocatable offers all it has."""
+    node = server.create(make_node("node-2", status={"capacity": {"cpu": "7"}, "allocatable": {}}))
+    assert node.status.allocatable == {"cpu": "7"}
+
+
+def test_bind(server: ObjectServer) -> None:
+    """Binding sets the node, takes the nomination back and says PodScheduled."""
+    pod = server.create(make_pod("a", uid="", nominated_node_name="node-2"))
+    bound = server.bind("default", "a", pod.metadata.uid, "node-1")
+    assert (bound.spec.node_name, bound.status.nominated_node_name) == ("node-1", "")
+    (condition,) = bound.status.conditions
+    assert (condition.type, condition.status) == ("PodScheduled", "True")
+
+
+def _deleted(server: ObjectServer, uid: str) -> None:
+    server.bind("default", "a", uid, "node-1")
+    server.delete_pod("default", "a", uid)
+
+
+@pytest.mark.parametrize(
+    ("before", "uid", "error", "words"),
+    [
+        pytest.param(None, "other", ConflictError, "Precondition failed: UID", id="another-pod"),
+        pytest.param(
+            lambda server, uid: server.bind("default", "a", uid, "node-9"),
+            None,
+            ConflictError,
+            'pod a is already assigned to node "node-9"',
+            id="assigned",
+        ),
+        pytest.param(_deleted, None, ConflictError, "pod a is being deleted", id="deleting"),
+        pytest.param(
+            lambda server, uid: server.delete_pod("default", "a", uid),
+            None,
+            NotFoundError,
+            'pods "a" not found',
+            id="gone",
+        ),
+    ],
+)
+def test_bind_refusals(
+    server: ObjectServer,
+    before: Callable[[ObjectServer, str], object] | None,
+    uid: str | None,
+    error: type[ApiError],
+    words: str,
+) -> None:
+    """A pod that may not be bound is left as it is."""
+    created = server.create(make_pod("a", uid=""))
+    if before is not None:
+        before(server, created.metadata.uid)
+    was = server.pod("default", "a")
+    with pytest.raises(error, match=words):
+        server.bind("default", "a", uid or created.metadata.uid, "node-1")
+    assert was == server.pod("default", "a")
+
+
+def test_gated_pods_are_not_bound(server: ObjectServer) -> None:
+    """Scheduling gates are a conflict, and a condition from the beginning."""
+    pod = server.create(make_pod("a", uid="", scheduling_gates=["wait"]))
+    assert [c.reason for c in pod.status.conditions] == ["SchedulingGated"]
+    with pytest.raises(ConflictError, match=r"non-empty \.spec\.schedulingGates"):
+        server.bind("default", "a", pod.metadata.uid, "node-1")
+
+
+def test_patch_status_writes_only_changes(server: ObjectServer) -> None:
+    """The same condition and nomination again make no new version."""
+    pod = server.create(make_pod("a", uid=""))
+    uid = pod.metadata.uid
+    first = server.patch_status("default", "a", uid, NO, "node-1")
+    assert first.status.nominated_node_name == "node-1"
+    version = server.store.version
+    assert first is server.patch_status("default", "a", uid, NO, None)
+    assert first is server.patch_status("default", "a", uid, None, "node-1")
+    assert version == server.store.version
+    cleared = server.patch_status("default", "a", uid, None, "")
+    assert cleared.status.nominated_node_name == ""
+    with pytest.raises(ConflictError):
+        server.patch_status("default", "a", "other", NO, None)
+
+
+@pytest.mark.parametrize(
+    ("is_bound", "phase", "grace", "remains"),
+    [
+        pytest.param(False, "Pending", None, False, id="no-kubelet"),
+        pytest.param(True, "Running", None, True, id="running"),
+        pytest.param(True, "Running", 0, False, id="forced"),
+        pytest.param(True, "Succeeded", None, False, id="finished"),
+    ],
+)
+def test_delete_pod(
+    server: ObjectServer, is_bound: bool, phase: str, grace: int | None, remains: bool
+) -> None:
+    """Only a pod that a kubelet has to stop goes gracefully."""
+    pod = server.create(make_pod("a", uid=""))
+    if is_bound:
+        pod = server.set_phase(server.bind("default", "a", pod.metadata.uid, "node-1"), phase)
+    server.delete_pod("default", "a", pod.metadata.uid, grace)
+    left = server.pod("default", "a")
+    assert remains == (left is not None)
+    if left is not None:
+        assert left.metadata.deletion_timestamp == "2026-01-01T00:00:30Z"
+        assert left.metadata.deletion_grace_period_seconds == 30
+
+
+def test_deleting_again_changes_nothing_unless_sooner(server: ObjectServer) -> None:
+    """A second deletion counts only if it is shorter."""
+    pod = server.create(make_pod("a", uid=""))
+    server.bind("default", "a", pod.metadata.uid, "node-1")
+    server.delete_pod("default", "a", grace_seconds=20)
+    version = server.store.version
+    server.delete_pod("default", "a", grace_seconds=25)
+    assert version == server.store.version
+    server.delete_pod("default", "a", grace_seconds=5)
+    left = server.pod("default", "a")
+    assert left is not None
+    assert left.metadata.deletion_grace_period_seconds == 5
+
+
+def test_start_time_is_set_once(server: ObjectServer, clock: Clock) -> None:
+    """A pod that starts again keeps the time of its first start."""
+    pod = server.create(make_pod("a", uid=""))
+    pod = server.bind("default", "a", pod.metadata.uid, "node-1")
+    clock.now = 5.0
+    pod = server.set_phase(pod, "Running")
+    clock.now = 9.0
+    pod = server.set_phase(pod, "Running")
+    assert pod.status.start_time == "2026-01-01T00:00:05Z"
+
+
+def test_new_priority_classes_count_at_once(server: ObjectServer) -> None:
+    """A class serves pods that are created after it, and no longer when it is gone."""
+    named = make_pod("a", uid="", spec={"priorityClassName": "high"})
+    with pytest.raises(ApiError, match="no PriorityClass with name high"):
+        server.create(named)
+    high = server.create(PriorityClass(metadata=ObjectMeta(name="high"), value=7))
+    assert server.create(named).spec.priority == 7
+    server.delete(high)
+    with pytest.raises(ApiError):
+        server.create(make_pod("b", uid="", spec={"priorityClassName": "high"}))

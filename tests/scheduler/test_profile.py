@@ -325,6 +325,45 @@ def test_faults_of_construction_are_collected() -> None:
     ] == _faults(plugins, Explodes, FewestFast, plugin_config=config)
 
 
+@pytest.mark.parametrize(
+    ("name", "args", "paths"),
+    [
+        ("InterPodAffinity", {"hardPodAffinityWeight": 1000}, ["hardPodAffinityWeight"]),
+        ("InterPodAffinity", {"odd": 1}, ["odd"]),
+        ("VolumeBinding", {"bindTimeoutSeconds": -1}, ["bindTimeoutSeconds"]),
+        ("PodTopologySpread", {"defaultingType": "Odd"}, ["defaultingType"]),
+        (
+            "DefaultPreemption",
+            {"minCandidateNodesPercentage": 101},
+            ["minCandidateNodesPercentage"],
+        ),
+        ("NodeResourcesFit", {"ignoredResources": 3}, ["ignoredResources"]),
+        # Upstream validates these only when it builds the plugin.
+        ("NodeResourcesFit", {"scoringStrategy": {"type": "Odd"}}, []),
+    ],
+)
+def test_arguments_of_plugins_that_do_not_run(
+    name: str, args: dict[str, Any], paths: list[str]
+) -> None:
+    """Arguments are checked also where the profile does not run the in-tree plugin."""
+    profile = {
+        "plugins": {"multiPoint": {"disabled": [{"name": name}]}},
+        "pluginConfig": [{"name": name, "args": args}],
+    }
+    found: list[str] = []
+    try:
+        _configured({"profiles": [profile]})
+    except ConfigError as error:
+        found = [fault.path for fault in error.faults]
+    assert [f"profiles[0].pluginConfig[0].args.{path}" for path in paths] == found
+
+
+def test_arguments_of_others_plugins_that_do_not_run() -> None:
+    """What a plugin out of tree would say of its arguments is asked only where it runs."""
+    config = [{"name": "FewestFast", "args": {"perPod": "many"}}]
+    assert "default-scheduler" in _configured({"profiles": [{"pluginConfig": config}]}, FewestFast)
+
+
 def test_faults_of_all_profiles() -> None:
     """One profile's faults do not hide another's."""
     text = {

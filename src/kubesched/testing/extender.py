@@ -1,7 +1,7 @@
 """FakeExtender is an HTTP extender in memory: no sockets, answers from a script.
 
-    extender = FakeExtender({"filter": lambda asked: {"NodeNames": asked["NodeNames"][:1]}})
-    connect = {"http://here": extender}.__getitem__     # by urlPrefix, as the scheduler asks
+extender = FakeExtender({"filter": lambda asked: {"NodeNames": asked["NodeNames"][:1]}})
+connect = {"http://here": extender}.__getitem__     # by urlPrefix, as the scheduler asks
 """
 
 from __future__ import annotations

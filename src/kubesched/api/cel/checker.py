@@ -112,6 +112,8 @@ class _Checker:
         self._types = types
         self._bindings: Bindings = {}
         self._free = 0
+        # There, as nowhere else, elements of a list may be of different types.
+        self._is_within_format = False
         self.errors: list[CelCompileError] = []
         self._checks: dict[type, Callable[..., Type]] = {
             Literal: self._check_literal,
@@ -260,6 +262,13 @@ class _Checker:
         return self._resolve(node, "_[_]", (*plain, *optional), args, is_member=False)
 
     def _check_call(self, node: Call, scope: Scope) -> Type:
+        around = self._is_within_format
+        self._is_within_format |= node.function == "format"
+        result = self._check_known_call(node, scope)
+        self._is_within_format = around
+        return result
+
+    def _check_known_call(self, node: Call, scope: Scope) -> Type:
         special = _OPERATORS.get(node.function) if node.target is None else None
         if special is None and node.function in _LAZY_MEMBERS and node.target is not None:
             special = _LAZY_MEMBERS[node.function]
@@ -348,6 +357,8 @@ class _Checker:
             return current
         if self._assignable((previous,), (current,)):
             return _most_general(previous, current)
+        if self._is_within_format:
+            return DYN
         self._expect(node, previous, current)
         return ERROR
 

@@ -40,6 +40,10 @@ _UNITS = {
 _YEAR = 146_097 * 86_400 * _SECOND // 400
 _DIGITS = "[0-9]{1,1000}"
 _DURATION_PART = re.compile(rf"({_DIGITS})?(?:\.({_DIGITS})?)?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_INT64 = range(INT_MIN, INT_MAX + 1)
+_SPECIAL_DOUBLE = re.compile("nan|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
+_HEX_DOUBLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+")
+_DOUBLE = re.compile(r"[+-]?[0-9._]+(?:[eE][+-]?[0-9_]+)?")
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 
@@ -71,10 +75,14 @@ def _string_to_uint(string: str) -> UInt:
 
 
 def _string_to_double(string: str) -> float:
+    if _SPECIAL_DOUBLE.fullmatch(string):
+        return float(string)
     try:
-        if string.strip() == string and "_" not in string:
+        if _HEX_DOUBLE.fullmatch(string):
+            return float.fromhex(string)
+        if _DOUBLE.fullmatch(string) and math.isfinite(float(string)):
             return float(string)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     raise _failed("string", "double")
 
@@ -113,7 +121,7 @@ def _string_to_duration(string: str) -> Duration:
         if fraction:
             total += int(fraction) * _UNITS[unit] // 10 ** len(fraction)
         position = match.end()
-    if not rest or position != len(rest) or total > INT_MAX:
+    if not rest or position != len(rest) or sign * total not in _INT64:
         raise _failed("string", "google.protobuf.Duration")
     return Duration(sign * total)
 

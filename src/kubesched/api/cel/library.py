@@ -7,7 +7,6 @@ Differs:  no functions on authorization.
 
 import functools
 import itertools
-import re
 from collections.abc import Callable
 
 from kubesched.api.cel import (
@@ -22,7 +21,8 @@ from kubesched.api.cel import (
 )
 from kubesched.api.cel.declarations import Library
 from kubesched.api.cel.quantities import nano_value
-from kubesched.api.cel.regular_expressions import compile_regex
+from kubesched.api.cel.regex_syntax import RegexError
+from kubesched.api.cel.regular_expressions import Search, compile_regex, find_all
 from kubesched.api.cel.semver import Semver, SemverError, normalize_semver, parse_semver
 from kubesched.api.cel.values import (
     INT_MAX,
@@ -119,25 +119,23 @@ def _join(strings: Values, separator: str = "") -> str:
 
 def _matches(string: str, pattern: str) -> bool:
     try:
-        return compile_regex(pattern).search(string) is not None
-    except re.error as error:
+        return compile_regex(pattern)(string, 0) is not None
+    except RegexError as error:
         raise CelError(str(error)) from error
 
 
 def _find(string: str, pattern: str) -> str:
-    match = _regex(pattern).search(string)
-    return "" if match is None else match.group()
+    return next(find_all(_regex(pattern), string, 1), "")
 
 
 def _find_all(string: str, pattern: str, count: int = -1) -> Values:
-    found = tuple(match.group() for match in _regex(pattern).finditer(string))
-    return found if count < 0 else found[:count]
+    return tuple(find_all(_regex(pattern), string, count))
 
 
-def _regex(pattern: str) -> re.Pattern[str]:
+def _regex(pattern: str) -> Search:
     try:
         return compile_regex(pattern)
-    except re.error as error:
+    except RegexError as error:
         raise CelError(f"Illegal regex: {error}") from error
 
 

@@ -1,86 +1,114 @@
-r"""Regular expressions in the syntax of RE2, matched with Python's engine.
+"""Regular expressions as Go has them, run by Python's engine where that cannot be slow.
 
 Upstream: Go's package regexp
-Differs:  patterns may take exponential time; the text of syntax errors is Python's;
-          Unicode classes (`\p{…}`) are refused.
+Differs:  see `regex_syntax`.
 """
 
 import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-_POSIX_CLASSES = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "ascii": "\\x00-\\x7f",
-    "blank": "\\t ",
-    "cntrl": "\\x00-\\x1f\\x7f",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": "!-/:-@\\[-`{-~",
-    "space": "\\t\\n\\v\\f\\r ",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
+from kubesched.api.cel.regex_classes import Ranges
+from kubesched.api.cel.regex_machine import Machine, Span
+from kubesched.api.cel.regex_syntax import (
+    Alternate,
+    Chars,
+    Concat,
+    Look,
+    Regex,
+    Repeat,
+    parse_regex,
+)
+
+Search = Callable[[str, int], Span | None]
+
+# More loops than that may take Python's engine too long on a text of some size.
+_LOOPS_MAX = 3
+
+_LOOKS = {
+    "begin_text": r"\A",
+    "end_text": r"\Z",
+    "begin_line": "(?m:^)",
+    "end_line": "(?m:$)",
+    "boundary": r"(?a:\b)",
+    # Python's \B does not match an empty text.
+    "no_boundary": r"(?!(?a:\b))",
 }
-_POSIX = re.compile(r"\[:(\w+):\]")
-_REFUSED = re.compile(r"\(\?(?:[=!#]|<[=!]|P[=>]|\()|[*+?}][+]")
 
 
-@lru_cache(256)
-def compile_regex(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern. Raises re.error for what RE2 does not know either."""
-    return re.compile(_translate(pattern), re.ASCII)
+@lru_cache(1024)
+def compile_regex(pattern: str) -> Search:
+    """The search for a pattern: text and start to the first match. Raises RegexError."""
+    regex = parse_regex(pattern)
+    if _loops(regex, within=False) > _LOOPS_MAX:
+        return lru_cache(4096)(Machine(regex).search)
+    compiled = re.compile(_translate(regex))
+
+    def search(text: str, start: int) -> Span | None:
+        match = compiled.search(text, start)
+        return None if match is None else match.span()
+
+    return search
 
 
-def _translate(pattern: str) -> str:
-    parts: list[str] = []
-    offset, in_class = 0, False
-    end = "$" if re.search(r"\(\?[ims]*m", pattern) else "\\Z"
-    while offset < len(pattern):
-        char = pattern[offset]
-        if char == "\\":
-            parts.append(_translate_escape(pattern, offset))
-            offset += 2
-            continue
-        if in_class and (posix := _POSIX.match(pattern, offset)):
-            parts.append(_posix_class(posix[1]))
-            offset = posix.end()
-            continue
-        if not in_class and _REFUSED.match(pattern, offset):
-            raise re.error(f"invalid or unsupported Perl syntax: `{pattern[offset : offset + 3]}`")
-        if char == "[" and not in_class:
-            in_class = True
-            offset = _open_class(pattern, offset, parts)
-            continue
-        if char == "]":
-            in_class = False
-        parts.append(end if char == "$" and not in_class else char)
-        offset += 1
-    return "".join(parts)
+def find_all(search: Search, text: str, count: int) -> Iterator[str]:
+    """All matches that do not overlap, at most `count` unless that is negative."""
+    at, previous_end = 0, -1
+    while count != 0 and at <= len(text):
+        span = search(text, at)
+        if span is None:
+            return
+        start, end = span
+        # An empty match right after another one does not count.
+        is_new = end != at or start != previous_end
+        at = end if end != at else at + 1
+        previous_end = end
+        if is_new:
+            count -= 1
+            yield text[start:end]
 
 
-def _open_class(pattern: str, offset: int, parts: list[str]) -> int:
-    """Copy the beginning of a class, where a bracket stands for itself."""
-    opening = re.compile(r"\[\^?\]?").match(pattern, offset)
-    assert opening is not None
-    parts.append(opening.group().replace("]", "\\]"))
-    return opening.end()
+def _loops(regex: Regex, *, within: bool) -> int:
+    """How many choices of a length there are; one within another repetition is too many."""
+    match regex:
+        case Concat(parts):
+            return sum(_loops(part, within=within) for part in parts)
+        case Alternate(choices):
+            own = _LOOPS_MAX + 1 if within else 0
+            return own + sum(_loops(choice, within=within) for choice in choices)
+        case Repeat():
+            is_choice = regex.least != regex.most
+            own = (_LOOPS_MAX + 1 if within else 1) if is_choice else 0
+            is_loop = regex.most is None or regex.most > 1
+            return own + _loops(regex.part, within=within or is_loop)
+        case _:
+            return 0
 
 
-def _translate_escape(pattern: str, offset: int) -> str:
-    following = pattern[offset + 1 : offset + 2]
-    if following == "z":
-        return "\\Z"
-    if following.isdigit() and following != "0":
-        raise re.error(f"invalid escape sequence: `\\{following}`")
-    if following in {"Z", "p", "P", "Q", "C"}:
-        raise re.error(f"invalid escape sequence: `\\{following}`")
-    return "\\" + following
+def _translate(regex: Regex) -> str:
+    """The same expression for Python's engine."""
+    match regex:
+        case Chars(ranges):
+            return _translate_chars(ranges)
+        case Look(kind):
+            return _LOOKS[kind]
+        case Concat(parts):
+            return "".join(map(_translate, parts))
+        case Alternate(choices):
+            return f"(?:{'|'.join(map(_translate, choices))})"
+        case Repeat(part, least, most, greedy):
+            bounds = f"{{{least},{'' if most is None else most}}}"
+            return f"(?:{_translate(part)}){bounds}{'' if greedy else '?'}"
 
 
-def _posix_class(name: str) -> str:
-    if name not in _POSIX_CLASSES:
-        raise re.error(f"invalid character class range: `[:{name}:]`")
-    return _POSIX_CLASSES[name]
+def _translate_chars(ranges: Ranges) -> str:
+    if not ranges:
+        # No character at all.
+        return "(?!)"
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return re.escape(chr(ranges[0][0]))
+    return f"[{''.join(f'{_escape(low)}-{_escape(high)}' for low, high in ranges)}]"
+
+
+def _escape(code: int) -> str:
+    return f"\\U{code:08x}"

@@ -125,7 +125,7 @@ def test_plugin_that_the_configuration_mentions(
         pytest.param(
             "TaintToleration", "a plugin named TaintToleration already exists", id="taken"
         ),
-        pytest.param("Broken", "initializing plugin 'Broken': no licence", id="constructor"),
+        pytest.param("Broken", 'initializing plugin "Broken": no licence', id="constructor"),
     ],
 )
 def test_unusable_class(cluster: Path, plugin_file: Path, name: str, message: str) -> None:

@@ -319,7 +319,7 @@ def test_faults_of_construction_are_collected() -> None:
     )
     config = (PluginConfig("Other"), PluginConfig("FewestFast", {"perPod": "many"}))
     assert [
-        "profiles[3].pluginConfig[2].args: initializing plugin 'Explodes': no fuel",
+        'profiles[3].pluginConfig[2].args: initializing plugin "Explodes": no fuel',
         "profiles[3].pluginConfig[1].args.perPod: must be a number",
         "profiles[3].pluginConfig[1].args: is odd",
     ] == _faults(plugins, Explodes, FewestFast, plugin_config=config)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -18,12 +19,13 @@ from kubesched.cli.errors import UserError, write_warnings
 from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.plugin_loading import load_entry_points, load_plugin
-from kubesched.config.faults import ConfigError
+from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, Plugin, PluginSet, Profile
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError
 from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.profile import build_profiles
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -108,9 +110,12 @@ def load_scheduler(options: SchedulerOptions) -> Scheduler:
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
     added = _register(registry, options.plugins)
-    configuration = _configuration(options.config, gates)
+    configuration, faults = _configuration(options.config, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
+    if faults:
+        faults += _faults_of_plugins(configuration, registry, gates, faults)
+        raise _in_file(ConfigError(faults), options.config)
     if options.profile is not None:
         _check_profile(options.profile, configuration)
     return Scheduler(configuration, registry, gates)
@@ -181,13 +186,24 @@ def _register(registry: Registry, written: Iterable[str]) -> list[str]:
     return names
 
 
-def _configuration(file: Path | None, gates: FeatureGates) -> Configuration:
+def _configuration(file: Path | None, gates: FeatureGates) -> tuple[Configuration, list[Fault]]:
     if file is None:
-        return default_configuration(gates)
+        return default_configuration(gates), []
     try:
-        return load_configuration(file, gates)
+        return read_configuration(file, gates)
     except ConfigError as error:
         raise _in_file(error, file) from error
+
+
+def _faults_of_plugins(
+    configuration: Configuration, registry: Registry, gates: FeatureGates, known: Sequence[Fault]
+) -> list[Fault]:
+    """Return what the plugins have to say as well, of a configuration that is wrong already."""
+    try:
+        build_profiles(configuration, registry, gates, Random(0))  # noqa: S311 - nothing is drawn
+    except ConfigError as error:
+        return [fault for fault in error.faults if fault not in known]
+    return []
 
 
 def _in_file(error: ConfigError, file: Path | None) -> UserError:

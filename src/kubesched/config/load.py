@@ -65,6 +65,22 @@ def load_configuration(
 
     A Path is a file to read; str and bytes are the YAML or JSON text itself.
     """
+    configuration, faults = read_configuration(source, gates)
+    if faults:
+        raise ConfigError(faults)
+    return configuration
+
+
+def read_configuration(
+    source: Path | bytes | str | Mapping[str, Any], gates: FeatureGates
+) -> tuple[Configuration, list[Fault]]:
+    """Read and complete a configuration as far as that goes, with the faults found on the way.
+
+    So that plugins can be asked about their part even if another part is wrong.
+
+    Raises:
+        ConfigError: if it is no configuration of this version at all.
+    """
     faults: list[Fault] = []
     raw = _read(source, faults)
     if not isinstance(raw, Mapping):
@@ -79,9 +95,7 @@ def load_configuration(
     configuration = complete(decoded, gates)
     faults += _args_faults(decoded)
     faults += _not_below(validate(configuration), unread)
-    if faults:
-        raise ConfigError(faults)
-    return configuration
+    return configuration, faults
 
 
 def default_configuration(gates: FeatureGates) -> Configuration:

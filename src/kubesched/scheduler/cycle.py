@@ -649,7 +649,7 @@ def _position_of(mask: NDArray[np.bool_], number: int) -> int:
     start, stop = 0, len(mask)
     while stop - start > _SLICE_ROWS:
         middle = (start + stop) // 2
-        before = np.count_nonzero(mask[start:middle])
+        before = int(np.count_nonzero(mask[start:middle]))
         if number < before:
             stop = middle
         else:

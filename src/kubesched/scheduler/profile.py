@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from random import Random
 from typing import Final, ParamSpec, TypeVar, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.config.args import ARGS_PLUGINS
-from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.faults import ConfigError, Fault, quote
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
@@ -124,19 +125,27 @@ class Profile:
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
         at = f"{path}.plugins"
-        points = expand(
-            configuration.plugins,
-            lambda name, point: _implements(registry, name, point),
-            registry.__contains__,
-            scheduler_name=configuration.scheduler_name,
-            path=at,
-        )
-        self.score_weights = score_weights(
-            configuration.plugins,
-            lambda name, point: name in registry and _implements(registry, name, point),
-            path=at,
-        )
-        self.plugins = self._build(configuration, registry, points, path)
+        faults: list[Fault] = []
+        points: dict[ExtensionPoint, tuple[str, ...]] = {}
+        self.score_weights: dict[str, int] = {}
+        try:
+            points = expand(
+                configuration.plugins,
+                lambda name, point: _implements(registry, name, point),
+                registry.__contains__,
+                scheduler_name=configuration.scheduler_name,
+                path=at,
+            )
+            self.score_weights = score_weights(
+                configuration.plugins,
+                lambda name, point: name in registry and _implements(registry, name, point),
+                path=at,
+            )
+        except ConfigError as error:
+            faults.extend(error.faults)
+        self.plugins = self._build(configuration, registry, points, path, faults)
+        if faults:
+            raise ConfigError(faults)
         self._take_places(points)
 
     def _take_places(self, points: dict[ExtensionPoint, tuple[str, ...]]) -> None:
@@ -184,13 +193,17 @@ class Profile:
         registry: Registry,
         points: dict[ExtensionPoint, tuple[str, ...]],
         path: str,
+        faults: list[Fault],
     ) -> dict[str, Plugin]:
+        """Build the plugins that run anywhere; add what stands in the way to `faults`."""
         names = dict.fromkeys(name for point in points.values() for name in point)
+        if faults:
+            # Nothing will run; still every plugin that is named can look at its arguments.
+            names = dict.fromkeys(_named(configuration, registry))
         args = {
             entry.name: (at, entry.args) for at, entry in enumerate(configuration.plugin_config)
         }
         plugins: dict[str, Plugin] = {}
-        faults: list[Fault] = []
         for name in names:
             at, raw = args.get(name, (len(args), None))
             place = f"{path}.pluginConfig[{at}].args"
@@ -200,10 +213,8 @@ class Profile:
             except ConfigError as error:
                 faults.extend(error.faults)
             except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
-                faults.append(Fault(place, f"initializing plugin {name!r}: {error}"))
-        faults += self._faults_of_others(configuration, registry, names, path)
-        if faults:
-            raise ConfigError(faults)
+                faults.append(Fault(place, f"initializing plugin {quote(name)}: {error}"))
+        faults.extend(self._faults_of_others(configuration, registry, names, path))
         return plugins
 
     def _faults_of_others(
@@ -484,6 +495,13 @@ def build_profiles(
     if faults:
         raise ConfigError(faults)
     return profiles
+
+
+def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[str]:
+    for plugin_set in msgspec.structs.astuple(configuration.plugins):
+        for plugin in plugin_set.enabled:
+            if plugin.name in registry:
+                yield plugin.name
 
 
 def _ignore(pods: Sequence[PodInfo]) -> None:

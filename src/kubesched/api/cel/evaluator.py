@@ -293,7 +293,12 @@ def _plan_dispatch(
         for overload in overloads:
             if overload.accepts(values):
                 return overload.implementation(*values)
-        raise no_such_overload(name, *values)
+        # Upstream asks for the trait of having a size, and says only that it is missing.
+        raise (
+            no_such_overload(name, *values)
+            if name != "size"
+            else CelError("no such overload: size")
+        )
 
     return dispatch
 

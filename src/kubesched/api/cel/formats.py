@@ -61,7 +61,8 @@ class NamedFormat:
 
 def _length_errors(text: str, length_max: int) -> list[str]:
     too_long = len(text.encode(errors="surrogateescape")) > length_max
-    return [f"must be no more than {length_max} bytes"] if too_long else []
+    # Upstream counts bytes, whatever it says.
+    return [f"must be no more than {length_max} characters"] if too_long else []
 
 
 def _dns_1123_label(text: str) -> Errors:

@@ -93,10 +93,13 @@ def _measure(plugin: Plugin, scene: Scene, pod: PodInfo, cycle: CycleState) -> d
 def _measure_score(
     plugin: ScorePlugin[object], scene: Scene, pod: PodInfo, cycle: CycleState
 ) -> dict[str, float]:
-    snapshot, found, state = scene.snapshot, dict[str, float](), None
+    snapshot, found = scene.snapshot, dict[str, float]()
     nodes = snapshot.nodes
-    if isinstance(plugin, PreScorePlugin):
-        feasible = np.ones(len(nodes), np.bool_)
+    feasible = np.ones(len(nodes), np.bool_)
+    state = None
+    if not isinstance(plugin, PreScorePlugin):
+        state = plugin.score_state(cycle, pod, snapshot, feasible)
+    else:
         result = plugin.pre_score(cycle, pod, snapshot, feasible)
         found["pre_score"] = time_us(lambda: plugin.pre_score(cycle, pod, snapshot, feasible))
         if result.status.is_skip:

@@ -13,7 +13,10 @@ from kubesched.simulator.differences import differences
 from kubesched.simulator.evaluate import Evaluator
 from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines
 
-FILES = sorted((Path(__file__).parent / "data").glob("*.jsonl.gz"))
+DATA = Path(__file__).parent / "data"
+FILES = sorted(DATA.glob("*.jsonl.gz"))
+# Random scenarios, wilder than the recorded ones, answered by kube-scheduler 1.36 all the same.
+RANDOM = sorted((DATA / "random").glob("*.jsonl.gz"))
 GATES = {"taints-comparison": {"TaintTolerationComparisonOperators": True}}
 SHOWN = 5
 
@@ -30,7 +33,13 @@ def _told(answered: AnsweredLine) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", [pytest.param(file, id=family_of(file)) for file in FILES])
+@pytest.mark.parametrize(
+    "file",
+    [
+        *(pytest.param(file, id=family_of(file)) for file in FILES),
+        *(pytest.param(file, id=f"random-{family_of(file)}") for file in RANDOM),
+    ],
+)
 def test_family(file: Path) -> None:
     """What is decided for every case of the family is what kube-scheduler decided."""
     gates = FeatureGates.of(GATES.get(family_of(file), {}))
@@ -43,5 +52,6 @@ def test_family(file: Path) -> None:
 
 
 def test_data_is_there() -> None:
-    """All 19 families are among the test's data."""
-    assert len(FILES) == 19
+    """All 19 families are among the test's data, and random cases of each."""
+    assert 19 == len(FILES)
+    assert {family_of(file) for file in FILES} <= {family_of(file) for file in RANDOM}

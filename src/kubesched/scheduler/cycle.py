@@ -312,7 +312,16 @@ class SchedulingCycle:
         """Return the rows that pass the filters, ascending."""
         nodes = snapshot.nodes
         rows = search.candidates(nodes)
-        answers = self._filter(cycle, pod, snapshot, rows, trace)
+        try:
+            answers = self._filter(cycle, pod, snapshot, rows, trace)
+        except PluginFailure:
+            if trace is not None and trace.failed_filters is not None:
+                statuses = [SUCCESS] * len(nodes)
+                for at, row in enumerate(rows.tolist()):
+                    statuses[row] = trace.failed_filters[at]
+                trace.statuses = NodeToStatus.of(statuses)
+                trace.tried_rows = rows
+            raise
         limit = feasible_nodes_to_find(len(rows), self.profile.percentage_of_nodes_to_score)
         if limit < len(rows):
             rows, answers = self._sample(nodes, rows, answers, limit)
@@ -425,16 +434,25 @@ class SchedulingCycle:
         if trace is None:
             return self.profile.run_filters(cycle, pod, nodes)
         answers = RowAnswers.nothing_asked(len(rows))
+        first: PluginFailure | None = None
         for position, plugin in enumerate(self.profile.filter_plugins):
             if plugin.name in cycle.skip_filter:
                 continue
             found = None
             if trace.all_filters:
                 found = self._ask_filter_everywhere(cycle, pod, nodes, rows, plugin, trace)
-            if found is None:
-                self.profile.add_filter(answers, position, plugin, cycle, pod, nodes)
-            elif answers.add(position, plugin.name, found):
-                wording.raise_failures(answers, found, position, plugin.name)
+            try:
+                if found is None:
+                    self.profile.add_filter(answers, position, plugin, cycle, pod, nodes)
+                elif answers.add(position, plugin.name, found):
+                    wording.raise_failures(answers, found, position, plugin.name)
+            except PluginFailure as failure:
+                # The cycle fails; for the story the other filters are asked about other rows.
+                answers.fail(position, failure.status)
+                first = first or failure
+        if first is not None:
+            trace.failed_filters = answers.statuses()
+            raise first
         return answers
 
     def _ask_filter_everywhere(

@@ -94,6 +94,13 @@ class RowAnswers:
         self.failed_at[rows] = position
         self.index[rows] = codes[index]
 
+    def fail(self, position: int, status: Status) -> None:
+        """Note that the filter at `position` failed, on every row if it named none."""
+        if not (self.failed_at == position).any():
+            rows = self.failed_at > position
+            self.failed_at[rows] = position
+            self.index[rows] = self.table.code(status)
+
     def override(self, row: int, status: Status) -> None:
         """Replace what is known of one row by a rejection from elsewhere."""
         self.failed_at[row] = -1

@@ -51,6 +51,8 @@ class Trace:
         restricting_plugins: Which plugins did so.
         filters: With `all_filters`, each filter's answers, in the order of the profile.
         statuses: The first rejection per row of the table; success also for rows not tried.
+        failed_filters: Where the cycle failed while filtering: what the filters said all the same,
+            for the rows asked about; failures have the code ERROR.
         nominated_hit: The pod's own nominated node was tried first and fits.
         tried_rows: Rows that the filters were asked about.
         feasible_rows: Rows that passed.
@@ -68,6 +70,7 @@ class Trace:
     restricting_plugins: tuple[str, ...] = ()
     filters: list[FilterTrace] = field(default_factory=list)
     statuses: NodeToStatus = field(default_factory=lambda: NodeToStatus.passing(0))
+    failed_filters: NodeToStatus | None = None
     nominated_hit: bool = False
     tried_rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     feasible_rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))

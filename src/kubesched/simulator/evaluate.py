@@ -24,6 +24,7 @@ from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.profile import FILTER, failure_of
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.exhaustive import exhaustive
@@ -132,7 +133,9 @@ def _attempt(cluster: Cluster, info: PodInfo) -> tuple[Answer, Decision | None]:
     names = cluster.cache.nodes.names
     rejected = trace.statuses.index
     answer["filter"] = {
-        names[row]: _status(trace.statuses[row]) for row in np.flatnonzero(rejected).tolist()
+        names[row]: _status(trace.statuses[row])
+        for row in np.flatnonzero(rejected).tolist()
+        if trace.statuses[row].is_rejected
     }
     feasible = [names[row] for row in trace.feasible_rows.tolist()]
     answer["feasible"] = sorted(feasible)
@@ -145,7 +148,7 @@ def _attempt(cluster: Cluster, info: PodInfo) -> tuple[Answer, Decision | None]:
         case Rejected():
             answer |= _rejection(decision, trace, len(names))
         case Failed():
-            answer |= _failed(decision)
+            answer |= _failed(decision, trace)
     return answer, decision
 
 
@@ -243,10 +246,20 @@ def _preemption(report: PreemptionReport) -> Answer:
     return found
 
 
-def _failed(decision: Failed) -> Answer:
+def _failed(decision: Failed, trace: Trace) -> Answer:
     if decision.status.is_rejected:
         return {"fit_error": decision.message, "fit_error_filter": decision.message}
-    return {"errors": [decision.message]}
+    errors = {decision.message}
+    if trace.failed_filters is not None:
+        # The scheduler reports the first it meets; on which node that is, is chance.
+        errors.update(
+            status.message
+            if status.message.startswith("running ")
+            else failure_of(FILTER, status.plugin, status.message).message
+            for status in trace.failed_filters.statuses
+            if status.code is Code.ERROR
+        )
+    return {"errors": sorted(errors)}
 
 
 def _clears_nomination(decision: Decision | None) -> bool:

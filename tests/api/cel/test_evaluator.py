@@ -7,21 +7,14 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.api.cel.evaluation import evaluate
 
 from kubesched.api.cel.checker import CheckedTypes, TypeCheckError, check, format_type
 from kubesched.api.cel.comprehensions import BUDGET, Budget, CostLimitExceededError
-from kubesched.api.cel.declarations import DYN
 from kubesched.api.cel.evaluator import plan
 from kubesched.api.cel.parser import parse
 from kubesched.api.cel.syntax import CelCompileError
 from kubesched.api.cel.values import NONE, CelError, Optional, UInt, type_name
-
-
-def evaluate(expression: str, **variables: object) -> object:
-    """Compile with all checks, then evaluate."""
-    node = parse(expression)
-    check(expression, node, dict.fromkeys(variables, DYN), CheckedTypes())
-    return plan(node)(variables)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Sets of characters in regular expressions, as ranges of code points.
+r"""Sets of characters in regular expressions, as ranges of code points.
 
 Upstream: Go's package regexp/syntax, unicode
-Differs:  `\\p{…}` knows the short names of Unicode's general categories, not scripts.
+Differs:  `\p{…}` knows the short names of Unicode's general categories, not scripts.
 """
 
 import unicodedata

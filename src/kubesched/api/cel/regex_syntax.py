@@ -47,7 +47,7 @@ class Chars:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A place without a character: `\\A`, `\\z`, `^` and `$` of lines, `\\b`, `\\B`."""
+    r"""A place without a character: `\A`, `\z`, `^` and `$` of lines, `\b`, `\B`."""
 
     kind: str
 
@@ -290,7 +290,7 @@ class _Parser:
             self._push(self._literal(self._escaped_char()) if ranges is None else Chars(ranges))
 
     def _escaped_class(self) -> Ranges | None:
-        """Read `\\d`, `\\pL` and the like, if there is one."""
+        r"""Read `\d`, `\pL` and the like, if there is one."""
         kind = self._pattern[self._at + 1 : self._at + 2]
         if self._pattern[self._at] != "\\" or not kind:
             return None
@@ -335,11 +335,9 @@ class _Parser:
                 self._at = match.end()
                 return code
         self._at += 1
-        if char in _CONTROLS:
-            return ord(_CONTROLS[char])
-        if char.isascii() and not char.isalnum():
-            return ord(char)
-        self._fail("invalid escape sequence", start, self._bad_escape_end(char))
+        if char not in _CONTROLS and (not char.isascii() or char.isalnum()):
+            self._fail("invalid escape sequence", start, self._bad_escape_end(char))
+        return ord(_CONTROLS.get(char, char))
 
     def _bad_escape_end(self, char: str) -> int:
         """Where upstream gives up an escape."""

@@ -22,8 +22,10 @@ from kubesched.api.cel.regex_syntax import (
 
 Search = Callable[[str, int], Span | None]
 
-# More loops than that may take Python's engine too long on a text of some size.
+# Python's engine may try every way in which loops can share a text; more ways take too long.
+_WAYS_MAX = 20_000_000
 _LOOPS_MAX = 3
+_REMEMBERED_LENGTH_MAX = 256
 
 _LOOKS = {
     "begin_text": r"\A",
@@ -40,13 +42,30 @@ _LOOKS = {
 def compile_regex(pattern: str) -> Search:
     """The search for a pattern: text and start to the first match. Raises RegexError."""
     regex = parse_regex(pattern)
-    if _loops(regex, within=False) > _LOOPS_MAX:
-        return lru_cache(4096)(Machine(regex).search)
+    loops = _loops(regex, within=False)
+    run = _lazy_machine(regex)
+    if loops > _LOOPS_MAX:
+        return run
     compiled = re.compile(_translate(regex))
 
     def search(text: str, start: int) -> Span | None:
+        if len(text) ** (loops + 1) > _WAYS_MAX:
+            return run(text, start)
         match = compiled.search(text, start)
         return None if match is None else match.span()
+
+    return search
+
+
+def _lazy_machine(regex: Regex) -> Search:
+    """A search that builds its machine when it is first needed, and remembers short texts."""
+    build = lru_cache(1)(lambda: Machine(regex))
+    remember = lru_cache(4096)(lambda text, start: build().search(text, start))
+
+    def search(text: str, start: int) -> Span | None:
+        if len(text) > _REMEMBERED_LENGTH_MAX:
+            return build().search(text, start)
+        return remember(text, start)
 
     return search
 

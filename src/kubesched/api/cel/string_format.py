@@ -2,7 +2,8 @@
 
 Upstream: google/cel-go ext/formatting.go (version 2 of the library of strings), whose numbers
           golang.org/x/text writes as in American English
-Differs:  clauses are looked at when they are filled in, not before.
+Differs:  clauses are looked at when they are filled in, not before; a double that is whole is
+          shown as an integer where it is a key of a map.
 """
 
 import math

@@ -1,9 +1,9 @@
-# ruff: noqa: N803, N806 - S and T are states, as in docs/model.md
 """Small clusters for the model: made at random, and put before the real scheduler."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final, TypeAlias
 
 from hypothesis import strategies as st
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kubesched.api.core import Node, Pod
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
+from kubesched.config.types import Configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.objects import KubernetesObject
@@ -26,6 +27,17 @@ GPU: Final = "example.com/gpu"
 Json: TypeAlias = "Mapping[str, object]"
 
 _GATES: Final = FeatureGates({})
+_REGISTRY: Final = in_tree_registry()
+_PLUGINS: Final = (
+    "PrioritySort",
+    "NodeUnschedulable",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "InterPodAffinity",
+    "DefaultPreemption",
+    "DefaultBinder",
+)
 _RATED_BY: Final[Mapping[Rating, str]] = {
     TaintRating: "TaintToleration",
     NodeAffinityRating: "NodeAffinity",
@@ -40,22 +52,36 @@ def make_cluster(
     seed: int = 0,
     percentage: int = 100,
 ) -> Cluster:
-    """Return the real thing: all default plugins, but rated only by what the model rates by."""
+    """Return the real thing, with those of the default plugins that the model knows."""
+    cluster = Cluster(_configuration(ratings, percentage), _REGISTRY, _GATES, seed=seed)
+    cluster.load(items)
+    return cluster
+
+
+@cache
+def _configuration(ratings: Ratings, percentage: int) -> Configuration:
     scores = [{"name": _RATED_BY[rating], "weight": weight} for weight, rating in ratings]
-    configuration = load_configuration(
+    every = _named(["*"])
+    return load_configuration(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "percentageOfNodesToScore": percentage,
             "profiles": [
-                {"plugins": {"score": {"disabled": [{"name": "*"}], "enabled": scores}}},
+                {
+                    "plugins": {
+                        "multiPoint": {"disabled": every, "enabled": _named(_PLUGINS)},
+                        "score": {"disabled": every, "enabled": scores},
+                    }
+                },
             ],
         },
         _GATES,
     )
-    cluster = Cluster(configuration, in_tree_registry(), _GATES, seed=seed)
-    cluster.load(items)
-    return cluster
+
+
+def _named(plugins: Iterable[str]) -> list[Json]:
+    return [{"name": plugin} for plugin in plugins]
 
 
 # What pods and nodes are made of.
@@ -100,6 +126,10 @@ def prefer_nodes(*terms: tuple[int, Json]) -> Json:
 def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Json:
     """Return a taint."""
     return {"key": key, "value": value, "effect": effect}
+
+
+def _init(cpu: str) -> Json:
+    return {"name": f"init-{cpu}", "image": "i", "resources": {"requests": {"cpu": cpu}}}
 
 
 # At random. The first of each list is the usual case, and what shrinking leads to.
@@ -162,8 +192,9 @@ def node_labels(name: str, zone: str, rank: str) -> dict[str, str]:
     return {each: value for each, value in labels.items() if value}
 
 
-def nodes(name: str) -> st.SearchStrategy[Node]:
-    """Make a node of that name."""
+@cache
+def nodes(name: str, *, plain: bool = False) -> st.SearchStrategy[Node]:
+    """Make a node of that name; a plain one takes any pod that it has room for."""
     return st.builds(
         lambda zone, rank, taints, unschedulable, cpu, pods, gpu: make_node(
             name,
@@ -174,63 +205,83 @@ def nodes(name: str) -> st.SearchStrategy[Node]:
         ),
         st.sampled_from(["a", "b", ""]),
         st.sampled_from(["1", "2", "11", "x", ""]),
-        st.sampled_from(_TAINTS),
-        st.sampled_from([False] * 7 + [True]),
+        st.just(()) if plain else st.sampled_from(_TAINTS),
+        st.just(value=False) if plain else st.sampled_from([False] * 7 + [True]),
         st.sampled_from([4, 2, 1]),
         st.sampled_from([8, 3, 2, 1]),
         st.sampled_from([0, 1, 2]),
     )
 
 
+_REQUESTS: Final[tuple[Mapping[str, str | int], ...]] = (
+    {"cpu": 1},
+    {"cpu": 2},
+    {"cpu": "500m"},
+    {},
+    {"cpu": 1, GPU: 1},
+    {"cpu": 0},
+)
+_PLAIN: Final = {
+    "labels": st.sampled_from([{"app": "web"}, {"app": "db"}, {}]),
+    "requests": st.sampled_from(_REQUESTS),
+    "pod_anti_affinity": st.sampled_from(_POD_ANTI_AFFINITIES),
+}
+_FANCY: Final = {
+    **_PLAIN,
+    "namespace": st.sampled_from(["default"] * 4 + ["other"]),
+    "init_containers": st.sampled_from(
+        [(), (), (), (_init("2"),), (_init("500m"), _init("1500m"))]
+    ),
+    "node_selector": st.sampled_from([None, None, None, {}, {ZONE: "a"}]),
+    "tolerations": st.sampled_from(_TOLERATIONS),
+    "node_affinity": st.sampled_from(_NODE_AFFINITIES),
+    "pod_affinity": st.sampled_from(_POD_AFFINITIES),
+}
+
+
+@cache
 def pods(
-    name: str, places: Sequence[str] = ("",), promises: Sequence[str] = ("",)
+    name: str,
+    places: tuple[str, ...] = ("",),
+    promises: tuple[str, ...] = ("",),
+    priorities: tuple[int | None, ...] = (0, 1, 5, -3, None),
+    *,
+    plain: bool = False,
 ) -> st.SearchStrategy[Pod]:
-    """Make a pod of that name, bound to one of the places, or waiting and perhaps promised one."""
+    """Make a pod of that name, bound to one of the places, or waiting and perhaps promised one.
+
+    A plain one is not choosy about nodes.
+    """
 
     def make(place: str, promise: str, start: str | None, fields: dict[str, object]) -> Pod:
         bound = {"node_name": place, "start_time": start}
-        return make_pod(name, **fields, **(bound if place else {"nominated_node_name": promise}))  # type: ignore[arg-type]  # the keywords are TypedDict's
+        fields = {**fields, **(bound if place else {"nominated_node_name": promise})}
+        return make_pod(name, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
 
+    fields = {**(_PLAIN if plain else _FANCY), "priority": st.sampled_from(priorities)}
     return st.builds(
         make,
         st.sampled_from(places),
         st.sampled_from(promises),
         st.sampled_from(_STARTS),
-        st.fixed_dictionaries(
-            {
-                "namespace": st.sampled_from(["default"] * 4 + ["other"]),
-                "labels": st.sampled_from([{"app": "web"}, {"app": "db"}, {}]),
-                "priority": st.sampled_from([0, 1, 5, -3, None]),
-                "requests": st.sampled_from(
-                    [{"cpu": 1}, {"cpu": 2}, {"cpu": "500m"}, {}, {"cpu": 1, GPU: 1}, {"cpu": 0}]
-                ),
-                "init_containers": st.sampled_from(
-                    [(), (), (), (_init("2"),), (_init("500m"), _init("1500m"))]
-                ),
-                "node_selector": st.sampled_from([None, None, None, {}, {ZONE: "a"}]),
-                "tolerations": st.sampled_from(_TOLERATIONS),
-                "node_affinity": st.sampled_from(_NODE_AFFINITIES),
-                "pod_affinity": st.sampled_from(_POD_AFFINITIES),
-                "pod_anti_affinity": st.sampled_from(_POD_ANTI_AFFINITIES),
-            }
-        ),
+        st.fixed_dictionaries(fields),
     )
 
 
-def _init(cpu: str) -> Json:
-    return {"name": f"init-{cpu}", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-
-
 @st.composite
-def states(draw: st.DrawFn, *, pods_max: int = 8, with_promises: bool = False) -> Objects:
-    """Make up to 5 nodes and, besides the pod `p` that waits, up to `pods_max` - 1 others."""
+def states(draw: st.DrawFn, *, plain: bool = False, with_promises: bool = False) -> Objects:
+    """Make up to 5 nodes, a pod `p` that waits, and up to 7 others, most of them bound.
+
+    In a plain cluster pods are hindered by each other only, and `p` is more important than all.
+    """
     names = [f"n{number}" for number in range(draw(st.integers(1, 5)))]
     promises = ("", *names) if with_promises else ("",)
-    items: list[object] = [draw(nodes(name)) for name in names]
-    for number in range(draw(st.integers(0, pods_max - 1))):
-        places = (*names, *names, "")
-        items.append(draw(pods(f"q{number}", places, promises)))
-    items.append(draw(pods("p", promises=promises)))
+    items: list[object] = [draw(nodes(name, plain=plain)) for name in names]
+    for number in range(draw(st.integers(4 if plain else 0, 7))):
+        places = (*names, *names, *names, "")
+        items.append(draw(pods(f"q{number}", places, promises, plain=plain)))
+    priorities = (9,) if plain else (5, 5, 1, 0)
+    items.append(draw(pods("p", ("",), promises, priorities, plain=plain)))
     return Objects.of(items)
 
 

@@ -60,10 +60,11 @@ def test_tells_what_is_there_and_what_changes() -> None:
         server = ObjectServer(asyncio.get_running_loop().time)
         server.create(make_pod("a"))
         informer = _start(server, follower)
-        assert informer.is_current
+        was_current = [informer.is_current]
         await asyncio.sleep(10)
         server.create(make_pod("b"))
-        assert not informer.is_current
+        was_current.append(informer.is_current)
+        assert [True, False] == was_current
         await asyncio.sleep(0.5)
         server.bind("default", "a", "", "node-1")
         await asyncio.sleep(5)
@@ -95,7 +96,12 @@ def test_finished_pods_are_gone() -> None:
         await asyncio.sleep(5)
 
     run(main())
-    assert follower.told == [(1.0, "added", "b"), (6.0, "deleted", "b")]
+    assert follower.told == [
+        (1.0, "added", "a"),
+        (1.0, "deleted", "a"),
+        (1.0, "added", "b"),
+        (6.0, "deleted", "b"),
+    ]
 
 
 @pytest.mark.parametrize(

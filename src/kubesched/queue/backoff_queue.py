@@ -6,7 +6,8 @@ activeQ's order, so that an idle scheduler may take the most important of them e
 
 Upstream: pkg/scheduler/backend/queue/backoff_queue.go (v1.36)
 Invariants: a pod is in one of the two heaps; without rejecting plugins in the one of errors.
-Differs:  nothing.
+Differs:  members of pod groups are not popped early. They come back by backoff alone, and upstream
+          tries one that was rejected again and again, as long as nothing else waits.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class BackoffQueue:
         initial_seconds: float = 1.0,
         max_seconds: float = 10.0,
         pops_from_backoff: bool = True,
+        has_pod_groups: bool = False,
     ) -> None:
         """Set up an empty queue.
 
@@ -39,11 +41,14 @@ class BackoffQueue:
             max_seconds: The longest backoff; 0 means no backoff at all.
             pops_from_backoff: Whether ends are aligned and pods can be popped early (gate
                 SchedulerPopFromBackoffQ).
+            has_pod_groups: Whether members of pod groups go by backoff alone (gate
+                GenericWorkload).
         """
         self._sort_key = sort_key
         self._initial_seconds = initial_seconds
         self._max_seconds = max_seconds
         self._aligns = pops_from_backoff
+        self._has_pod_groups = has_pod_groups
         self._rejected = KeyedHeap(self._rejected_order if pops_from_backoff else self._order)
         self._failed = KeyedHeap(self._order)
 
@@ -65,12 +70,17 @@ class BackoffQueue:
     def add(self, queued: QueuedPodInfo) -> None:
         """Take a pod in, into the heap its rejecting plugins ask for."""
         key = queued.pod_info.key
-        if queued.unschedulable_plugins or queued.pending_plugins:
+        if self._may_be_early(queued):
             self._rejected.add(queued)
             self._failed.delete(key)
         else:
             self._failed.add(queued)
             self._rejected.delete(key)
+
+    def _may_be_early(self, queued: QueuedPodInfo) -> bool:
+        if self._has_pod_groups and queued.pod_info.pod.spec.scheduling_group is not None:
+            return False
+        return bool(queued.unschedulable_plugins or queued.pending_plugins)
 
     def reorder(self, queued: QueuedPodInfo) -> None:
         """Sort a pod that is here anew, after its object changed."""
@@ -127,10 +137,10 @@ class BackoffQueue:
         self._rejected.check()
         self._failed.check()
         for queued in self._rejected.pods():
-            assert queued.rejecting_plugins, f"nothing rejected {queued.pod_info.key}"
+            assert self._may_be_early(queued), f"nothing rejected {queued.pod_info.key}"
             assert queued.pod_info.key not in self._failed, f"{queued.pod_info.key} waits twice"
         for queued in self._failed.pods():
-            assert not queued.rejecting_plugins, f"{queued.pod_info.key} was rejected"
+            assert not self._may_be_early(queued), f"{queued.pod_info.key} was rejected"
         if self._aligns:
             gated = [queued.pod_info.key for queued in self.pods() if queued.is_gated]
             assert not gated, f"gated pods may be popped: {gated}"

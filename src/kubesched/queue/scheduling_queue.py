@@ -103,6 +103,7 @@ class SchedulingQueue:
             initial_seconds=options.initial_backoff_seconds,
             max_seconds=options.max_backoff_seconds,
             pops_from_backoff=options.pops_from_backoff,
+            has_pod_groups=options.generic_workload,
         )
         self._unschedulable = UnschedulablePods()
         self._in_flight = InFlight()

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from kubesched.api.core import Pod
+from kubesched.api.scheduling import PodGroup
 
 
 class PodConditionPatch(msgspec.Struct, frozen=True):
@@ -21,6 +22,16 @@ class PodConditionPatch(msgspec.Struct, frozen=True):
     status: str
     reason: str
     message: str
+
+
+class PodGroupConditionPatch(msgspec.Struct, frozen=True):
+    """A pod group's condition to set; the transition time is the client's business."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    observed_generation: int
 
 
 class EventRecord(msgspec.Struct, frozen=True):
@@ -59,6 +70,12 @@ class ApiClient(Protocol):
         nominated_node_name: str | None = None,
     ) -> None:
         """PATCH condition and nomination; None leaves one alone, no change sends nothing."""
+        ...
+
+    async def patch_pod_group_status(
+        self, group: PodGroup, condition: PodGroupConditionPatch
+    ) -> None:
+        """PATCH a condition of a pod group; no change sends nothing."""
         ...
 
     async def delete_pod(self, pod: Pod) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from random import Random
 
 from kubesched.cache.cache import Cache
+from kubesched.cache.pod_groups import PodGroupStates
 from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import Configuration
@@ -65,7 +66,7 @@ def assemble(
         if connect is None:
             raise ConfigError([Fault("extenders", "there is nothing to reach them with")])
         extenders = Extenders.of(configuration.extenders, connect)
-    cache = Cache()
+    cache = Cache(PodGroupStates() if gates.enabled("GenericWorkload") else None)
     profiles = build_profiles(configuration, registry, gates, random)
     options = options or queue_options(configuration, gates)
     pods = PodLister()

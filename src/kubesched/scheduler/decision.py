@@ -6,6 +6,8 @@ Differs:  outcomes are values; upstream returns a status, an error and a nominat
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from kubesched.framework.cycle_state import CycleState
@@ -15,6 +17,9 @@ from kubesched.framework.status import Status
 from kubesched.snapshot.pod_info import PodInfo
 
 NO_NODES = "no nodes available to schedule pods"
+
+NOBODY_REJECTED: Final = Diagnosis()
+"""The diagnosis of a pod that goes back to the queue without a plugin to blame."""
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -72,7 +77,7 @@ class Failed(msgspec.Struct, frozen=True):
 
     Attributes:
         pod: The pod.
-        status: Error, or the rejection of an empty cluster.
+        status: Error, or the rejection of an empty cluster or of the pod's group.
     """
 
     pod: PodInfo

@@ -7,7 +7,7 @@ taken in when that cycle has ended. The table:
     pod with a node      added    add_pod         move_all AssignedPodAdd
                          changed  update_pod      move_all per changed property
                          deleted  remove_pod      move_all AssignedPodDelete
-    pod without, ours    added    -               add
+    pod without, ours    added    -               add; move_all UnschedulablePodAdd, with gangs
                          changed  -               update
                          deleted  -               delete
     pod gets its node             add_pod         delete; move_all AssignedPodAdd
@@ -42,7 +42,11 @@ from kubesched.framework.cluster_event import Action, ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.node_events import node_events
 from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from kubesched.queue.queue_events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULED_POD_ADD,
+)
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.loop import Scheduler
 from kubesched.snapshot.objects import KubernetesObject
@@ -77,6 +81,11 @@ class EventHandlers:
         self._cache: Cache = scheduler.cache
         self._queue: SchedulingQueue = scheduler.queue
         self._pods = scheduler.pods
+        self._pod_groups = scheduler.cache.pod_groups
+        self._has_gangs = any(
+            profile.feature_gates.enabled("GangScheduling")
+            for profile in scheduler.profiles.values()
+        )
 
     def added(self, item: KubernetesObject) -> None:
         """Take in an object that came."""
@@ -141,7 +150,13 @@ class EventHandlers:
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._is_ours(pod):
-            self._queue.add(PodInfo(pod), self._now())
+            info = PodInfo(pod)
+            if self._pod_groups is not None:
+                self._pod_groups.add(info)
+            self._queue.add(info, self._now())
+            if self._has_gangs:
+                # It may be the one that its gang has been waiting for.
+                self._move(UNSCHEDULED_POD_ADD, None, pod)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.status.phase in FINISHED:
@@ -198,6 +213,8 @@ class EventHandlers:
         if version and version == old.metadata.resource_version:
             return
         info = PodInfo(new)
+        if self._pod_groups is not None:
+            self._pod_groups.update(PodInfo(old), info)
         if self._cache.is_assumed(info.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(info)
@@ -210,6 +227,8 @@ class EventHandlers:
     def _waiting_deleted(self, pod: Pod) -> None:
         info = PodInfo(pod)
         self._queue.delete(info, self._now())
+        if self._pod_groups is not None:
+            self._pod_groups.delete(info)
         if self._cache.is_assumed(info.uid):
             self._assumed_deleted(info)
         elif pod.status.nominated_node_name:

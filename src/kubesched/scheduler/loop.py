@@ -33,11 +33,11 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
 from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle
 from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.eviction import Evictions, Preemption
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
-from kubesched.scheduler.pod_group_cycle import NOBODY_REJECTED, PodGroupCycle
+from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.reserving import ask_permit, reserve, unreserve
@@ -336,11 +336,11 @@ class Scheduler:
         except CacheError as error:
             return failure(str(error)), None
         self.queue.nominator.delete(pod.uid)
-        status, timeouts = reserve(profile, cycle, there, node_name), {}
+        status = reserve(profile, cycle, there, node_name)
         if status.is_success:
             status, timeouts = ask_permit(profile, cycle, there, node_name)
-        if status.code is Code.WAIT:
-            self.waiting_pods.add(WaitingPod(there, node_name, timeouts, _timer))
+            if timeouts:
+                self.waiting_pods.add(WaitingPod(there, node_name, timeouts, _timer))
         if status.is_success or status.code is Code.WAIT:
             return SUCCESS, Assumed(queued, there, node_name, cycle, profile, started)
         self.undo(profile, cycle, there, node_name)
@@ -425,6 +425,7 @@ class Scheduler:
             message = diagnosis.fit_error(1)
         queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
         queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
+        queued.gating_plugin, queued.gating_plugin_events = "", ()
         known = self.pods.get(pod.namespace, pod.name)
         if known is None or known.spec.node_name:
             self.queue.done(pod.uid, self.now())

@@ -1,7 +1,7 @@
-"""StatusWriter sends pod status changes in the background, one after another per pod.
+"""StatusWriter sends status changes in the background, one after another per pod or pod group.
 
-Upstream: pkg/scheduler/util/utils.go, PatchPodStatus (v1.36)
-Invariants: changes of one pod arrive in the order they were asked for.
+Upstream: pkg/scheduler/util/utils.go, PatchPodStatus and PatchPodGroupStatus (v1.36)
+Invariants: changes of one object arrive in the order they were asked for.
 Differs:  the loop does not wait for the answer; upstream's does, without SchedulerAsyncAPICalls.
 """
 
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
-from kubesched.scheduler.api_client import ApiClient, PodConditionPatch
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.scheduling import PodGroup
+from kubesched.scheduler.api_client import ApiClient, PodConditionPatch, PodGroupConditionPatch
 
 _TRIES_MAX: Final = 4
 _FIRST_DELAY_SECONDS: Final = 0.01
@@ -36,10 +39,28 @@ class StatusWriter:
         nominated_node_name: str | None = None,
     ) -> asyncio.Task[None]:
         """Send a change after those that were asked for before; failures are logged only."""
-        uid = pod.metadata.uid
-        task = asyncio.ensure_future(
-            self._send_after(self._last.get(uid), pod, condition, nominated_node_name)
+        return self._write(
+            "pod",
+            pod.metadata,
+            lambda: self._api.patch_pod_status(pod, condition, nominated_node_name),
         )
+
+    def write_pod_group(
+        self, group: PodGroup, condition: PodGroupConditionPatch
+    ) -> asyncio.Task[None]:
+        """Send a group's condition after those that were asked for before."""
+        return self._write(
+            "pod group",
+            group.metadata,
+            lambda: self._api.patch_pod_group_status(group, condition),
+        )
+
+    def _write(
+        self, kind: str, metadata: ObjectMeta, send: Callable[[], Awaitable[None]]
+    ) -> asyncio.Task[None]:
+        subject = f"{kind} {metadata.namespace}/{metadata.name}"
+        uid = metadata.uid or subject
+        task = asyncio.ensure_future(self._send_after(self._last.get(uid), subject, send))
         self._last[uid] = task
         task.add_done_callback(lambda done: self._forget(uid, done))
         return task
@@ -56,20 +77,18 @@ class StatusWriter:
     async def _send_after(
         self,
         before: asyncio.Task[None] | None,
-        pod: Pod,
-        condition: PodConditionPatch | None,
-        nominated_node_name: str | None,
+        subject: str,
+        send: Callable[[], Awaitable[None]],
     ) -> None:
         if before is not None:
             await asyncio.wait([before])
         delay = _FIRST_DELAY_SECONDS
         for attempt in range(1, _TRIES_MAX + 1):
             try:
-                await self._api.patch_pod_status(pod, condition, nominated_node_name)
+                await send()
             except ApiError as error:
                 if attempt == _TRIES_MAX or not error.is_transient:
-                    key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-                    log.warning("Failed to patch status of pod %s: %s", key, error)
+                    log.warning("Failed to patch status of %s: %s", subject, error)
                     return
                 await asyncio.sleep(delay)
                 delay *= _DELAY_FACTOR

@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ConflictError, NotFoundError
 from kubesched.api.meta import KubeStruct, ObjectMeta
-from kubesched.api.scheduling import PriorityClass
+from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.scheme import kind_of
 from kubesched.apiserver.store import Key, Store
-from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.admission import complete_pod
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults
-from kubesched.simulator.pod_conditions import with_condition
+from kubesched.simulator.pod_conditions import with_condition, with_group_condition
 from kubesched.simulator.timestamps import timestamp
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -191,6 +191,21 @@ class ObjectServer:
             status = replace(patched.status, nominated_node_name=nominated_node_name)
             patched = replace(patched, status=status)
         return pod if patched is pod else self.update(patched)
+
+    def patch_pod_group_status(
+        self, namespace: str, name: str, condition: PodGroupConditionPatch
+    ) -> PodGroup:
+        """Set a condition of a pod group; what changes nothing writes nothing.
+
+        Raises:
+            NotFoundError: There is no such group.
+        """
+        found = self.store.find(Key(kind_name(PodGroup), namespace, name))
+        if found is None:
+            raise NotFoundError(f'podgroups.scheduling.k8s.io "{name}" not found')
+        group = cast("PodGroup", found)
+        patched = with_group_condition(group, condition, self._now())
+        return group if patched is group else self.update(patched)
 
     def delete_pod(
         self, namespace: str, name: str, uid: str = "", grace_seconds: int | None = None

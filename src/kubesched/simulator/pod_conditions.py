@@ -1,6 +1,7 @@
-"""Conditions of pods, set as upstream sets them.
+"""Conditions of pods and pod groups, set as upstream sets them.
 
-Upstream: pkg/api/v1/pod/util.go, UpdatePodCondition (v1.36)
+Upstream: pkg/api/v1/pod/util.go, UpdatePodCondition; apimachinery/pkg/api/meta,
+          SetStatusCondition (v1.36)
 Differs:  nothing.
 """
 
@@ -9,7 +10,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodCondition
-from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.api.meta import Condition
+from kubesched.api.scheduling import PodGroup
+from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.timestamps import timestamp
 
 
@@ -40,3 +43,23 @@ def with_condition(pod: Pod, patch: PodConditionPatch, now: float) -> Pod:
     else:
         conditions[at] = condition
     return replace(pod, status=replace(pod.status, conditions=tuple(conditions)))
+
+
+def with_group_condition(group: PodGroup, patch: PodGroupConditionPatch, now: float) -> PodGroup:
+    """Return the group with a condition; the very same group if it has it already."""
+    conditions = {known.type: known for known in group.status.conditions}
+    known = conditions.get(patch.type)
+    same_status = known is not None and known.status == patch.status
+    since = known.last_transition_time if known is not None and same_status else timestamp(now)
+    condition = Condition(
+        type=patch.type,
+        status=patch.status,
+        observed_generation=patch.observed_generation,
+        last_transition_time=since,
+        reason=patch.reason,
+        message=patch.message,
+    )
+    if condition == known:
+        return group
+    conditions[patch.type] = condition
+    return replace(group, status=replace(group.status, conditions=tuple(conditions.values())))

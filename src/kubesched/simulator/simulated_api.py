@@ -11,7 +11,12 @@ from collections.abc import Callable
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.scheduler.api_client import EventRecord, PodConditionPatch
+from kubesched.api.scheduling import PodGroup
+from kubesched.scheduler.api_client import (
+    EventRecord,
+    PodConditionPatch,
+    PodGroupConditionPatch,
+)
 from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import FaultPlan, RequestDice
 from kubesched.simulator.latencies import Latencies
@@ -71,6 +76,17 @@ class SimulatedApi:
             self._server.patch_status(
                 metadata.namespace, metadata.name, metadata.uid, condition, nominated_node_name
             )
+
+        await self._answered("status", carry_out)
+
+    async def patch_pod_group_status(
+        self, group: PodGroup, condition: PodGroupConditionPatch
+    ) -> None:
+        """Set the group's condition."""
+        metadata = group.metadata
+
+        def carry_out() -> None:
+            self._server.patch_pod_group_status(metadata.namespace, metadata.name, condition)
 
         await self._answered("status", carry_out)
 

@@ -1,0 +1,95 @@
+"""Coscheduling: pods of a group are bound when enough of them have a place, or none is."""
+
+from typing import ClassVar
+
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    PermitPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+)
+from kubesched.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+GROUP = "pod-group.scheduling.sigs.k8s.io"
+MIN_AVAILABLE = f"{GROUP}/min-available"
+
+
+class CoschedulingArgs(PluginArgs, frozen=True, kw_only=True):
+    """How long a placed pod waits for the others."""
+
+    permit_waiting_time_seconds: int = 60
+
+
+class Coscheduling(PreFilterPlugin[int], ReservePlugin, PermitPlugin):
+    """Pods with the same label form a group; an annotation says how many of them are enough."""
+
+    name: ClassVar = "Coscheduling"
+
+    def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._seconds = float(args.permit_waiting_time_seconds)
+        self._sent_back: dict[tuple[str, str], dict[str, PodInfo]] = {}
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> CoschedulingArgs:
+        """Decode and check; every fault is reported with its field path."""
+        return decode_args(CoschedulingArgs, raw, path)
+
+    def pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> PreFilterResult[int]:
+        """Count the group's pods that have a place already, waiting or bound."""
+        namespace, group = _group_of(pod)
+        if not group:
+            return PreFilterResult(0, SKIP)
+        if not pod.pod.metadata.annotations.get(MIN_AVAILABLE, "1").isdecimal():
+            return PreFilterResult(status=unresolvable(f"annotation {MIN_AVAILABLE} is no number"))
+        placed = snapshot.nodes.groups.count(
+            (self.name, namespace, group),
+            lambda pods: int(pods.labels.get(GROUP) == group and not pods.is_terminating),
+            frozenset({namespace}),
+        )
+        return PreFilterResult(int(placed.sum()), SKIP)
+
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Take nothing: the pod's place is enough."""
+        return SUCCESS
+
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Wait for the others; the pod that completes the group lets all of them go on."""
+        group = _group_of(pod)
+        if not group[1]:
+            return SUCCESS, 0.0
+        needed = int(pod.pod.metadata.annotations.get(MIN_AVAILABLE, "1"))
+        placed = cycle.filter_states.get(self.name)
+        here = 1 + (placed if isinstance(placed, int) else 0)
+        if here < needed:
+            # Whoever was sent back earlier should try again now, and not after this pod gave up.
+            self.handle.activate(list(self._sent_back.pop(group, {}).values()))
+            return Status(Code.WAIT, (f"{here} of {needed} pods have a place",)), self._seconds
+        for waiting in self.handle.waiting_pods:
+            if _group_of(waiting.pod) == group:
+                waiting.allow(self.name)
+        self._sent_back.pop(group, None)
+        return SUCCESS, 0.0
+
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """One pod gave up: those that wait for it give up at once and free their places."""
+        group = _group_of(pod)
+        if not group[1]:
+            return
+        self._sent_back.setdefault(group, {})[pod.uid] = pod
+        for waiting in self.handle.waiting_pods:
+            if _group_of(waiting.pod) == group:
+                waiting.reject(self.name, f"pod {pod.name} of the same group gave up")
+
+
+def _group_of(pod: PodInfo) -> tuple[str, str]:
+    return pod.namespace, pod.labels.get(GROUP, "")

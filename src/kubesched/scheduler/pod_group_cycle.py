@@ -1,0 +1,389 @@
+"""The scheduling cycle of a pod group: try all its pods, then place all of them for real or none.
+
+    gather    the popped pod's siblings leave the queue, too
+    try       one after the other is placed tentatively: assumed, reserved, Permit asked
+    revert    every tentative placement, the last one first
+    submit    some Permit said yes: each placed pod is placed for real, and waits for the others
+                  at Permit; others go back
+              but a pod has to preempt: all go back, nominated to where they were placed
+              no Permit said yes: all go back
+    report    the group's condition PodGroupScheduled
+
+Upstream: pkg/scheduler/schedule_one_podgroup.go (v1.36)
+Reads:    pod.spec.schedulingGroup, priority; PodGroups
+Invariants: no tentative placement outlives the cycle.
+Differs:  placing groups by topology (TopologyAwareWorkloadScheduling) and preempting for a group
+          as a whole (WorkloadAwarePreemption) are alpha and left out; pods are tried in the table
+          itself, not in a copy, so changes of the cluster wait until the cycle has ended; pods of
+          equal priority and age are tried in the order of their arrival, upstream in any; that a
+          group is not known is reported, upstream loses the text; plugins cannot ask whether a
+          cycle is a group's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from kubesched.api.scheduling import PodGroup
+from kubesched.cache.cache import Cache, CacheError
+from kubesched.cache.pod_groups import PodGroupStates
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.pod_group_states import pod_group_name_of, state_not_found
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import SUCCESS, Code, Status, failure
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.api_client import PodGroupConditionPatch
+from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed, Placed, Rejected
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.reserving import ask_permit, reserve
+from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.snapshot.pod_info import PodInfo
+
+SCHEDULED: Final = "PodGroupScheduled"
+UNSCHEDULABLE: Final = "pod group is unschedulable"
+WAITS_FOR_PREEMPTION: Final = "pod group is waiting for preemption to complete"
+
+log = logging.getLogger(__name__)
+
+
+class PodByPod(Protocol):
+    """What the loop does for a single pod."""
+
+    profiles: Mapping[str, Profile]
+    cache: Cache
+    queue: SchedulingQueue
+    status_writer: StatusWriter
+
+    def now(self) -> float:
+        """Seconds on the event loop's clock."""
+        ...
+
+    def is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
+        """Whether there is nothing to decide for a popped pod."""
+        ...
+
+    async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
+        """Decide where a pod goes in the cluster as it is now."""
+        ...
+
+    async def preempt(self, decision: Rejected, profile: Profile) -> str | None:
+        """Start the evictions that were decided; return what becomes of the nomination."""
+        ...
+
+    def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
+        """Unreserve and forget an assumed pod; return whether it was there."""
+        ...
+
+    def tell(self, decision: Decision, started: float) -> None:
+        """Tell the observers of a decision."""
+        ...
+
+    def place(
+        self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
+    ) -> None:
+        """Assume a pod where it was placed and start its binding cycle, or put it back."""
+        ...
+
+    def fail(
+        self,
+        queued: QueuedPodInfo,
+        profile: Profile,
+        status: Status,
+        *,
+        nominated_node_name: str | None,
+        diagnosis: Diagnosis | None = None,
+    ) -> None:
+        """Put a pod back into the queue and say why."""
+        ...
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """What became of one pod of the group.
+
+    Attributes:
+        queued: The pod.
+        decision: What was decided for it alone.
+        status: Success if it was placed tentatively; with a preemption, the rejection before it.
+        nominated_node_name: What a rejection means for its nomination.
+        diagnosis: Who rejected it; None if one plugin did on the one node.
+        there: The pod where it was placed tentatively; None if it was not.
+        permit: What the Permit plugins said there: success, or Wait.
+        duration_seconds: How long it took.
+    """
+
+    queued: QueuedPodInfo
+    decision: Decision
+    status: Status = SUCCESS
+    nominated_node_name: str | None = ""
+    diagnosis: Diagnosis | None = NOBODY_REJECTED
+    there: PodInfo | None = None
+    permit: Status = SUCCESS
+    duration_seconds: float = 0.0
+
+    @property
+    def requires_preemption(self) -> bool:
+        """Whether victims must go before it can be where it was placed."""
+        return self.there is not None and not self.status.is_success
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of the group.
+
+    Attributes:
+        status: Success, Unschedulable, or Error.
+        attempts: One per pod in the order of trying; fewer after an error.
+        waits_for_preemption: Whether all that is in the way are victims on their way out.
+    """
+
+    status: Status
+    attempts: Sequence[Attempt]
+    waits_for_preemption: bool = False
+
+
+class PodGroupCycle:
+    """Schedules pods that belong to groups, a group at a time."""
+
+    def __init__(self, loop: PodByPod, pod_groups: PodGroupStates) -> None:
+        """Take what does the work for each pod, and what knows the groups' pods."""
+        self._loop = loop
+        self._pod_groups = pod_groups
+
+    async def run(self, queued: QueuedPodInfo) -> None:
+        """Schedule the group of a popped pod."""
+        pod = queued.pod_info
+        name = pod_group_name_of(pod.pod)
+        members = self._gather(queued, name)
+        if members is None:
+            text = state_not_found(pod.namespace, name)
+            status = failure(f"error while retrieving pod group state: {text}")
+            self._fail_all([queued], status, nominated_node_name=None)
+            return
+        profile = self._profile_of(members)
+        if isinstance(profile, Status):
+            self._fail_all(members, profile, nominated_node_name="")
+            return
+        members = [member for member in members if not self._is_skipped(member, profile)]
+        if not members:
+            return
+        outcome = await self._try(members, profile)
+        self._submit(members, outcome, profile)
+        self._report(pod.namespace, name, outcome.status)
+
+    # Gather.
+
+    def _gather(self, queued: QueuedPodInfo, name: str) -> list[QueuedPodInfo] | None:
+        """Return the popped pod and its siblings, now popped, in the order of trying."""
+        state = self._pod_groups.get(queued.pod_info.namespace, name)
+        if state is None:
+            return None
+        members = [queued]
+        now = self._loop.now()
+        for other in state.unscheduled_pods:
+            if other.name != queued.pod_info.name:
+                popped = self._loop.queue.pop_specific_pod(other, now)
+                if popped is not None:
+                    members.append(popped)
+        return sorted(members, key=_order)
+
+    def _profile_of(self, members: Sequence[QueuedPodInfo]) -> Profile | Status:
+        """Return the one profile of all members, or a failure."""
+        first = members[0].pod_info.scheduler_name
+        for member in members:
+            name = member.pod_info.scheduler_name
+            if name != first:
+                return failure(
+                    "all pods in a single pod group should have the same .spec.schedulerName set, "
+                    f'got: "{name}" and "{first}"'
+                )
+        profile = self._loop.profiles.get(first)
+        return profile or failure(f'profile not found for scheduler name "{first}"')
+
+    def _fail_all(
+        self, members: Sequence[QueuedPodInfo], status: Status, nominated_node_name: str | None
+    ) -> None:
+        for member in members:
+            profile = self._loop.profiles.get(member.pod_info.scheduler_name)
+            if profile is None:
+                log.error("Pod %s asks for an unknown scheduler", member.pod_info.key)
+                self._loop.queue.done(member.pod_info.uid, self._loop.now())
+                continue
+            self._loop.tell(Failed(member.pod_info, status), self._loop.now())
+            self._loop.fail(member, profile, status, nominated_node_name=nominated_node_name)
+
+    def _is_skipped(self, member: QueuedPodInfo, profile: Profile) -> bool:
+        skipped = self._loop.is_skipped(member.pod_info, profile)
+        if skipped:
+            self._loop.queue.done(member.pod_info.uid, self._loop.now())
+        return skipped
+
+    # Try.
+
+    async def _try(self, members: Sequence[QueuedPodInfo], profile: Profile) -> Outcome:
+        """Place one pod after the other tentatively, and take all back."""
+        attempts: list[Attempt] = []
+        try:
+            for member in members:
+                attempt = await self._attempt(member, profile)
+                attempts.append(attempt)
+                if attempt.status.code is Code.ERROR:
+                    text = attempt.status.message
+                    status = failure(f"failed to schedule other pod from a pod group: {text}")
+                    return Outcome(status, attempts)
+            return _outcome(attempts)
+        finally:
+            for attempt in reversed(attempts):
+                self._revert(attempt, profile)
+
+    async def _attempt(self, queued: QueuedPodInfo, profile: Profile) -> Attempt:
+        started = self._loop.now()
+        decision = await self._loop.decide(queued.pod_info, profile)
+        match decision:
+            case Placed():
+                attempt = Attempt(queued, decision)
+                attempt = self._place(attempt, decision.node_name, decision.cycle, profile)
+            case Rejected():
+                nominated = await self._loop.preempt(decision, profile)
+                status = Status(Code.UNSCHEDULABLE, (decision.message,))
+                attempt = Attempt(queued, decision, status, nominated, decision.diagnosis)
+                if nominated:
+                    # The others find it where it will be once its victims are gone.
+                    attempt = self._place(attempt, nominated, decision.cycle, profile)
+            case Failed():
+                attempt = Attempt(queued, decision, decision.status)
+        duration_seconds = self._loop.now() - started
+        return msgspec.structs.replace(attempt, duration_seconds=duration_seconds)
+
+    def _place(
+        self, attempt: Attempt, node_name: str, cycle: CycleState, profile: Profile
+    ) -> Attempt:
+        """Assume, reserve and ask Permit; if any says no, nothing is left of it."""
+        pod = attempt.queued.pod_info
+        try:
+            there = self._loop.cache.assume_pod(pod, node_name)
+        except CacheError as error:
+            return _refused(attempt, failure(str(error)))
+        self._loop.queue.nominator.delete(pod.uid)
+        status = reserve(profile, cycle, there, node_name)
+        if status.is_success:
+            status, _ = ask_permit(profile, cycle, there, node_name)
+        if status.is_success or status.code is Code.WAIT:
+            return msgspec.structs.replace(attempt, there=there, permit=status)
+        self._take_back(attempt, profile, cycle, there)
+        # Reserve or Permit: the story of one node.
+        return msgspec.structs.replace(_refused(attempt, status), diagnosis=None)
+
+    def _revert(self, attempt: Attempt, profile: Profile) -> None:
+        if attempt.there is not None and not isinstance(attempt.decision, Failed):
+            self._take_back(attempt, profile, attempt.decision.cycle, attempt.there)
+
+    def _take_back(
+        self, attempt: Attempt, profile: Profile, cycle: CycleState, there: PodInfo
+    ) -> None:
+        nominated = there.pod.status.nominated_node_name
+        if self._loop.undo(profile, cycle, there, there.node_name) and nominated:
+            # Assuming the pod has taken its nomination away.
+            self._loop.queue.nominator.add(attempt.queued.pod_info, nominated)
+
+    # Submit.
+
+    def _submit(self, members: Sequence[QueuedPodInfo], outcome: Outcome, profile: Profile) -> None:
+        for attempt in outcome.attempts:
+            started = self._loop.now() - attempt.duration_seconds
+            decision = attempt.decision
+            if isinstance(decision, Placed) and outcome.status.is_success:
+                self._loop.tell(decision, started)
+                self._loop.place(decision, attempt.queued, profile, started)
+            else:
+                self._put_back(_verdict(attempt, outcome), profile, started)
+        for member in members[len(outcome.attempts) :]:
+            failed = Failed(member.pod_info, outcome.status)
+            untried = Attempt(member, failed, outcome.status)
+            self._put_back(untried, profile, self._loop.now())
+
+    def _put_back(self, attempt: Attempt, profile: Profile, started: float) -> None:
+        self._loop.tell(attempt.decision, started)
+        self._loop.fail(
+            attempt.queued,
+            profile,
+            attempt.status,
+            nominated_node_name=attempt.nominated_node_name,
+            diagnosis=attempt.diagnosis,
+        )
+
+    # Report.
+
+    def _report(self, namespace: str, name: str, status: Status) -> None:
+        """Write the group's condition; a group that was scheduled once stays so."""
+        group = self._loop.cache.objects.get(PodGroup, name, namespace)
+        if group is None:
+            log.error("Pod group %s/%s is gone, its status is not written", namespace, name)
+            return
+        condition = _condition(status, group.metadata.generation)
+        known = next((c for c in group.status.conditions if c.type == SCHEDULED), None)
+        if known is not None:
+            if known.status == "True" and condition.status != "True":
+                return
+            same = (known.status, known.reason, known.message, known.observed_generation)
+            if same == msgspec.structs.astuple(condition)[1:]:
+                return
+        self._loop.status_writer.write_pod_group(group, condition)
+
+
+def _order(queued: QueuedPodInfo) -> tuple[int, float]:
+    """The more important pod first, then the one that has waited longer."""
+    return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
+
+
+def _outcome(attempts: Sequence[Attempt]) -> Outcome:
+    """Return what the attempts, none of them an error, mean for the group."""
+    status, waits = Status(Code.UNSCHEDULABLE, error=UNSCHEDULABLE), False
+    requires_preemption = False
+    for attempt in attempts:
+        if attempt.there is None:
+            continue
+        requires_preemption = requires_preemption or attempt.requires_preemption
+        if not attempt.permit.is_success:
+            continue
+        if requires_preemption:
+            status, waits = _rejection(WAITS_FOR_PREEMPTION), True
+        else:
+            status = SUCCESS
+    return Outcome(status, attempts, waits)
+
+
+def _refused(attempt: Attempt, status: Status) -> Attempt:
+    """Return that the pod was not placed after all."""
+    return Attempt(attempt.queued, Failed(attempt.queued.pod_info, status), status)
+
+
+def _rejection(reason: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, (reason,), error=UNSCHEDULABLE)
+
+
+def _verdict(attempt: Attempt, outcome: Outcome) -> Attempt:
+    """Return with what a pod goes back to the queue."""
+    if attempt.there is None and outcome.status.code is not Code.ERROR:
+        return attempt
+    if outcome.status.code is Code.ERROR:
+        if attempt.status.code is Code.ERROR:
+            return attempt
+        status, nominated = outcome.status, ""
+    elif not outcome.waits_for_preemption:
+        status, nominated = _rejection(attempt.permit.message), ""
+    elif attempt.requires_preemption:
+        return attempt
+    else:
+        status, nominated = outcome.status, attempt.there.node_name if attempt.there else ""
+    return msgspec.structs.replace(_refused(attempt, status), nominated_node_name=nominated)
+
+
+def _condition(status: Status, generation: int) -> PodGroupConditionPatch:
+    if status.is_success:
+        return PodGroupConditionPatch(SCHEDULED, "True", "Scheduled", status.message, generation)
+    reason = "Unschedulable" if status.is_rejected else "SchedulerError"
+    return PodGroupConditionPatch(SCHEDULED, "False", reason, status.message, generation)

@@ -1,0 +1,258 @@
+"""The whole scheduler on virtual time, with an API server of a few lines behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod, PodCondition
+from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.api.meta import Condition, ObjectMeta
+from kubesched.api.scheduling import (
+    BasicSchedulingPolicy,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+)
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.scheduler.assembly import assemble
+from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.testing.builders import make_pod
+
+GANGS: Final = {"GenericWorkload": True, "GangScheduling": True}
+
+T = TypeVar("T", Pod, PodGroup)
+
+
+class FakeApi:
+    """Does what it is asked to at once, and tells the scheduler of it.
+
+    Attributes:
+        pods, groups: By name.
+        events: What was recorded, as `reason pod: note`.
+        refused: Names of pods whose binding is refused.
+        bindings: `pod node`, in the order of binding.
+    """
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.groups: dict[str, PodGroup] = {}
+        self.events: list[str] = []
+        self.refused: set[str] = set()
+        self.bindings: list[str] = []
+        self.handlers: EventHandlers | None = None
+        self._version = 0
+
+    def create(self, *items: Pod | Node | PodGroup) -> None:
+        """Add objects."""
+        assert self.handlers is not None
+        for item in items:
+            if isinstance(item, Pod):
+                self.pods[item.metadata.name] = item
+            elif isinstance(item, PodGroup):
+                self.groups[item.metadata.name] = item
+            self.handlers.added(item)
+
+    def update(self, pod: Pod) -> None:
+        """Change a pod."""
+        assert self.handlers is not None
+        self._version += 1
+        metadata = replace(pod.metadata, resource_version=str(self._version))
+        old, new = self.pods[pod.metadata.name], replace(pod, metadata=metadata)
+        self.pods[pod.metadata.name] = new
+        self.handlers.updated(old, new)
+
+    def delete(self, name: str) -> None:
+        """Remove a pod."""
+        assert self.handlers is not None
+        self.handlers.deleted(self.pods.pop(name))
+
+    def _pod(self, pod: Pod) -> Pod:
+        known = self.pods.get(pod.metadata.name)
+        if known is None:
+            raise NotFoundError(f'pods "{pod.metadata.name}" not found')
+        return known
+
+    # kubesched.scheduler.api_client.ApiClient
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Assign the pod."""
+        known = self._pod(pod)
+        if known.metadata.name in self.refused:
+            raise ApiError(403, "Forbidden", "refused")
+        if known.spec.node_name:
+            raise ConflictError("already assigned")
+        self.bindings.append(f"{known.metadata.name} {node_name}")
+        self.update(
+            replace(
+                known,
+                spec=replace(known.spec, node_name=node_name),
+                status=replace(known.status, nominated_node_name=""),
+            )
+        )
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        condition: PodConditionPatch | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Keep the last condition only."""
+        known = self._pod(pod)
+        status = known.status
+        if condition is not None:
+            kept = PodCondition(
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+            )
+            status = replace(status, conditions=(kept,))
+        if nominated_node_name is not None:
+            status = replace(status, nominated_node_name=nominated_node_name)
+        if status != known.status:
+            self.update(replace(known, status=status))
+
+    async def patch_pod_group_status(
+        self, group: PodGroup, condition: PodGroupConditionPatch
+    ) -> None:
+        """Set the condition."""
+        assert self.handlers is not None
+        old = self.groups[group.metadata.name]
+        kept = Condition(
+            type=condition.type,
+            status=condition.status,
+            reason=condition.reason,
+            message=condition.message,
+            observed_generation=condition.observed_generation,
+        )
+        new = replace(old, status=replace(old.status, conditions=(kept,)))
+        self.groups[group.metadata.name] = new
+        self.handlers.updated(old, new)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Remove the pod at once."""
+        self._pod(pod)
+        self.delete(pod.metadata.name)
+
+    def record_event(self, event: EventRecord) -> None:
+        """Write it down."""
+        self.events.append(f"{event.reason} {event.regarding.metadata.name}: {event.note}")
+
+
+class Running:
+    """A scheduler that runs.
+
+    Attributes:
+        api: The API server.
+        scheduler: The loop.
+    """
+
+    def __init__(self, api: FakeApi, scheduler: Scheduler) -> None:
+        self.api = api
+        self.scheduler = scheduler
+
+    async def settle(self, seconds: float = 0.5) -> None:
+        """Let time pass."""
+        await asyncio.sleep(seconds)
+        self.scheduler.cache.check()
+        self.scheduler.queue.check()
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """Pod -> the node it is bound to."""
+        return {
+            name: pod.spec.node_name for name, pod in self.api.pods.items() if pod.spec.node_name
+        }
+
+    @property
+    def waiting(self) -> list[str]:
+        """The pods that wait at Permit."""
+        return [waiting.pod.name for waiting in self.scheduler.waiting_pods]
+
+    def condition(self, name: str) -> tuple[str, str]:
+        """Return reason and message of a pod's last condition."""
+        conditions = self.api.pods[name].status.conditions
+        return (conditions[-1].reason, conditions[-1].message) if conditions else ("", "")
+
+    def group(self, name: str) -> tuple[str, str, str]:
+        """Return status, reason and message of a group's condition."""
+        conditions = self.api.groups[name].status.conditions
+        if not conditions:
+            return "", "", ""
+        return conditions[-1].status, conditions[-1].reason, conditions[-1].message
+
+
+@asynccontextmanager
+async def running(
+    *,
+    gates: Mapping[str, bool] | None = None,
+    registry: Registry | None = None,
+    profile: Mapping[str, Any] | None = None,
+    profiles: Sequence[Mapping[str, Any]] = (),
+    observers: Sequence[Observer] = (),
+) -> AsyncIterator[Running]:
+    """Run a scheduler until the block ends.
+
+    Args:
+        gates: Feature gates that differ from the defaults.
+        registry: The plugins; those in tree if not given.
+        profile: The one profile; the default one if not given.
+        profiles: All profiles, if there are several.
+        observers: The loop's.
+    """
+    feature_gates = FeatureGates(dict(gates or {}))
+    given = list(profiles) or ([profile] if profile else [])
+    configuration = default_configuration(feature_gates)
+    if given:
+        configuration = load_configuration(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": given,
+            },
+            feature_gates,
+        )
+    api = FakeApi()
+    scheduler, api.handlers = assemble(
+        configuration,
+        registry or in_tree_registry(),
+        feature_gates,
+        api,
+        random=Random(0),
+        observers=observers,
+    )
+    task = asyncio.create_task(scheduler.run())
+    try:
+        yield Running(api, scheduler)
+    finally:
+        scheduler.stop()
+        await task
+        await scheduler.drain()
+
+
+def make_member(name: str, group: str = "gang", **fields: Any) -> Pod:
+    """Build a pod of a group that asks for a whole cpu."""
+    spec = {"schedulingGroup": {"podGroupName": group}, **fields.pop("spec", {})}
+    return make_pod(name, **{"requests": {"cpu": "1"}, "spec": spec, **fields})
+
+
+def make_group(name: str = "gang", min_count: int | None = None) -> PodGroup:
+    """Build a group: a gang if `min_count` is given."""
+    gang = None if min_count is None else GangSchedulingPolicy(min_count=min_count)
+    basic = BasicSchedulingPolicy() if gang is None else None
+    return PodGroup(
+        metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}", generation=1),
+        spec=PodGroupSpec(scheduling_policy=PodGroupSchedulingPolicy(basic=basic, gang=gang)),
+    )

@@ -1,0 +1,450 @@
+"""A cycle with extenders: what they are asked between the phases, and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.api.core import Node, Pod
+from kubesched.config.types import Extender
+from kubesched.framework.plugin import PostFilterResult, PreScoreResult
+from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
+from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.extended_cycle import ExtendedCycle, select_scored_host
+from kubesched.scheduler.extenders import Extenders
+from kubesched.scheduler.sampling import NodeSampler
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from kubesched.testing.extender import FakeExtender
+from scheduler.toys import (
+    Toy,
+    cycle_of,
+    failed,
+    placed,
+    points_asked,
+    profile_of,
+    rejected,
+    rejections,
+    told,
+    toy,
+)
+
+POD = PodInfo(make_pod("p", uid="u-p"))
+NODES = [make_node(name) for name in "abcd"]
+SNAPSHOT = make_snapshot(NODES)
+FULL = unschedulable("full")
+URL = "http://extender"
+
+
+def extended(
+    plugins: Sequence[type[Toy]],
+    *fakes: FakeExtender,
+    seed: int = 0,
+    sampler: NodeSampler | None = None,
+    percentage: int = 0,
+    **fields: Any,
+) -> ExtendedCycle:
+    """Make a cycle with extenders that can do what their scripts answer."""
+    by_url = {f"{URL}{at}": fake for at, fake in enumerate(fakes)}
+    configurations = [
+        Extender(
+            **{
+                "url_prefix": url,
+                "node_cache_capable": True,
+                "weight": 1,
+                **{f"{verb}_verb": verb for verb in fake.answers},
+                **fields,
+            }
+        )
+        for url, fake in by_url.items()
+    ]
+    extenders = Extenders.of(configurations, lambda found: by_url[found.url_prefix])
+    profile = profile_of(*plugins, seed=seed, percentage=percentage)
+    return ExtendedCycle(profile, sampler or NodeSampler(), extenders)
+
+
+def decide(cycle: ExtendedCycle, pod: PodInfo = POD, snapshot: Snapshot = SNAPSHOT) -> Decision:
+    """Run one cycle."""
+    return asyncio.run(cycle.schedule_with_extenders(pod, snapshot))
+
+
+def keep(*names: str, **failed_nodes: str) -> dict[str, object]:
+    """Answer a filter question with the nodes to keep and why others go."""
+    return {"NodeNames": list(names), "FailedNodes": failed_nodes}
+
+
+# Without a say.
+
+
+@given(
+    st.lists(st.sampled_from([SUCCESS, FULL, unresolvable("never"), failure("x")]), max_size=6),
+    st.lists(st.integers(0, 2), min_size=6, max_size=6),
+    st.integers(0, 3),
+    st.sampled_from(["", "n0", "n3", "gone"]),
+)
+def test_silent_extender_changes_nothing(
+    statuses: list[Status], marks: list[int], seed: int, nominated: str
+) -> None:
+    """With an extender that can do nothing every decision is as without."""
+    names = [f"n{at}" for at in range(len(statuses))]
+    script: dict[str, Any] = {
+        "filter": dict(zip(names, statuses, strict=True)),
+        "score": dict(zip(names, marks, strict=False)),
+        "post_filter": PostFilterResult(unschedulable("sorry")),
+    }
+    snapshot = make_snapshot([make_node(name) for name in names])
+    pod = PodInfo(make_pod("p", nominated_node_name=nominated))
+    alone = cycle_of(toy("Toy", **script), seed=seed).schedule_one(pod, snapshot)
+    with_extender = decide(
+        extended([toy("Toy", **script)], FakeExtender({}), seed=seed), pod, snapshot
+    )
+    assert told(alone) == told(with_extender)
+
+
+# Filter.
+
+
+def test_filter() -> None:
+    """Extenders are asked about what passed the filters, and the pod goes to what they leave."""
+    fake = FakeExtender({"filter": keep("c", b="hot")})
+    cycle = extended([toy("Toy", filter={"a": FULL}, score={"b": 100})], fake)
+    decision = placed(decide(cycle))
+    assert ["b", "c", "d"] == fake.asked[0].question["NodeNames"]
+    # Node d got no message, so it does not count as looked at.
+    assert ("c", 1, 3) == (decision.node_name, decision.feasible, decision.evaluated)
+
+
+def test_nothing_left() -> None:
+    """What extenders say of nodes stands in the diagnosis, and Extender among the rejectors."""
+    answer = {**keep(b="hot", c="x"), "FailedAndUnresolvableNodes": {"c": "never"}}
+    decision = rejected(
+        decide(extended([toy("Toy", filter={"a": FULL})], FakeExtender({"filter": answer})))
+    )
+    expected = "0/4 nodes are available: 1 full, 1 hot, 1 never."
+    assert expected == decision.message
+    assert {"Toy", "Extender"} == decision.diagnosis.unschedulable_plugins
+    assert {"a": ("Toy", "full"), "b": ("", "hot"), "c": ("", "never")} == rejections(decision)
+    assert "" == decision.nominated_node_name
+
+
+def test_only_plugins_reject() -> None:
+    """Where no node passes the filters, extenders are not asked and not blamed."""
+    fake = FakeExtender({"filter": keep()})
+    decision = rejected(decide(extended([toy("Toy", filter=dict.fromkeys("abcd", FULL))], fake)))
+    assert {"Toy"} == decision.diagnosis.unschedulable_plugins
+    assert [] == fake.asked
+
+
+def test_rejector_stays_when_an_extender_speaks_over_it() -> None:
+    """An extender may speak of a node it was not asked about; who rejected it stays known."""
+    answer = {"NodeNames": [], "FailedAndUnresolvableNodes": {"a": "never"}}
+    decision = rejected(
+        decide(extended([toy("Toy", filter={"a": FULL})], FakeExtender({"filter": answer})))
+    )
+    assert {"a": ("", "never")} == rejections(decision)
+    assert {"Toy", "Extender"} == decision.diagnosis.unschedulable_plugins
+    assert "0/4 nodes are available: 1 never." == decision.message
+
+
+def test_post_filter_sees_what_extenders_say() -> None:
+    """PostFilter plugins get the extenders' codes; nodes without a word are unresolvable."""
+    answer = {**keep(b="hot"), "FailedAndUnresolvableNodes": {"c": "never"}}
+    plugin = toy("Toy", filter={"a": FULL}, post_filter=PostFilterResult(unschedulable("no")))
+    decide(extended([plugin], FakeExtender({"filter": answer})))
+    never = "UnschedulableAndUnresolvable"
+    assert ("post_filter", ("Unschedulable", "Unschedulable", never, never)) == plugin.asked[-1]
+
+
+def test_failing_extender() -> None:
+    """One that is not ignorable fails the cycle, in its own words and without PostFilter."""
+    plugin = toy("Toy", filter={}, post_filter=PostFilterResult(SUCCESS))
+    decision = decide(extended([plugin], FakeExtender({"filter": {"Error": "out of order"}})))
+    assert failure("out of order") == failed(decision)
+    assert "post_filter" not in points_asked(plugin)
+
+
+def test_failing_ignorable_extender() -> None:
+    """An ignorable one is left out."""
+    cycle = extended([toy("Toy", score={"d": 9})], FakeExtender({"filter": 500}), ignorable=True)
+    assert "d" == placed(decide(cycle)).node_name
+
+
+def test_empty_cluster() -> None:
+    """Without nodes nobody is asked."""
+    fake = FakeExtender({"filter": keep()})
+    decision = decide(extended([toy("Toy")], fake), snapshot=make_snapshot([]))
+    assert unresolvable("no nodes available to schedule pods") == failed(decision)
+    assert [] == fake.asked
+
+
+def test_failing_plugin() -> None:
+    """A filter that fails ends the cycle before extenders are asked."""
+    fake = FakeExtender({"filter": keep()})
+    assert failed(decide(extended([toy("Toy", filter=ValueError("x"))], fake)))
+    assert [] == fake.asked
+
+
+# The nominated node.
+
+NOMINATED = PodInfo(make_pod("p", uid="u-p", nominated_node_name="b"))
+
+
+def test_nominated_node_passes() -> None:
+    """The nominated node is tried alone; if it passes, no other is looked at."""
+    fake = FakeExtender({"filter": lambda asked: keep(*asked["NodeNames"]), "prioritize": []})
+    decision = placed(decide(extended([toy("Toy", filter={}, score={"a": 9})], fake), NOMINATED))
+    assert ("b", 1, 1) == (decision.node_name, decision.feasible, decision.evaluated)
+    assert [["b"]] == [asked.question["NodeNames"] for asked in fake.asked]
+
+
+@pytest.mark.parametrize(
+    "answer", [pytest.param(keep(b="hot"), id="refused"), pytest.param(500, id="failed")]
+)
+def test_nominated_node_does_not_pass(answer: object) -> None:
+    """Otherwise all nodes are searched, the nominated one again."""
+
+    def script(asked: dict[str, Any]) -> object:
+        return answer if asked["NodeNames"] == ["b"] else keep("c")
+
+    fake = FakeExtender({"filter": script})
+    decision = placed(decide(extended([toy("Toy", filter={})], fake), NOMINATED))
+    assert "c" == decision.node_name
+    expected = [["b"], ["a", "b", "c", "d"]]
+    assert expected == [asked.question["NodeNames"] for asked in fake.asked]
+
+
+def test_nominated_node_counts_twice() -> None:
+    """A nominated node that extenders refused moves the start of the next search once more."""
+    sampler = NodeSampler()
+    nodes = [make_node(f"n{at:03}") for at in range(300)]
+    pod = PodInfo(make_pod("p", nominated_node_name="n299"))
+
+    def script(asked: dict[str, Any]) -> object:
+        names = asked["NodeNames"]
+        return keep(n299="hot") if names == ["n299"] else keep(*names)
+
+    fake = FakeExtender({"filter": script})
+    cycle = extended([toy("Toy", filter={})], fake, sampler=sampler, percentage=50)
+    decision = placed(decide(cycle, pod, make_snapshot(nodes)))
+    # 150 feasible nodes are enough; the 151st is looked at to know that.
+    without = NodeSampler()
+    cycle_of_plain = extended([toy("Toy", filter={})], sampler=without, percentage=50)
+    decide(cycle_of_plain, POD, make_snapshot(nodes))
+    assert without.next_start + 1 == sampler.next_start
+    assert decision.feasible == 150
+
+
+# Scores.
+
+
+def rate(**amounts: int) -> list[dict[str, object]]:
+    """Answer a prioritize question."""
+    return [{"Host": name, "Score": score} for name, score in amounts.items()]
+
+
+@pytest.mark.parametrize(
+    ("mark", "weight", "expected"),
+    [
+        pytest.param(10, 1, "b", id="100 more"),
+        pytest.param(4, 1, "a", id="40 more"),
+        pytest.param(3, 2, "b", id="weighed"),
+    ],
+)
+def test_prioritize(mark: int, weight: int, expected: str) -> None:
+    """Ten times score and weight is added to the plugins' totals."""
+    fake = FakeExtender({"prioritize": rate(b=mark)})
+    cycle = extended([toy("Toy", score={"a": 50})], fake, weight=weight)
+    assert expected == placed(decide(cycle)).node_name
+    assert ["a", "b", "c", "d"] == fake.asked[0].question["NodeNames"]
+
+
+def test_prioritize_without_score_plugins() -> None:
+    """Without score plugins the totals are the extenders' alone; PreScore runs all the same."""
+    plugin = toy("Toy", pre_score=PreScoreResult())
+    fake = FakeExtender({"prioritize": rate(a=-1, b=-1, c=-1)})
+    assert "d" == placed(decide(extended([plugin], fake))).node_name
+    assert ["pre_score"] == points_asked(plugin)
+
+
+def test_one_feasible_node_is_not_scored() -> None:
+    """Where extenders leave one node nobody is asked for scores."""
+    plugin = toy("Toy", score={})
+    fake = FakeExtender({"filter": keep("c"), "prioritize": rate(c=1)})
+    assert "c" == placed(decide(extended([plugin], fake))).node_name
+    assert ["filter"] == fake.verbs
+    assert [] == plugin.asked
+
+
+def test_failing_scores() -> None:
+    """A score plugin that fails ends the cycle; extenders are not asked any more."""
+    fake = FakeExtender({"prioritize": rate(a=1)})
+    assert failed(decide(extended([toy("Toy", score=ValueError("x"))], fake)))
+    assert [] == fake.asked
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=6),
+    st.integers(0, 9),
+)
+def test_ties(rows: list[tuple[int, bool]], seed: int) -> None:
+    """The chosen one has the best total, and an extender's score if any of the best has one."""
+    totals = np.array([total for total, _ in rows], np.int64)
+    scored = np.array([is_scored for _, is_scored in rows], np.bool_)
+    at = select_scored_host(totals, scored, Random(seed))
+    best = max(total for total, _ in rows)
+    may_win = {is_scored for total, is_scored in rows if total == best}
+    assert (best, max(may_win)) == rows[at]
+
+
+def test_ties_are_drawn() -> None:
+    """Among equals every one has its turn; those no extender scored have not."""
+    fake = FakeExtender({"prioritize": rate(a=0, b=0, d=0)})
+    drawn = Counter(
+        placed(decide(extended([toy("Toy", score={})], fake, seed=seed))).node_name
+        for seed in range(60)
+    )
+    assert {"a", "b", "d"} == set(drawn)
+
+
+# Nodes sent back whole.
+
+
+def on(*names: str) -> object:
+    """Answer a filter question with nodes."""
+    return {"Nodes": {"items": [{"metadata": {"name": name}} for name in names]}}
+
+
+def test_nodes_sent_back_are_scored_without_pods() -> None:
+    """As upstream, nodes that came back as objects are scored as if no pods were on them."""
+    seen: list[dict[str, int]] = []
+
+    class Watching(toy("Toy", score={})):  # type: ignore[misc]  # made by a function
+        """Notes how many pods it sees on each node."""
+
+        def score(self, state: Any, pod: PodInfo, nodes: Any) -> Any:
+            """Note it."""
+            seen.append({name: len(nodes.pods[row]) for row, name in enumerate(nodes.names)})
+            is_bare = len(nodes) < 4
+            assert is_bare == (int(nodes.requested.sum()) == 0)
+            assert is_bare == (nodes.images.get("image:latest") is None)
+            return super().score(state, pod, nodes)
+
+    pods = [make_pod(f"on-{name}", node_name=name, requests={"cpu": 1}) for name in "abcd"]
+    nodes = [make_node(name, images={"image:latest": 1}) for name in "abcd"]
+    snapshot = make_snapshot(nodes, pods)
+    decide(
+        extended([Watching], FakeExtender({"filter": on("a", "c")}), node_cache_capable=False),
+        POD,
+        snapshot,
+    )
+    decide(extended([Watching], FakeExtender({"filter": keep(*"abcd")})), POD, snapshot)
+    assert [{"a": 0, "c": 0}, {"a": 1, "b": 1, "c": 1, "d": 1}] == seen
+    assert 4000 == int(snapshot.nodes.requested[0].sum())
+
+
+# Preemption.
+
+
+def preempting(*fakes: FakeExtender, **fields: Any) -> ExtendedCycle:
+    """Make a cycle that fits pods and preempts."""
+    plugins: Any = [
+        _at(NodeResourcesFit, "pre_filter", "filter"),
+        _at(DefaultPreemption, "post_filter"),
+    ]
+    return extended(plugins, *fakes, **fields)
+
+
+def _at(plugin: type[Any], *points: str) -> type[Any]:
+    """Say at which points a plugin runs, as a toy does."""
+    return type(plugin.__name__, (plugin,), {"points": points, "weight": 0})
+
+
+BIG: Mapping[str, str] = {"cpu": "3"}
+BUSY: list[Node] = [make_node(name) for name in "ab"]
+VICTIMS: list[Pod] = [
+    make_pod("cheap", uid="u-cheap", node_name="a", requests=BIG, priority=1),
+    make_pod("dear", uid="u-dear", node_name="b", requests=BIG, priority=5),
+]
+PREEMPTOR = PodInfo(make_pod("p", uid="u-p", requests=BIG, priority=100))
+
+
+def preempt(answer: object, **fields: Any) -> Decision:
+    """Let an extender answer how to preempt."""
+    cycle = preempting(FakeExtender({"preempt": answer}), **fields)
+    return decide(cycle, PREEMPTOR, make_snapshot(BUSY, VICTIMS))
+
+
+def test_preemption_is_narrowed() -> None:
+    """The best of what extenders leave is chosen, not the best of all."""
+    answer = {"NodeNameToMetaVictims": {"b": {"Pods": [{"UID": "u-dear"}]}}}
+    decision = rejected(preempt(answer))
+    assert "b" == decision.nominated_node_name
+    assert ["dear"] == [victim.name for victim in decision.victims]
+    assert "0/2 nodes are available: 2 Insufficient cpu." == decision.message
+
+
+def test_preemption_without_extenders_that_preempt() -> None:
+    """An extender that does not preempt has no say."""
+    cycle = preempting(FakeExtender({"bind": {}}))
+    decision = rejected(decide(cycle, PREEMPTOR, make_snapshot(BUSY, VICTIMS)))
+    assert "a" == decision.nominated_node_name
+
+
+@pytest.mark.parametrize(
+    ("answer", "ignorable", "nominated", "message"),
+    [
+        pytest.param(
+            {}, False, None, "preemption: no candidate node for preemption", id="none left"
+        ),
+        pytest.param(
+            {"NodeNameToMetaVictims": {"a": {}}},
+            False,
+            None,
+            'preemption: expected at least one victim pod on node "a"',
+            id="no victims",
+        ),
+        pytest.param(
+            {"NodeNameToMetaVictims": {"a": {}}},
+            True,
+            None,
+            "preemption: no candidate node for preemption",
+            id="no victims, ignorable",
+        ),
+        pytest.param(
+            500,
+            False,
+            None,
+            f"preemption: failed preempt with extender at URL {URL}0/preempt, code 500",
+            id="failed",
+        ),
+        pytest.param(500, True, "a", "", id="failed, ignorable"),
+    ],
+)
+def test_preemption_ends(
+    answer: object, ignorable: bool, nominated: str | None, message: str
+) -> None:
+    """What goes wrong stands in the message; the nomination stays as it is."""
+    decision = rejected(preempt(answer, ignorable=ignorable))
+    assert nominated == decision.nominated_node_name
+    expected = f"0/2 nodes are available: 2 Insufficient cpu. {message}".rstrip()
+    assert expected == decision.message
+
+
+def test_extender_is_not_asked_without_candidates() -> None:
+    """Where evicting helps nowhere, no extender is asked."""
+    fake = FakeExtender({"preempt": {}})
+    pod = PodInfo(make_pod("p", requests={"cpu": "40"}, priority=100))
+    decision = rejected(decide(preempting(fake), pod, make_snapshot(BUSY, VICTIMS)))
+    assert "" == decision.nominated_node_name
+    assert [] == fake.asked

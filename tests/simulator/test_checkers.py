@@ -1,0 +1,140 @@
+"""Checkers find what must not happen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.assembly import assemble
+from kubesched.scheduler.loop import Scheduler
+from kubesched.simulator.checkers import Checkers, InvariantError
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.pod_ledger import PodLedger
+from kubesched.simulator.virtual_loop import run
+from kubesched.simulator.world import World
+from kubesched.testing.builders import make_node, make_pod
+
+Story = Callable[[World, Scheduler, Checkers], Awaitable[None]]
+
+
+def _tell(story: Story) -> None:
+    async def main() -> None:
+        world = World(Dice(9))
+        gates = FeatureGates()
+        scheduler, handlers = assemble(
+            default_configuration(gates),
+            in_tree_registry(),
+            gates,
+            world.api,
+            random=world.dice.stream("scheduler"),
+        )
+        loop = asyncio.get_running_loop()
+        ledger = PodLedger(world.server, lambda _: True, loop.time)
+        checkers = Checkers(world, scheduler, ledger)
+        world.connect(handlers)
+        world.nodes.add(make_node("node-1", allocatable={"cpu": "4"}))
+        await asyncio.sleep(1)
+        await story(world, scheduler, checkers)
+
+    run(main())
+
+
+def test_nothing_wrong() -> None:
+    """A pod that waits in the queue, and one that is bound, are as they should be."""
+
+    async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
+        world.server.create(make_pod("a"))
+        checkers.check(0.0)
+        world.server.create(make_pod("b", requests={"cpu": "4"}))
+        world.server.bind("default", "b", "", "node-1")
+        await asyncio.sleep(1)
+        checkers.step(1.0)
+        checkers.check(1.0)
+        assert checkers.checks == 2
+
+    _tell(story)
+
+
+def test_node_promised_more_than_it_has() -> None:
+    """Two pods that do not fit together are found, with node, pod and seed."""
+
+    async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
+        for name in ("a", "b"):
+            world.server.create(make_pod(name, requests={"cpu": "3"}))
+            world.server.bind("default", name, "", "node-1")
+        words = r"seed 9: at 1\.000 s node node-1 is promised 6000 of 4000 cpu when pod default/b"
+        with pytest.raises(InvariantError, match=words):
+            checkers.step(1.0)
+
+    _tell(story)
+
+
+def test_lost_answers_are_an_excuse() -> None:
+    """The scheduler cannot know of a binding whose answer was lost."""
+
+    async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
+        world.api.on_unanswered("node-1")
+        for name in ("a", "b"):
+            world.server.create(make_pod(name, requests={"cpu": "3"}))
+            world.server.bind("default", name, "", "node-1")
+        checkers.step(1.0)
+
+    _tell(story)
+
+
+def test_pods_that_others_placed_do_not_count() -> None:
+    """Whoever creates a pod with a node answers for it."""
+
+    async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
+        world.server.create(make_pod("a", requests={"cpu": "9"}, node_name="node-1"))
+        checkers.check(1.0)
+
+    _tell(story)
+
+
+def test_pod_bound_twice() -> None:
+    """A pod that changes its node is found."""
+
+    async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
+        world.server.create(make_pod("a"))
+        bound = world.server.bind("default", "a", "", "node-1")
+        world.server.update(make_pod("a", uid=bound.metadata.uid, node_name="node-2"))
+        with pytest.raises(InvariantError, match="bound to node-1 and then to node-2"):
+            checkers.step(1.0)
+
+    _tell(story)
+
+
+def test_forgotten_pod() -> None:
+    """A pod that the scheduler heard of, and that is nowhere, is found."""
+
+    async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
+        world.server.create(make_pod("a"))
+        await asyncio.sleep(1)
+        queued = scheduler.queue.pop(1.0)
+        assert queued is not None
+        checkers.check(2.0)
+        scheduler.queue.done(queued.pod_info.uid, 2.0)
+        with pytest.raises(InvariantError, match=r"pod default/a, .* 1\.000 s, is nowhere"):
+            checkers.check(2.0)
+
+    _tell(story)
+
+
+def test_broken_parts_are_found() -> None:
+    """The parts' own checks are asked."""
+
+    async def story(world: World, scheduler: Scheduler, checkers: Checkers) -> None:
+        world.server.create(make_pod("a", node_name="node-1"))
+        await asyncio.sleep(1)
+        scheduler.cache.nodes.pod_counts.flags.writeable = True
+        scheduler.cache.nodes.pod_counts[0] += 1
+        with pytest.raises(AssertionError):
+            checkers.check(2.0)
+
+    _tell(story)

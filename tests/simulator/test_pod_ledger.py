@@ -1,0 +1,192 @@
+"""The books of pods, against adding everything up."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.api.core import Pod
+from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.pod_ledger import Booking, LedgerReader, PodLedger, Waiting
+from kubesched.testing.builders import make_node, make_pod
+
+
+class Reader(LedgerReader):
+    """Notes every step."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, str, float]] = []
+        self.capacity: dict[str, int] = {}
+
+    def _note(self, step: str, pod: Pod, now: float) -> None:
+        self.steps.append((step, pod.metadata.name, now))
+
+    def pod_arrived(self, pod: Pod, now: float) -> None:
+        """Take note."""
+        self._note("arrived", pod, now)
+
+    def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
+        """Take note."""
+        self._note("placed" if waiting is None else "bound", pod, now)
+
+    def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
+        """Take note."""
+        self._note("released", pod, now)
+
+    def pod_gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
+        """Take note."""
+        self._note("gave up", pod, now)
+
+    def pod_disrupted(self, pod: Pod, now: float) -> None:
+        """Take note."""
+        self._note("disrupted", pod, now)
+
+    def capacity_changed(self, allocatable: object, now: float) -> None:
+        """Take note."""
+        assert isinstance(allocatable, dict)
+        self.capacity = dict(allocatable)
+
+
+class Clock:
+    """A time that tests set."""
+
+    now = 0.0
+
+
+def _ledger() -> tuple[ObjectServer, PodLedger, Reader, Clock]:
+    clock = Clock()
+    server = ObjectServer(lambda: clock.now)
+    ledger = PodLedger(server, lambda pod: pod.spec.scheduler_name != "other", lambda: clock.now)
+    reader = Reader()
+    ledger.add_reader(reader)
+    return server, ledger, reader, clock
+
+
+def test_a_pods_life() -> None:
+    """Each step is told once, at its time."""
+    server, ledger, reader, clock = _ledger()
+    server.create(make_pod("a", requests={"cpu": "1"}))
+    assert [waiting.key for waiting in ledger.waiting.values()] == ["default/a"]
+    clock.now = 3.0
+    pod = server.bind("default", "a", "", "node-1")
+    assert ledger.waiting == {}
+    assert ledger.booked == {"node-1": {"cpu": 1000, "pods": 1}}
+    clock.now = 5.0
+    server.patch_status(
+        "default", "a", "", PodConditionPatch("DisruptionTarget", "True", "r", "m"), None
+    )
+    server.set_phase(pod, "Running")
+    clock.now = 9.0
+    server.set_phase(pod, "Succeeded")
+    server.delete_pod("default", "a")
+    assert ledger.booked == {}
+    assert reader.steps == [
+        ("arrived", "a", 0.0),
+        ("bound", "a", 3.0),
+        ("disrupted", "a", 5.0),
+        ("released", "a", 9.0),
+    ]
+
+
+def test_pods_that_never_get_a_node() -> None:
+    """A pod that is deleted while it waits gave up."""
+    server, _, reader, _ = _ledger()
+    server.create(make_pod("a"))
+    server.delete_pod("default", "a")
+    assert [step for step, _, _ in reader.steps] == ["arrived", "gave up"]
+
+
+def test_other_pods() -> None:
+    """Other schedulers' pods do not wait for us, but hold what they hold."""
+    server, ledger, reader, _ = _ledger()
+    server.create(make_pod("a", spec={"schedulerName": "other"}))
+    server.create(make_pod("b", node_name="node-1"))
+    server.create(make_pod("c", node_name="node-1", status={"phase": "Succeeded"}))
+    server.bind("default", "a", "", "node-1")
+    assert [(step, name) for step, name, _ in reader.steps] == [("placed", "b"), ("placed", "a")]
+    assert ledger.booked["node-1"]["pods"] == 2
+
+
+def test_what_was_there_before() -> None:
+    """A ledger that begins later has the same books."""
+    server = ObjectServer(lambda: 0.0)
+    server.create(make_node("node-1", allocatable={"cpu": "4"}))
+    server.create(make_pod("a", node_name="node-1", requests={"cpu": "1"}))
+    server.create(make_pod("b"))
+    ledger = PodLedger(server, lambda _: True, lambda: 0.0)
+    assert [waiting.key for waiting in ledger.waiting.values()] == ["default/b"]
+    assert ledger.booked["node-1"]["cpu"] == 1000
+    assert list(ledger.node_names()) == ["node-1"]
+
+
+def test_capacity() -> None:
+    """What all nodes offer together follows the nodes."""
+    server, ledger, reader, _ = _ledger()
+    one = server.create(make_node("node-1", allocatable={"cpu": "4"}))
+    server.create(make_node("node-2", allocatable={"cpu": "500m"}))
+    assert reader.capacity["cpu"] == 4500
+    server.delete(one)
+    assert reader.capacity["cpu"] == 500
+    assert ledger.allocatable("node-1") is None
+    allocatable = ledger.allocatable("node-2")
+    assert allocatable is not None
+    assert allocatable["cpu"] == 500
+
+
+def test_a_pod_that_changes_its_node_is_noticed() -> None:
+    """No API server allows it, so a checker wants to know."""
+    server, ledger, _, _ = _ledger()
+    server.create(make_pod("a", node_name="node-1"))
+    server.update(make_pod("a", node_name="node-2"))
+    assert ledger.rebound == [("default/a", "node-1", "node-2")]
+    assert list(ledger.booked) == ["node-2"]
+
+
+def test_check_finds_wrong_books() -> None:
+    """A sum that is not one is found."""
+    server, ledger, _, _ = _ledger()
+    server.create(make_pod("a", node_name="node-1", requests={"cpu": "1"}))
+    ledger.check()
+    ledger.booked["node-1"]["cpu"] += 1
+    with pytest.raises(AssertionError, match="not the sum"):
+        ledger.check()
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32))
+def test_books_are_right_after_any_history(seed: int) -> None:
+    """Waiting and booked are what one would count in the store."""
+    random = Random(seed)
+    server, ledger, _, clock = _ledger()
+    for _ in range(60):
+        clock.now += random.random()
+        name = random.choice("abcdef")
+        pod = server.pod("default", name)
+        if pod is None:
+            cpu = random.choice(["1", "250m"])
+            gates = ["g"] if random.random() < 0.1 else []
+            server.create(make_pod(name, uid="", requests={"cpu": cpu}, scheduling_gates=gates))
+        elif not pod.spec.node_name and not pod.spec.scheduling_gates and random.random() < 0.7:
+            server.bind("default", name, "", random.choice(["node-1", "node-2"]))
+        elif pod.status.phase != "Succeeded" and random.random() < 0.5:
+            server.set_phase(pod, random.choice(["Running", "Succeeded"]))
+        else:
+            server.delete_pod("default", name, grace_seconds=random.choice([0, None]))
+        ledger.check()
+        live = [pod for pod in server.all(Pod) if pod.status.phase != "Succeeded"]
+        assert {pod.metadata.uid for pod in live if not pod.spec.node_name} == set(ledger.waiting)
+        assert {pod.metadata.uid for pod in live if pod.spec.node_name} == set(ledger.bookings)
+
+
+def test_no_event_loop_is_needed() -> None:
+    """The books are kept as the writes are made."""
+    with pytest.raises(RuntimeError):
+        asyncio.get_running_loop()
+    server, ledger, _, _ = _ledger()
+    server.create(make_pod("a"))
+    assert len(ledger.waiting) == 1

@@ -1,0 +1,279 @@
+"""Whole simulations: the production scheduler in a simulated world."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubesched.config.faults import ConfigError
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.run import simulate
+from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.simulator.timeline_report import TimelineReport
+
+HARD = """
+version: 1
+name: hard
+duration: 20m
+nodes:
+  - {name: small, count: 4, allocatable: {cpu: 4, memory: 8Gi, pods: 12}, zones: [a, b]}
+  - {name: late, count: 1, at: 8m, allocatable: {cpu: 8, memory: 8Gi}, zones: [c]}
+priorityClasses:
+  - {name: high, value: 1000}
+  - {name: polite, value: 900, preemptionPolicy: Never}
+workloads:
+  - name: batch
+    pods: {perHour: 400, runTime: {exponential: 3m}, restart: true}
+    requests: {cpu: 1, memory: 512Mi}
+  - name: urgent
+    pods: {every: 2m, burst: 4, runTime: {fixed: 1m}}
+    requests: {cpu: 2, memory: 1Gi}
+    priorityClassName: high
+  - name: polite
+    pods: {every: 90s, burst: 2, runTime: {uniform: {min: 10s, max: 2m}}}
+    requests: {cpu: 1500m, memory: 1Gi}
+    priorityClassName: polite
+  - name: web
+    deployment: {replicas: 5, scale: [{at: 5m, replicas: 8}, {at: 15m, replicas: 3}]}
+    requests: {cpu: 500m, memory: 512Mi}
+  - name: agent
+    daemonSet: {}
+    requests: {cpu: 100m, memory: 64Mi}
+events:
+  - {at: 3m, every: 6m, drain: {names: ["small-*"], count: 1}}
+  - {at: 5m, every: 6m, uncordon: {}}
+  - {at: 4m, every: 5m, fail: {names: ["small-*"], count: 1, duration: 2m}}
+  - {at: 2m, every: 3m, delete: {names: ["web-*", "batch-*"], count: 3}}
+  - {at: 6m, label: {names: ["small-1"], set: {topology.kubernetes.io/zone: c}}}
+  - {at: 16m, remove: {names: ["small-3"]}}
+faults:
+  bind: {conflict: 0.1, error: 0.1, unanswered: 0.05, slow: 0.2, slowBy: 10s}
+  status: {conflict: 0.3, unanswered: 0.1, slow: 0.2}
+  delete: {error: 0.3, unanswered: 0.1, slow: 0.2}
+  watch: {every: 1m, outage: 10s, expired: 0.5}
+  deletedWhileBinding: 0.05
+latencies: {watch: 200ms, request: 100ms, nodeFailureDetection: 20s}
+report: {checkEvery: 20s}
+"""
+
+
+def _simulate(raw: object, **options: Any) -> TimelineReport:
+    assert isinstance(raw, str | dict)
+    return simulate(load_scenario(raw), in_tree_registry(), **options)
+
+
+def _scenario(**fields: Any) -> dict[str, Any]:
+    nodes = [{"name": "node", "count": 2, "allocatable": {"cpu": 4, "memory": "8Gi"}}]
+    return {"version": 1, "duration": "1h", "nodes": nodes, **fields}
+
+
+def _pods(count: int, **fields: Any) -> dict[str, Any]:
+    pods = {"every": "1m", "count": count, "runTime": {"fixed": "10m"}}
+    return {"name": "w", "pods": pods, "requests": {"cpu": 1}, **fields}
+
+
+def test_pods_come_run_and_go() -> None:
+    """Where there is room, pods are bound at once and run to their end."""
+    report = _simulate(_scenario(workloads=[_pods(20)]))
+    totals = report.totals
+    assert (totals.arrived, totals.bound, totals.finished, totals.pending) == (20, 20, 20, 0)
+    highest = report.waits[0].max_seconds
+    assert highest is not None
+    assert highest < 1.0
+    assert report.checks > 100
+
+
+def test_full_clusters_make_pods_wait() -> None:
+    """Eight pods of ten minutes each fit; the others wait for them."""
+    workload = _pods(16)
+    workload["pods"]["every"] = "1s"
+    report = _simulate(_scenario(workloads=[workload]))
+    assert report.totals.finished == 16
+    wait = report.waits[0].max_seconds
+    assert wait is not None
+    assert 580 < wait < 640
+    assert report.resources[0].peak_share == 1.0
+
+
+def test_nothing_happens() -> None:
+    """An empty cluster is no dead lock."""
+    report = _simulate({"version": 1, "duration": "10m"})
+    assert report.duration_seconds == 600.0
+    assert report.totals.arrived == 0
+
+
+def test_decision_log() -> None:
+    """A line per decision and binding, in order of time; moves on request."""
+    lines: list[bytes] = []
+    report = _simulate(_scenario(workloads=[_pods(3)]), write_decision=lines.append)
+    decoded = [msgspec.json.decode(line) for line in lines]
+    assert len(lines) == report.decisions
+    assert ["placed", "bound"] * 3 == [line["what"] for line in decoded]
+    assert [line["at"] for line in decoded] == sorted(line["at"] for line in decoded)
+    assert decoded[0]["pod"] == "default/w-0"
+    with_moves: list[bytes] = []
+    _simulate(_scenario(workloads=[_pods(3)]), write_decision=with_moves.append, log_moves=True)
+    assert len(with_moves) > len(lines)
+
+
+def test_rejections_say_why() -> None:
+    """The log has upstream's words."""
+    lines: list[bytes] = []
+    big = _pods(1, requests={"cpu": 9})
+    report = _simulate(_scenario(workloads=[big]), write_decision=lines.append)
+    first = msgspec.json.decode(lines[0])
+    assert (first["what"], report.totals.pending) == ("rejected", 1)
+    assert first["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+
+
+def test_preemption() -> None:
+    """Urgent pods push others out, and victims that are to be restarted come back."""
+    low = _pods(8, name="low")
+    low["pods"] |= {"every": "1s", "restart": True, "runTime": {"fixed": "20m"}}
+    high = _pods(1, name="high", priorityClassName="high")
+    high["pods"]["start"] = "5m"
+    classes = [{"name": "high", "value": 10}]
+    report = _simulate(_scenario(workloads=[low, high], priorityClasses=classes))
+    overall, urgent, usual = report.waits
+    assert report.totals.disrupted == usual.disrupted == 1
+    assert urgent.bound == 1
+    assert urgent.max_seconds is not None
+    assert urgent.max_seconds < 60
+    assert report.totals.finished == 9
+    assert overall.arrived == 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hard_times(seed: int) -> None:
+    """With everything going wrong at once, no invariant is violated and pods get through."""
+    report = _simulate(HARD, seed=seed)
+    totals = report.totals
+    assert totals.arrived == totals.bound + totals.gave_up + totals.pending
+    assert totals.bound > 0.7 * totals.arrived
+    assert totals.binding_failures > 0
+    assert report.relists > 0
+
+
+def test_same_seed_same_bytes() -> None:
+    """The report and the log depend on scenario and seed alone, not on how Python hashes."""
+    code = (
+        "import sys, msgspec\n"
+        "from kubesched.plugins.registry import in_tree_registry\n"
+        "from kubesched.simulator.run import simulate\n"
+        "from kubesched.simulator.scenario_loading import load_scenario\n"
+        "scenario = load_scenario(sys.stdin.read())\n"
+        "report = simulate(scenario, in_tree_registry(), seed=5, log_moves=True)\n"
+        "sys.stdout.buffer.write(msgspec.json.encode(report))\n"
+    )
+    source = Path(__file__).parents[2] / "src"
+    outputs = [
+        subprocess.run(  # noqa: S603 - our own interpreter
+            [sys.executable, "-c", code],
+            input=HARD.replace("20m\n", "6m\n", 1).encode(),
+            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(source)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("0", "1")
+    ]
+    assert outputs[0] == outputs[1]
+    assert msgspec.json.decode(outputs[0], type=TimelineReport).decisions > 100
+
+
+def test_seeds_differ() -> None:
+    """Another seed is another story."""
+    workload = _pods(50)
+    workload["pods"] = {"perHour": 50}
+    digests = [_simulate(_scenario(workloads=[workload]), seed=seed) for seed in (1, 2)]
+    assert digests[0].decision_digest != digests[1].decision_digest
+
+
+def test_faults_of_watches_move_no_arrivals() -> None:
+    """Every concern has its own dice: with faults or without, the same pods come."""
+    workload = _pods(0)
+    workload["pods"] = {"perHour": 50, "runTime": {"exponential": "5m"}}
+    quiet = _simulate(_scenario(workloads=[workload]))
+    faults = {"watch": {"every": "1m"}, "status": {"conflict": 0.5}}
+    troubled = _simulate(_scenario(workloads=[workload], faults=faults))
+    assert quiet.totals.arrived == troubled.totals.arrived
+    assert troubled.relists > 0
+
+
+def test_configuration_counts() -> None:
+    """Scoring by the scenario's configuration: all pods on one node instead of both."""
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {
+                "pluginConfig": [
+                    {
+                        "name": "NodeResourcesFit",
+                        "args": {"scoringStrategy": {"type": "MostAllocated"}},
+                    }
+                ],
+                "plugins": {
+                    "score": {
+                        "disabled": [{"name": "*"}],
+                        "enabled": [{"name": "NodeResourcesFit"}],
+                    }
+                },
+            }
+        ],
+    }
+    lines: list[bytes] = []
+    _simulate(
+        _scenario(workloads=[_pods(4)], scheduler={"configuration": configuration}),
+        write_decision=lines.append,
+    )
+    nodes = {line["node"] for line in map(msgspec.json.decode, lines) if line["what"] == "bound"}
+    assert len(nodes) == 1
+
+
+def test_wrong_configuration() -> None:
+    """Faults of the scheduler's configuration are told as such."""
+    with pytest.raises(ConfigError):
+        _simulate(_scenario(scheduler={"configuration": {"kind": "Other"}}))
+    with pytest.raises(ConfigError):
+        _simulate(_scenario(scheduler={"featureGates": {"NoSuchGate": True}}))
+
+
+def test_objects_and_traces(tmp_path: Path) -> None:
+    """A cluster from files: nodes and pods of a trace, and other objects."""
+    (tmp_path / "nodes.csv").write_text(
+        "sn,cpu_milli,memory_mib,gpu,model\nbig,8000,8192,0,\n", encoding="utf-8"
+    )
+    (tmp_path / "pods.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,creation_time,deletion_time,scheduled_time\n"
+        "one,1000,512,0,100,400,100\ntwo,1000,512,0,200,900,200\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "more.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: resident}\n"
+        "spec: {nodeName: big, containers: [{name: c}]}\n",
+        encoding="utf-8",
+    )
+    path = tmp_path / "scenario.yaml"
+    path.write_text(
+        "version: 1\nduration: 1h\nobjects: [more.yaml]\nnodes: [{trace: nodes.csv}]\n"
+        "workloads: [{name: t, trace: {pods: pods.csv, speed: 2}}]\n",
+        encoding="utf-8",
+    )
+    lines: list[bytes] = []
+    report = simulate(load_scenario(path), in_tree_registry(), write_decision=lines.append)
+    assert (report.totals.arrived, report.totals.finished, report.totals.running) == (2, 2, 1)
+    bound = [msgspec.json.decode(line)["at"] for line in lines if b'"bound"' in line]
+    assert pytest.approx([0.0, 50.0], abs=0.1) == bound
+
+
+def test_without_checks() -> None:
+    """Checks can be left out; nothing else changes."""
+    scenario = _scenario(workloads=[_pods(5)])
+    checked, unchecked = _simulate(scenario), _simulate(scenario, checks=False)
+    assert unchecked.checks == 0
+    assert checked.decision_digest == unchecked.decision_digest

@@ -1,0 +1,300 @@
+"""Scenarios are read strictly, and every fault is told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.config.faults import ConfigError
+from kubesched.simulator.scenario import (
+    DeploymentSpec,
+    Event,
+    NodeFailure,
+    NodeGroup,
+    PodArrivals,
+    RunTime,
+    Scaling,
+    Scenario,
+    Uniform,
+    Workload,
+)
+from kubesched.simulator.scenario_loading import load_scenario
+
+HOWTO = Path(__file__).parents[2] / "docs" / "howto" / "simulate-over-time.md"
+
+TEXT = """
+version: 1
+duration: 2h
+nodes:
+  - {name: small, count: 2, allocatable: {cpu: 4, memory: 8Gi}, zones: [a, b]}
+workloads:
+  - name: web
+    deployment: {replicas: 2, scale: [{at: 1h, replicas: 3}]}
+  - name: batch
+    pods: {every: 30s, runTime: {uniform: {min: 1m, max: 1h30m}}}
+    requests: {cpu: 500m}
+events:
+  - {at: 10m, fail: {names: ["small-*"], count: 1, duration: 5m}}
+"""
+
+
+def test_reads_everything() -> None:
+    """Fields have Kubernetes' names and durations."""
+    expected = Scenario(
+        version=1,
+        duration=7200.0,
+        nodes=(
+            NodeGroup(
+                name="small",
+                count=2,
+                allocatable={"cpu": 4, "memory": "8Gi"},
+                zones=("a", "b"),
+            ),
+        ),
+        workloads=(
+            Workload("web", deployment=DeploymentSpec(2, scale=(Scaling(3600.0, 3),))),
+            Workload(
+                "batch",
+                pods=PodArrivals(every=30.0, run_time=RunTime(uniform=Uniform(60.0, 5400.0))),
+                requests={"cpu": "500m"},
+            ),
+        ),
+        events=(Event(at=600.0, fail=NodeFailure(("small-*",), count=1, duration=300.0)),),
+    )
+    assert expected == load_scenario(TEXT)
+
+
+def test_the_documented_example_is_one() -> None:
+    """What the documentation shows can be read."""
+    (example,) = re.findall(r"```yaml\n(.*?)```", HOWTO.read_text(encoding="utf-8"), re.DOTALL)
+    assert load_scenario(example).name == "batch and web"
+
+
+def _faults(raw: object) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load_scenario(raw)  # type: ignore[arg-type]  # anything may stand in a file
+    return [str(fault) for fault in caught.value.faults]
+
+
+def _scenario(**fields: Any) -> dict[str, Any]:
+    return {"version": 1, "duration": "1h", **fields}
+
+
+def _workload(**fields: Any) -> dict[str, Any]:
+    return _scenario(workloads=[{"name": "w", **fields}])
+
+
+@pytest.mark.parametrize(
+    ("raw", "faults"),
+    [
+        pytest.param("[]", ["must be a scenario: a mapping with `version: 1`"], id="no-mapping"),
+        pytest.param({}, ["version: Required value: must be 1"], id="no-version"),
+        pytest.param(
+            {"version": 2, "nonsense": 1},
+            ['version: Unsupported value: 2: supported values: "1"'],
+            id="another-version",
+        ),
+        pytest.param({"version": 1}, ["duration: Required value"], id="no-duration"),
+        pytest.param(
+            {"version": 1, "duration": "0s"},
+            ["duration: Invalid value: 0.0: must be longer than nothing"],
+            id="no-time",
+        ),
+        pytest.param(
+            _scenario(nodez=[]),
+            ['nodez: unknown field "nodez", did you mean "nodes"?'],
+            id="unknown",
+        ),
+        pytest.param(
+            _scenario(nodes=[{"count": 1}]), ["nodes[0].name: Required value"], id="no-node-name"
+        ),
+        pytest.param(
+            _scenario(nodes=[{"name": "a"}, {"name": "a"}]),
+            ['nodes[1].name: Duplicate value: "a"'],
+            id="node-twice",
+        ),
+        pytest.param(
+            _scenario(nodes=[{"name": "a", "count": -1}]),
+            ["nodes[0].count: Invalid value: -1: expected int >= 0"],
+            id="negative-count",
+        ),
+        pytest.param(
+            _scenario(nodes=[{"name": "a", "at": "-5s"}]),
+            ["nodes[0].at: Invalid value: -5.0: must not be negative"],
+            id="negative-time",
+        ),
+        pytest.param(
+            _scenario(nodes=[{"trace": "nodes.csv", "name": "a"}]),
+            ["nodes[0]: Forbidden: a trace says everything about its nodes, except `at`"],
+            id="trace-and-name",
+        ),
+        pytest.param(
+            _workload(),
+            ["workloads[0]: Required value: one of pods, deployment, daemonSet, trace"],
+            id="no-kind-of-workload",
+        ),
+        pytest.param(
+            _workload(deployment={}, daemonSet={}),
+            ["workloads[0].daemonSet: Forbidden: there is deployment already, and only one may be"],
+            id="two-kinds-of-workload",
+        ),
+        pytest.param(
+            _workload(pods={}),
+            ["workloads[0].pods: Required value: one of at, every, perHour"],
+            id="no-arrivals",
+        ),
+        pytest.param(
+            _workload(pods={"every": "0s"}),
+            ["workloads[0].pods.every: Invalid value: 0: must be longer than nothing"],
+            id="every-nothing",
+        ),
+        pytest.param(
+            _workload(pods={"every": "1s", "runTime": {}}),
+            [
+                (
+                    "workloads[0].pods.runTime: Required value: one of fixed, exponential, "
+                    "uniform, logNormal"
+                )
+            ],
+            id="no-run-time",
+        ),
+        pytest.param(
+            _workload(pods={"every": "1s", "runTime": {"uniform": {"min": "2s", "max": "1s"}}}),
+            [
+                (
+                    "workloads[0].pods.runTime.uniform.max: Invalid value: 1.0: must not be less "
+                    "than min"
+                )
+            ],
+            id="uniform-backwards",
+        ),
+        pytest.param(
+            _workload(pods={"every": "1s", "restart": True}),
+            ["workloads[0].pods.restart: Forbidden: pods without a runTime have no end to reach"],
+            id="restart-for-ever",
+        ),
+        pytest.param(
+            _workload(deployment={}, priorityClassName="high"),
+            [
+                (
+                    'workloads[0].priorityClassName: Unsupported value: "high": supported values: '
+                    '"system-cluster-critical", "system-node-critical"'
+                )
+            ],
+            id="unknown-class",
+        ),
+        pytest.param(
+            _scenario(priorityClasses=[{"name": "a", "value": 1, "preemptionPolicy": "Maybe"}]),
+            [
+                (
+                    'priorityClasses[0].preemptionPolicy: Unsupported value: "Maybe": supported '
+                    'values: "PreemptLowerPriority", "Never"'
+                )
+            ],
+            id="unknown-policy",
+        ),
+        pytest.param(
+            _scenario(events=[{"at": "1s"}]),
+            [
+                (
+                    "events[0]: Required value: one of drain, cordon, uncordon, remove, fail, "
+                    "recover, label, delete"
+                )
+            ],
+            id="no-action",
+        ),
+        pytest.param(
+            _scenario(events=[{"at": "1s", "label": {}}]),
+            ["events[0].label: Required value: set or remove"],
+            id="no-label",
+        ),
+        pytest.param(
+            _scenario(faults={"bind": {"conflict": 1.5}}),
+            ["faults.bind.conflict: Invalid value: 1.5: expected float <= 1.0"],
+            id="share",
+        ),
+        pytest.param(
+            _scenario(scheduler={"configuration": {"a": 1}, "configurationFile": "b"}),
+            ["scheduler.configurationFile: Forbidden: there is a configuration, too"],
+            id="two-configurations",
+        ),
+        pytest.param(
+            _scenario(report={"checkEvery": "0s"}),
+            ["report.checkEvery: Invalid value: 0: must be longer than nothing"],
+            id="check-all-the-time",
+        ),
+    ],
+)
+def test_faults(raw: object, faults: list[str]) -> None:
+    """Each fault has its path and says what would be right."""
+    assert faults == _faults(raw)
+
+
+def test_all_faults_at_once() -> None:
+    """One fault hides no other."""
+    raw = {
+        "version": 1,
+        "duration": "soon",
+        "nodes": [{"name": "a", "colour": "red"}],
+        "workloads": [{"name": "w", "pods": {"every": "1s", "perHour": 3}}],
+    }
+    paths = [fault.partition(":")[0] for fault in _faults(raw)]
+    assert paths == ["duration", "nodes[0].colour", "workloads[0].pods.perHour"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        pytest.param(
+            _scenario(nodes=[{"name": "a", "allocatable": {"cpu": "lots"}}]),
+            "nodes[0]: ",
+            id="quantity",
+        ),
+        pytest.param(
+            _scenario(nodes=[{"name": "a", "taints": [{"key": 5}]}]), "nodes[0]: ", id="taint"
+        ),
+        pytest.param(
+            _workload(deployment={}, template={"spec": {"tolerations": "all"}}),
+            "workloads[0]: spec.tolerations: ",
+            id="template",
+        ),
+    ],
+)
+def test_templates_are_decoded(raw: object, words: str) -> None:
+    """What Kubernetes' types do not take is a fault of the scenario."""
+    (fault,) = _faults(raw)
+    assert fault.startswith(words)
+
+
+def test_files_are_found_from_the_scenario(tmp_path: Path) -> None:
+    """Paths are relative to the scenario's own directory."""
+    text = """
+version: 1
+duration: 1h
+objects: [more.yaml]
+nodes: [{trace: nodes.csv}]
+workloads: [{name: t, trace: {pods: pods.csv}}]
+scheduler: {configurationFile: config.yaml}
+"""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(text, encoding="utf-8")
+    scenario = load_scenario(path)
+    trace = scenario.workloads[0].trace
+    assert trace is not None
+    found = (
+        *scenario.objects,
+        scenario.nodes[0].trace,
+        trace.pods,
+        scenario.scheduler.configuration_file,
+    )
+    names = ("more.yaml", "nodes.csv", "pods.csv", "config.yaml")
+    assert tuple(str(tmp_path / name) for name in names) == found
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """The message names the file."""
+    with pytest.raises(ConfigError, match=r"none\.yaml: cannot read file"):
+        load_scenario(tmp_path / "none.yaml")

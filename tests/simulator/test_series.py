@@ -1,0 +1,84 @@
+"""Series over time, against a list of everything that happened."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.simulator.series import BINS_MAX, Counter, Gauge
+
+STEPS = st.lists(st.tuples(st.floats(0, 1_000), st.floats(0, 100)), min_size=1, max_size=40)
+
+
+@given(STEPS, st.floats(0.1, 50))
+def test_gauge_means_are_weighted_by_time(steps: list[tuple[float, float]], width: float) -> None:
+    """The bins' areas add up to that of the steps, and their peaks to its peak."""
+    gauge = Gauge(width)
+    now = value = area = 0.0
+    for delay, following in steps:
+        area += value * delay
+        now += delay
+        value = following
+        gauge.set(now, value)
+    values = gauge.values()
+    lasted = [
+        min(max(now - at * values.width_seconds, 0.0), values.width_seconds)
+        for at in range(len(values.means))
+    ]
+    total = sum(mean * length for mean, length in zip(values.means, lasted, strict=True))
+    assert pytest.approx(area, abs=1e-6) == total
+    assert max(following for _, following in steps) == max(values.peaks) == gauge.peak
+    assert len(values.means) <= BINS_MAX
+    if now:
+        assert pytest.approx(area / now, abs=1e-9) == gauge.mean()
+
+
+def test_gauge_by_hand() -> None:
+    """Two pods from second 5 to 15, in bins of ten seconds."""
+    gauge = Gauge(10.0)
+    gauge.add(5.0, 2)
+    gauge.add(15.0, -2)
+    gauge.advance(20.0)
+    values = gauge.values()
+    assert (values.means[:2], values.peaks[:2]) == ((1.0, 1.0), (2.0, 2.0))
+    assert gauge.mean() == 1.0
+
+
+def test_gauge_without_time_is_its_value() -> None:
+    """At second 0 the mean is what was set."""
+    gauge = Gauge()
+    gauge.set(0.0, 3.0)
+    assert (gauge.mean(), gauge.values().means) == (3.0, (3.0,))
+
+
+@given(st.lists(st.floats(0, 500), min_size=1, max_size=60))
+def test_counter_counts_everything(delays: list[float]) -> None:
+    """Merging bins loses nothing."""
+    counter = Counter(1.0)
+    now = 0.0
+    for delay in delays:
+        now += delay
+        counter.add(now)
+    values = counter.values()
+    assert len(delays) == counter.total == sum(values.peaks)
+    hours = values.width_seconds / 3600
+    assert pytest.approx(len(delays)) == sum(values.means) * hours
+    assert len(values.means) <= BINS_MAX
+
+
+def test_memory_is_bounded() -> None:
+    """Ten thousand hours take no more bins than one."""
+    counter, gauge = Counter(1.0), Gauge(1.0)
+    for hour in range(10_000):
+        counter.add(hour * 3600.0)
+        gauge.set(hour * 3600.0, hour)
+    assert len(counter.values().means) <= BINS_MAX
+    assert len(gauge.values().means) <= BINS_MAX
+    assert counter.values().width_seconds * BINS_MAX >= 10_000 * 3600
+
+
+def test_a_bin_needs_a_width() -> None:
+    """Nothing can be counted in no time."""
+    with pytest.raises(ValueError, match="width"):
+        Gauge(0.0)

@@ -1,0 +1,152 @@
+"""Requests take time and fail as planned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.faults import FaultPlan, RequestDice, RequestFaults
+from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.simulated_api import SimulatedApi
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_pod
+
+NO = PodConditionPatch("PodScheduled", "False", "Unschedulable", "no room")
+ALWAYS = 1.0
+
+Test = Callable[[ObjectServer, SimulatedApi, Pod], Awaitable[None]]
+
+
+def _run(test: Test, faults: FaultPlan | None = None, request: float = 2.0) -> float:
+    """Run a test with one pod; return how long it took."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        server = ObjectServer(loop.time)
+        latencies = Latencies(request=request)
+        api = SimulatedApi(server, Dice(1), latencies, faults or FaultPlan())
+        client: ApiClient = api
+        assert client is api, "it implements the protocol"
+        await test(server, api, server.create(make_pod("a", uid="")))
+        return loop.time()
+
+    return run(main())
+
+
+def test_binding_takes_time() -> None:
+    """A request takes between half and one and a half of the latency."""
+
+    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
+        await api.bind(pod, "node-1")
+        bound = server.pod("default", "a")
+        assert bound is not None
+        assert bound.spec.node_name == "node-1"
+        assert (api.requests["bind"], api.failures["bind"]) == (1, 0)
+
+    assert 1.0 <= _run(test) <= 3.0
+
+
+def test_status_and_deletion_arrive() -> None:
+    """The other requests do what they say."""
+
+    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
+        await api.patch_pod_status(pod, NO, "node-1")
+        patched = server.pod("default", "a")
+        assert patched is not None
+        assert patched.status.nominated_node_name == "node-1"
+        await api.delete_pod(pod)
+        assert server.pod("default", "a") is None
+        with pytest.raises(NotFoundError):
+            await api.delete_pod(pod)
+        assert (api.requests["delete"], api.failures["delete"]) == (2, 1)
+
+    _run(test)
+
+
+def test_events_are_handed_on() -> None:
+    """Recording an event waits for nothing."""
+
+    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
+        got: list[EventRecord] = []
+        api.on_event = got.append
+        event = EventRecord(pod, "Normal", "Scheduled", "Binding", "note")
+        api.record_event(event)
+        assert got == [event]
+
+    assert _run(test) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("faults", "code", "is_bound"),
+    [
+        pytest.param(RequestFaults(conflict=ALWAYS), 409, False, id="conflict"),
+        pytest.param(RequestFaults(error=ALWAYS), 500, False, id="error"),
+        pytest.param(RequestFaults(unanswered=ALWAYS), 0, True, id="unanswered"),
+    ],
+)
+def test_faults_of_binding(faults: RequestFaults, code: int, is_bound: bool) -> None:
+    """A refused request changes nothing; one whose answer is lost was carried out."""
+    lost: list[str] = []
+
+    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
+        api.on_unanswered = lost.append
+        with pytest.raises(ApiError) as caught:
+            await api.bind(pod, "node-1")
+        assert caught.value.code == code
+        assert api.failures["bind"] == 1
+        left = server.pod("default", "a")
+        assert left is not None
+        assert is_bound == bool(left.spec.node_name)
+
+    _run(test, FaultPlan(bind=faults))
+    assert (["node-1"] if is_bound else []) == lost
+
+
+def test_slow_requests() -> None:
+    """A slow request takes so much longer."""
+
+    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
+        await api.bind(pod, "node-1")
+
+    plan = FaultPlan(bind=RequestFaults(slow=ALWAYS, slow_by=60.0))
+    assert 61.0 <= _run(test, plan) <= 63.0
+
+
+def test_pods_deleted_while_binding() -> None:
+    """Somebody deletes the pod just before it would be bound."""
+
+    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
+        with pytest.raises(NotFoundError):
+            await api.bind(pod, "node-1")
+
+    _run(test, FaultPlan(deleted_while_binding=ALWAYS))
+
+
+def test_faults_of_one_kind_move_no_other() -> None:
+    """Who draws for bindings draws nothing for patches."""
+    faults = RequestFaults(conflict=0.5)
+    one, other = Dice(1), Dice(1)
+    binds = RequestDice(one, "bind", faults)
+    for _ in range(10):
+        binds.draw()
+    expected = [RequestDice(other, "status", faults).draw().refusal is None for _ in range(1)]
+    assert expected == [RequestDice(one, "status", faults).draw().refusal is None]
+
+
+def test_shares_come_out() -> None:
+    """Over many requests the shares are those of the plan."""
+    dice = RequestDice(Dice(5), "bind", RequestFaults(conflict=0.1, error=0.2, unanswered=0.3))
+    fates = [dice.draw() for _ in range(10_000)]
+    conflicts = sum(isinstance(fate.refusal, ConflictError) for fate in fates) / len(fates)
+    errors = sum(fate.refusal is not None and fate.refusal.code == 500 for fate in fates)
+    lost = sum(not fate.is_answered for fate in fates) / len(fates)
+    assert pytest.approx(0.1, abs=0.02) == conflicts
+    assert pytest.approx(0.2 * 0.9, abs=0.02) == errors / len(fates)
+    assert pytest.approx(0.3, abs=0.02) == lost

@@ -1,0 +1,227 @@
+"""What a timeline adds up, and what is made of it: tables, text and a page."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from kubesched.queue.moves import Place, QueueMove
+from kubesched.simulator.html_report import html_report
+from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.pod_ledger import PodLedger
+from kubesched.simulator.timeline import Timeline
+from kubesched.simulator.timeline_report import RequestCount, TimelineReport, WaitReport
+from kubesched.simulator.timeline_tables import render_text, tables_of
+from kubesched.testing.builders import make_node, make_pod, make_table
+
+HOUR = 3600.0
+
+
+class Scene:
+    """A server, its books and a timeline that reads them."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.server = ObjectServer(lambda: self.now)
+        self.ledger = PodLedger(self.server, lambda _: True, lambda: self.now)
+        self.timeline = Timeline(60.0)
+        self.ledger.add_reader(self.timeline)
+
+    def create(self, name: str, priority: int = 0, cpu: str = "1") -> None:
+        """Let a pod arrive."""
+        self.server.create(make_pod(name, priority=priority, requests={"cpu": cpu}))
+
+    def bind(self, name: str) -> None:
+        """Give it a node."""
+        self.server.bind("default", name, "", "node-1")
+
+    def report(self) -> TimelineReport:
+        """Return the report as of now."""
+        timeline = self.timeline
+        timeline.end(self.now)
+        return TimelineReport(
+            scenario="<scenario>",
+            seed=1,
+            duration_seconds=self.now,
+            totals=timeline.totals(),
+            waits=timeline.waits(self.now),
+            wait_histogram=timeline.wait_histogram(),
+            resources=timeline.resources(),
+            moves=timeline.moves(),
+            requests=(RequestCount("bind", 2, 1),),
+            relists=0,
+            checks=3,
+            decisions=4,
+            decision_digest="00ff",
+            series=timeline.series(),
+        )
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Two hours: one pod waits an hour and runs another, one is never bound."""
+    scene = Scene()
+    scene.server.create(make_node("node-1", allocatable={"cpu": "4", "memory": "8Gi"}))
+    scene.create("a", priority=5, cpu="2")
+    scene.create("b")
+    scene.timeline.moved(
+        QueueMove("default/a", Place.NOWHERE, Place.ACTIVE, "UnschedulablePodAdd", 0.0)
+    )
+    scene.now = HOUR
+    scene.bind("a")
+    scene.timeline.sample(make_table([make_node("node-1", allocatable={"cpu": "4"})]), HOUR)
+    scene.now = 2 * HOUR
+    return scene
+
+
+def test_waits(scene: Scene) -> None:
+    """By priority, the highest first, all together before them."""
+    overall, high, low = scene.report().waits
+    assert (overall.arrived, overall.bound, overall.pending) == (2, 1, 1)
+    hour = pytest.approx(HOUR, rel=0.01)
+    assert (high.priority, high.p50_seconds, high.max_seconds) == ("5", hour, HOUR)
+    assert low == WaitReport("0", 1, 0, 1, 0, None, None, None, None, None, 2.0)
+    assert (overall.pending_pod_hours, high.pending_pod_hours) == (3.0, 1.0)
+
+
+def test_resources(scene: Scene) -> None:
+    """Half of the cores, half of the time."""
+    cpu, memory, pods = scene.report().resources
+    assert (cpu.resource, memory.resource, pods.resource) == ("cpu", "memory", "pods")
+    assert (cpu.mean_share, cpu.peak_share, cpu.final_share) == (0.25, 0.5, 0.5)
+    # Pods ask for one and a half cores on average: of four, two pods leave one.
+    assert cpu.mean_fragmentation == pytest.approx(0.5 * 0.25)
+    assert memory.mean_fragmentation is None
+
+
+def test_totals(scene: Scene) -> None:
+    """Everything is counted once."""
+    scene.timeline.binding_failed(scene.now)
+    scene.server.delete_pod("default", "b")
+    pod = scene.server.pod("default", "a")
+    assert pod is not None
+    scene.server.set_phase(pod, "Succeeded")
+    totals = scene.report().totals
+    assert (totals.arrived, totals.bound, totals.finished, totals.gave_up) == (2, 1, 1, 1)
+    assert (totals.pending, totals.running, totals.binding_failures) == (0, 0, 1)
+
+
+def test_moves_and_queue_sizes(scene: Scene) -> None:
+    """Moves are counted by where from, where to and why; gauges follow them."""
+    report = scene.report()
+    (move,) = report.moves
+    assert (move.destination, move.event, move.count) == ("active", "UnschedulablePodAdd", 1)
+    sizes = {each.name: each.values for each in report.series if each.chart == "Queue"}
+    assert max(sizes["active"].peaks) == 1.0
+    assert max(sizes["backoff"].peaks) == 0.0
+
+
+def test_priorities_and_moves_are_bounded() -> None:
+    """However many priorities and events there are, the report stays small."""
+    scene = Scene()
+    for number in range(100):
+        scene.create(f"p{number}", priority=number)
+        scene.timeline.moved(
+            QueueMove("default/a", Place.NOWHERE, Place.ACTIVE, f"Event{number % 50}", 0.0)
+        )
+    for number in range(1000):
+        scene.timeline.moved(QueueMove("x", Place.ACTIVE, Place.BACKOFF, f"E{number}", 0.0))
+    report = scene.report()
+    assert len(report.waits) == 22
+    assert report.waits[-1].priority == "other"
+    assert sum(row.arrived for row in report.waits[1:]) == 100
+    assert len(report.moves) <= 202
+    assert sum(move.count for move in report.moves) == 1100
+
+
+def test_memory_does_not_grow_with_time() -> None:
+    """Ten thousand hours make a report of the size of one."""
+    sizes = []
+    for hours in (600, 10_000):
+        scene = Scene()
+        scene.server.create(make_node("node-1"))
+        for hour in range(hours):
+            scene.now = hour * HOUR
+            scene.create("a")
+            scene.now += 10.0
+            scene.bind("a")
+            scene.server.delete_pod("default", "a", grace_seconds=0)
+        sizes.append(len(msgspec.json.encode(scene.report())))
+        assert (scene.ledger.waiting, scene.ledger.bookings, scene.ledger.booked) == ({}, {}, {})
+    assert sizes[1] < sizes[0] * 2
+
+
+def test_tables(scene: Scene) -> None:
+    """Every row has a text for every column."""
+    tables = tables_of(scene.report())
+    assert [table.title for table in tables] == [
+        "Totals",
+        "From creation to binding, by priority",
+        "Requested of allocatable",
+        "Moves in the queue",
+        "Requests to the API server",
+    ]
+    for table in tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_text(scene: Scene) -> None:
+    """The text has aligned columns and no trailing blanks."""
+    text = render_text(scene.report())
+    assert text.startswith("<scenario>: 2 h simulated, seed 1\n\nTotals\n")
+    assert "pods arrived" in text
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+class Page(HTMLParser):
+    """Notes the tags, and that they are closed in order."""
+
+    VOID = ("meta", "line", "circle", "polyline", "rect")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, int] = {}
+        self.open: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take note."""
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        self.links += [name for name, _ in attrs if name in ("src", "href", "onclick", "onload")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take note."""
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+
+    def handle_endtag(self, tag: str) -> None:
+        """Take note."""
+        assert tag == self.open.pop()
+
+
+def test_page(scene: Scene) -> None:
+    """The page is whole, has charts and tables, and loads and runs nothing."""
+    text = html_report(scene.report())
+    page = Page()
+    page.feed(text)
+    page.close()
+    assert page.open == []
+    assert page.links == []
+    assert page.seen["svg"] == 7
+    assert page.seen["table"] == 5
+    assert not {"script", "link", "img", "iframe", "object"} & page.seen.keys()
+    assert "&lt;scenario&gt;" in text
+    assert "<scenario>" not in text
+    assert "http" not in text
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_report_is_json(scene: Scene) -> None:
+    """A report can be written and read again."""
+    report = scene.report()
+    encoded = msgspec.json.encode(report)
+    assert report == msgspec.json.decode(encoded, type=TimelineReport)
+    assert b'"decisionDigest":"00ff"' in encoded

@@ -1,0 +1,70 @@
+"""Pods of a trace with their times."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from kubesched.api.decode import DecodeError
+from kubesched.simulator.kubelets import run_seconds_of
+from kubesched.simulator.trace_pods import trace_nodes, trace_pods
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-1,4000,8192,0,\n"
+HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase"
+PODS = f"""{HEAD},creation_time,deletion_time,scheduled_time
+late,1000,512,0,0,,BE,Running,300,500,350
+early,1000,512,0,0,,BE,Running,100,400,100
+endless,1000,512,0,0,,BE,Pending,200,,
+"""
+
+
+def _file(directory: Path, text: str, name: str = "trace.csv") -> str:
+    path = directory / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_pods_come_in_order_and_run_as_long(tmp_path: Path) -> None:
+    """Times count from the first pod; a pod runs from its binding."""
+    pods = trace_pods(_file(tmp_path, PODS))
+    got = [(at, pod.metadata.name, run_seconds_of(pod)) for at, pod in pods]
+    assert got == [(0.0, "early", 300.0), (100.0, "endless", None), (200.0, "late", 150.0)]
+    assert all(not pod.metadata.uid and not pod.metadata.creation_timestamp for _, pod in pods)
+
+
+def test_speed_and_count(tmp_path: Path) -> None:
+    """Ten times as fast, everything takes a tenth; the earliest pods are kept."""
+    pods = trace_pods(_file(tmp_path, PODS), speed=10.0, count=2)
+    got = [(at, pod.metadata.name, run_seconds_of(pod)) for at, pod in pods]
+    assert got == [(0.0, "early", 30.0), (10.0, "endless", None)]
+
+
+def test_compressed(tmp_path: Path) -> None:
+    """A compressed file is the same trace."""
+    path = tmp_path / "trace.csv.gz"
+    path.write_bytes(gzip.compress(PODS.encode()))
+    assert trace_pods(_file(tmp_path, PODS)) == trace_pods(str(path))
+
+
+def test_without_times(tmp_path: Path) -> None:
+    """A trace without times is a batch: all at once, for good."""
+    text = "name,cpu_milli,memory_mib,num_gpu\na,1000,512,0\nb,1000,512,0\n"
+    pods = trace_pods(_file(tmp_path, text))
+    assert [(at, run_seconds_of(pod)) for at, pod in pods] == [(0.0, None), (0.0, None)]
+
+
+def test_nodes(tmp_path: Path) -> None:
+    """Nodes are those of the list."""
+    assert [node.metadata.name for node in trace_nodes(_file(tmp_path, NODES))] == ["node-1"]
+
+
+def test_mixed_up(tmp_path: Path) -> None:
+    """A list of the other kind, or none, is an error that names the file."""
+    with pytest.raises(DecodeError, match="these are pods"):
+        trace_nodes(_file(tmp_path, PODS))
+    with pytest.raises(DecodeError, match="these are nodes"):
+        trace_pods(_file(tmp_path, NODES))
+    with pytest.raises(DecodeError, match=r"none\.csv.*cannot be read"):
+        trace_pods(str(tmp_path / "none.csv"))

@@ -1,0 +1,511 @@
+"""Kubelets, nodes' lives and controllers: what becomes of pods outside the scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetSpec
+from kubesched.api.core import Node, Pod, PodTemplateSpec
+from kubesched.api.meta import ObjectMeta
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.faults import FaultPlan, WatchFaults
+from kubesched.simulator.kubelets import RUN_SECONDS, run_seconds_of
+from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.virtual_loop import run
+from kubesched.simulator.world import World
+from kubesched.testing.builders import Json, make_node, make_pod
+
+LATENCIES = Latencies(
+    watch=0.001,
+    pod_start=2.0,
+    pod_stop=5.0,
+    controller=0.1,
+    node_failure_detection=40.0,
+    pod_garbage_collection=60.0,
+)
+
+Story = Callable[[World], Awaitable[None]]
+
+
+def _tell(story: Story, faults: FaultPlan | None = None) -> None:
+    async def main() -> None:
+        world = World(Dice(1), LATENCIES, faults or FaultPlan())
+        for number in (1, 2):
+            world.nodes.add(make_node(f"node-{number}"))
+        await story(world)
+
+    run(main())
+
+
+def _create(world: World, name: str = "a", node: str = "node-1", **metadata: object) -> Pod:
+    pod = world.server.create(make_pod(name, uid="", metadata=metadata))
+    return world.server.bind("default", name, pod.metadata.uid, node) if node else pod
+
+
+def _phase(world: World, name: str = "a") -> str:
+    pod = world.server.pod("default", name)
+    return "gone" if pod is None else pod.status.phase
+
+
+def _is_deleting(world: World, name: str = "a") -> bool:
+    pod = world.server.pod("default", name)
+    assert pod is not None
+    return pod.metadata.deletion_timestamp is not None
+
+
+def _node(world: World, name: str = "node-1") -> Node:
+    node = world.server.node(name)
+    assert node is not None
+    return node
+
+
+def _effects(world: World) -> list[tuple[str, str]]:
+    taints = _node(world).spec.taints
+    return [(taint.key.removeprefix("node.kubernetes.io/"), taint.effect) for taint in taints]
+
+
+# Kubelets.
+
+
+def test_pods_start_run_and_end() -> None:
+    """A bound pod starts after a while, runs for its time, and is gone."""
+
+    async def story(world: World) -> None:
+        finished: list[str] = []
+        world.kubelets.on_finished.append(lambda pod: finished.append(pod.metadata.name))
+        _create(world, annotations={RUN_SECONDS: "100.0"})
+        await asyncio.sleep(0.9)
+        assert _phase(world) == "Pending"
+        await asyncio.sleep(3.0)
+        assert _phase(world) == "Running"
+        await asyncio.sleep(96.0)
+        assert _phase(world) == "Running"
+        await asyncio.sleep(4.0)
+        assert (_phase(world), finished) == ("gone", ["a"])
+
+    _tell(story)
+
+
+def test_pods_without_a_run_time_stay() -> None:
+    """Such a pod runs until it is deleted."""
+
+    async def story(world: World) -> None:
+        pod = _create(world)
+        assert run_seconds_of(pod) is None
+        await asyncio.sleep(1e6)
+        assert _phase(world) == "Running"
+
+    _tell(story)
+
+
+def test_unbound_pods_are_nobodys() -> None:
+    """No kubelet starts a pod without a node."""
+
+    async def story(world: World) -> None:
+        _create(world, node="", annotations={RUN_SECONDS: "1"})
+        await asyncio.sleep(100)
+        assert _phase(world) == "Pending"
+
+    _tell(story)
+
+
+def test_graceful_deletion() -> None:
+    """A deleted pod stops after a while; its grace period is the limit."""
+
+    async def story(world: World) -> None:
+        _create(world, "a", annotations={RUN_SECONDS: "4"})
+        _create(world, "b")
+        await asyncio.sleep(3.1)
+        world.server.delete_pod("default", "a")
+        world.server.delete_pod("default", "b", grace_seconds=1)
+        await asyncio.sleep(0.9)
+        assert (_phase(world, "a"), _phase(world, "b")) == ("Running", "Running")
+        await asyncio.sleep(0.2)
+        assert (_phase(world, "a"), _phase(world, "b")) == ("Running", "gone")
+        await asyncio.sleep(6.5)
+        assert _phase(world, "a") == "gone"
+
+    _tell(story)
+
+
+def test_a_pod_of_the_same_name_is_another_pod() -> None:
+    """What was planned for a pod is not done to its successor."""
+
+    async def story(world: World) -> None:
+        _create(world, annotations={RUN_SECONDS: "10"})
+        await asyncio.sleep(5)
+        world.server.delete_pod("default", "a", grace_seconds=0)
+        _create(world)
+        await asyncio.sleep(1000)
+        assert _phase(world) == "Running"
+
+    _tell(story)
+
+
+# Nodes.
+
+
+def test_removed_node_loses_its_pods() -> None:
+    """Pods of a node that is gone are collected some time later, those bound after it, too."""
+
+    async def story(world: World) -> None:
+        _create(world, "a")
+        _create(world, "b", node="node-2")
+        await asyncio.sleep(10)
+        world.nodes.remove("node-1")
+        world.nodes.remove("no-such-node")
+        await asyncio.sleep(30)
+        _create(world, "c")
+        await asyncio.sleep(29)
+        assert _phase(world, "a") == "Running"
+        await asyncio.sleep(2)
+        assert _phase(world, "a") == "gone"
+        await asyncio.sleep(30)
+        assert (_phase(world, "b"), _phase(world, "c")) == ("Running", "gone")
+
+    _tell(story)
+
+
+def test_node_that_comes_back_in_time_keeps_its_pods() -> None:
+    """A node of the same name takes the pods up again."""
+
+    async def story(world: World) -> None:
+        _create(world)
+        await asyncio.sleep(10)
+        world.nodes.remove("node-1")
+        await asyncio.sleep(30)
+        world.nodes.add(make_node("node-1"))
+        await asyncio.sleep(1000)
+        assert _phase(world) == "Running"
+
+    _tell(story)
+
+
+def test_drain_and_uncordon() -> None:
+    """Draining cordons and deletes pods, except daemons; uncordoning undoes the cordon."""
+
+    async def story(world: World) -> None:
+        daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"}
+        _create(world, "a")
+        _create(world, "b", ownerReferences=[{**daemon, "controller": True}])
+        await asyncio.sleep(10)
+        world.nodes.drain("node-1")
+        world.nodes.drain("no-such-node")
+        assert _node(world).spec.unschedulable
+        assert [("unschedulable", "NoSchedule")] == _effects(world)
+        await asyncio.sleep(10)
+        assert (_phase(world, "a"), _phase(world, "b")) == ("gone", "Running")
+        world.nodes.uncordon("node-1")
+        assert (_node(world).spec.unschedulable, _effects(world)) == (False, [])
+
+    _tell(story)
+
+
+def test_cordon_keeps_other_taints() -> None:
+    """Cordoning twice, and uncordoning, leaves what else the node says."""
+
+    async def story(world: World) -> None:
+        taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
+        world.nodes.add(make_node("node-3", taints=[taint]))
+        before = _node(world, "node-3").spec
+        world.nodes.cordon("node-3")
+        version = world.server.store.version
+        world.nodes.cordon("node-3")
+        assert version == world.server.store.version
+        world.nodes.uncordon("node-3")
+        assert before == _node(world, "node-3").spec
+
+    _tell(story)
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "leaves_after"),
+    [
+        pytest.param([], 40 + 300, id="usual"),
+        pytest.param([{"operator": "Exists"}], None, id="for-ever"),
+        pytest.param(
+            [{"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+              "effect": "NoExecute", "tolerationSeconds": 10}],
+            40 + 10,
+            id="ten-seconds",
+        ),
+    ],
+)  # fmt: skip
+def test_failed_node(tolerations: list[Json], leaves_after: float | None) -> None:
+    """A silent node is tainted, and its pods have to go when their patience ends."""
+
+    async def story(world: World) -> None:
+        pod = world.server.create(make_pod("a", uid="", tolerations=tolerations))
+        world.server.bind("default", "a", pod.metadata.uid, "node-1")
+        await asyncio.sleep(10)
+        world.nodes.fail("node-1")
+        await asyncio.sleep(39)
+        assert _effects(world) == []
+        await asyncio.sleep(2)
+        assert _effects(world) == [("unreachable", "NoSchedule"), ("unreachable", "NoExecute")]
+        if leaves_after is None:
+            await asyncio.sleep(1000)
+            assert not _is_deleting(world)
+            return
+        await asyncio.sleep(leaves_after - 42)
+        assert not _is_deleting(world)
+        await asyncio.sleep(2)
+        # Nobody answers, so nobody stops it.
+        assert _is_deleting(world)
+        await asyncio.sleep(1000)
+        assert _phase(world) == "Running"
+        world.nodes.recover("node-1")
+        await asyncio.sleep(10)
+        assert (_phase(world), _effects(world)) == ("gone", [])
+
+    _tell(story)
+
+
+def test_short_failure_is_not_noticed() -> None:
+    """A node that is back before anybody noticed lost only its pods' work."""
+
+    async def story(world: World) -> None:
+        _create(world, annotations={RUN_SECONDS: "100"})
+        await asyncio.sleep(50)
+        world.nodes.fail("node-1", 20)
+        await asyncio.sleep(70)
+        assert (_phase(world), _effects(world)) == ("Running", [])
+        await asyncio.sleep(60)
+        assert _phase(world) == "gone"
+
+    _tell(story)
+
+
+def test_second_failure_replaces_the_recovery() -> None:
+    """The last word on when a node comes back counts."""
+
+    async def story(world: World) -> None:
+        world.nodes.fail("node-1", 100)
+        await asyncio.sleep(50)
+        world.nodes.fail("node-1", 100)
+        world.nodes.fail("no-such-node")
+        await asyncio.sleep(60)
+        assert len(_effects(world)) == 2
+        await asyncio.sleep(45)
+        assert _effects(world) == []
+
+    _tell(story)
+
+
+def test_pod_bound_to_a_lost_node_does_not_stay() -> None:
+    """A binding that was under way when the node failed is undone as well."""
+
+    async def story(world: World) -> None:
+        world.nodes.fail("node-1")
+        await asyncio.sleep(100)
+        _create(world)
+        await asyncio.sleep(235)
+        assert not _is_deleting(world)
+        await asyncio.sleep(10)
+        assert _is_deleting(world)
+        world.nodes.remove("node-1")
+        await asyncio.sleep(70)
+        assert _phase(world) == "gone"
+
+    _tell(story)
+
+
+def test_relabel() -> None:
+    """Labels are set and removed; what changes nothing writes nothing."""
+
+    async def story(world: World) -> None:
+        world.nodes.relabel("node-1", {"a": "1", "b": "2"})
+        version = world.server.store.version
+        world.nodes.relabel("node-1", {"a": "1"}, ["c"])
+        world.nodes.relabel("no-such-node", {"a": "1"})
+        assert version == world.server.store.version
+        world.nodes.relabel("node-1", {"a": "3"}, ["b"])
+        assert _node(world).metadata.labels == {"a": "3"}
+
+    _tell(story)
+
+
+# Controllers.
+
+TEMPLATE = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}), spec=make_pod().spec)
+
+
+def _pods(world: World) -> list[Pod]:
+    return [pod for pod in world.server.all(Pod) if not pod.metadata.deletion_timestamp]
+
+
+def _replica_set(replicas: int) -> ReplicaSet:
+    return ReplicaSet(
+        metadata=ObjectMeta(name="web", namespace="default"),
+        spec=ReplicaSetSpec(replicas=replicas, template=TEMPLATE),
+    )
+
+
+def test_replicas_are_replaced() -> None:
+    """As soon as a pod is on its way out, another one is created."""
+
+    async def story(world: World) -> None:
+        world.controllers.add_replica_set(_replica_set(3))
+        await asyncio.sleep(1)
+        first = _pods(world)
+        assert len(first) == 3
+        assert all(pod.metadata.owner_references[0].kind == "ReplicaSet" for pod in first)
+        name = first[0].metadata.name
+        world.server.bind("default", name, "", "node-1")
+        await asyncio.sleep(10)
+        world.server.delete_pod("default", name)
+        await asyncio.sleep(1)
+        assert len(_pods(world)) == 3
+        assert world.server.pod("default", name) is not None
+        await asyncio.sleep(20)
+        assert len(world.server.all(Pod)) == 3
+
+    _tell(story)
+
+
+def test_scaling_down_spares_pods_with_a_node() -> None:
+    """Pods without a node go first, then the youngest."""
+
+    async def story(world: World) -> None:
+        world.controllers.add_replica_set(_replica_set(4))
+        await asyncio.sleep(1)
+        names = [pod.metadata.name for pod in _pods(world)]
+        for name in names[1:]:
+            world.server.bind("default", name, "", "node-1")
+        world.controllers.scale("default", "web", 2)
+        world.controllers.scale("default", "other", 9)
+        await asyncio.sleep(10)
+        assert names[1:3] == [pod.metadata.name for pod in _pods(world)]
+        world.controllers.scale("default", "web", 5)
+        await asyncio.sleep(10)
+        assert len(_pods(world)) == 5
+
+    _tell(story)
+
+
+def test_daemons_follow_nodes() -> None:
+    """One pod per node that the template selects and whose taints it bears."""
+
+    async def story(world: World) -> None:
+        taint = {"key": "k", "effect": "NoSchedule"}
+        world.nodes.add(make_node("node-3", taints=[taint]))
+        spec = make_pod(node_selector={"role": "worker"}).spec
+        template = PodTemplateSpec(metadata=TEMPLATE.metadata, spec=spec)
+        metadata = ObjectMeta(name="agent", namespace="default")
+        item = DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=template))
+        world.controllers.add_daemon_set(item)
+        await asyncio.sleep(1)
+        assert _pods(world) == []
+        for number in (1, 2, 3):
+            world.nodes.relabel(f"node-{number}", {"role": "worker"})
+        await asyncio.sleep(1)
+        assert ["node-1", "node-2"] == [_wanted_node(pod) for pod in _pods(world)]
+        world.nodes.relabel("node-1", {}, ["role"])
+        await asyncio.sleep(1)
+        assert ["node-2"] == [_wanted_node(pod) for pod in _pods(world)]
+        world.nodes.cordon("node-2")
+        world.nodes.fail("node-2")
+        await asyncio.sleep(100)
+        assert ["node-2"] == [_wanted_node(pod) for pod in _pods(world)]
+        world.nodes.remove("node-2")
+        await asyncio.sleep(100)
+        assert _pods(world) == []
+
+    _tell(story)
+
+
+def _wanted_node(pod: Pod) -> str:
+    affinity = pod.spec.affinity
+    assert affinity is not None
+    assert affinity.node_affinity is not None
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    assert required is not None
+    return required.node_selector_terms[0].match_fields[0].values[0]
+
+
+def test_jobs_run_to_their_end_once() -> None:
+    """A job's pod that is stopped is created again; one that finished is not."""
+
+    async def story(world: World) -> None:
+        metadata = ObjectMeta(annotations={RUN_SECONDS: "50"})
+        template = PodTemplateSpec(metadata=metadata, spec=TEMPLATE.spec)
+        world.controllers.add_job(template, "job", "default")
+        (pod,) = _pods(world)
+        world.server.delete_pod("default", pod.metadata.name)
+        await asyncio.sleep(1)
+        (pod,) = _pods(world)
+        assert pod.metadata.name == "job-00002"
+        world.server.bind("default", pod.metadata.name, "", "node-1")
+        await asyncio.sleep(100)
+        assert world.server.all(Pod) == ()
+
+    _tell(story)
+
+
+def test_a_template_that_is_refused_creates_nothing() -> None:
+    """A controller goes on when the API server does not take its pods."""
+
+    async def story(world: World) -> None:
+        spec = make_pod(spec={"priorityClassName": "none"}).spec
+        world.controllers.add_job(PodTemplateSpec(spec=spec), "job", "default")
+        await asyncio.sleep(1)
+        assert world.server.all(Pod) == ()
+
+    _tell(story)
+
+
+# The scheduler's watches.
+
+
+class Seen:
+    """Remembers which objects there are, in the order in which they were told."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+
+    def added(self, item: object) -> None:
+        """Take note."""
+        assert isinstance(item, Pod | Node | ReplicaSet)
+        self.names[item.metadata.name] = None
+
+    def updated(self, old: object, new: object) -> None:
+        """Nothing to note."""
+
+    def deleted(self, item: object, *, is_final_state_known: bool = True) -> None:
+        """Take note."""
+        assert isinstance(item, Pod | Node | ReplicaSet)
+        del self.names[item.metadata.name]
+
+
+def test_connect_tells_nodes_first_and_pods_last() -> None:
+    """A scheduler that starts knows the cluster before it hears of pods to place."""
+
+    async def story(world: World) -> None:
+        _create(world)
+        world.controllers.add_replica_set(_replica_set(0))
+        seen = Seen()
+        world.connect(seen)
+        assert ["node-1", "node-2", "web", "a"] == list(seen.names)
+
+    _tell(story)
+
+
+def test_broken_watches_lose_nothing() -> None:
+    """However often watches break, the scheduler hears of everything in the end."""
+
+    async def story(world: World) -> None:
+        seen = Seen()
+        world.connect(seen, kinds=())
+        for number in range(200):
+            _create(world, f"p{number}", annotations={RUN_SECONDS: "30"})
+            await asyncio.sleep(1)
+        assert sum(informer.relists for informer in world.informers.values()) > 0
+        # Longer than any pod runs, any watch is out and any change is under way.
+        await asyncio.sleep(100)
+        there = {pod.metadata.name: None for pod in world.server.all(Pod)}
+        assert {"node-1": None, "node-2": None, **there} == seen.names
+
+    _tell(story, FaultPlan(watch=WatchFaults(every=20.0, outage=3.0, expired=0.5)))

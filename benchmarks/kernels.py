@@ -22,9 +22,10 @@ from benchmarks.scene import LARGE, PLAIN, Scene
 from benchmarks.timing import time_us
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PostFilterPlugin
-from kubesched.scheduler.cycle import SchedulingCycle, select_host
+from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.sampling import NodeSampler
+from kubesched.scheduler.scoring import select_host
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.node_selection import match_required_node_affinity
 from kubesched.snapshot.node_table import NodeColumns

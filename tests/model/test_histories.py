@@ -1,4 +1,4 @@
-# ruff: noqa: N806 - S and T are states, as in docs/model.md
+# ruff: noqa: N803, N806 - S and T are states, as in docs/model.md
 """Histories: pods arrive and end, nodes come and go, and the real scheduler decides in between.
 
 Whatever happens, each of its steps is one the model allows, what is bound stays where it may be,
@@ -32,6 +32,9 @@ NODES_MAX, PODS_MAX, ATTEMPTS_MAX = 5, 8, 200
 NODE_NAMES = [f"n{number}" for number in range(NODES_MAX)]
 SEVERAL = st.integers(1, 3)
 ANY = st.integers(0, 99)
+_FIRST_NODES = st.sampled_from([3, 2, 1, 4, 0]).flatmap(
+    lambda count: st.tuples(*(nodes(name, plain=True) for name in NODE_NAMES[:count]))
+)
 
 
 class ClusterAndModel(RuleBasedStateMachine):
@@ -40,22 +43,18 @@ class ClusterAndModel(RuleBasedStateMachine):
     `S` is the set; `aside` are the names of those who were rejected since something last changed.
     """
 
-    @initialize(ratings=weights(), seed=st.integers(0, 3), first=nodes("n0", plain=True))
-    def start(self, ratings: Ratings, seed: int, first: Node) -> None:
-        """Start with one node."""
+    @initialize(ratings=weights(), seed=st.integers(0, 3), first=_FIRST_NODES)
+    def start(self, ratings: Ratings, seed: int, first: tuple[Node, ...]) -> None:
+        """Start with a few nodes that take anybody."""
         self.ratings = ratings
         self.S = Objects()
         self.cluster = make_cluster([], ratings, seed=seed)
         self.aside: set[str] = set()
         self.born = self.started = 0
-        self.node_comes(first)
+        for node in first:
+            self.node_comes(node)
 
     # What others do.
-
-    @rule(node=st.sampled_from(NODE_NAMES).flatmap(lambda name: nodes(name, plain=True)))
-    def a_plain_node_comes(self, node: Node) -> None:
-        """A node joins that takes anybody."""
-        self.node_comes(node)
 
     @rule(node=st.sampled_from(NODE_NAMES).flatmap(nodes))
     def node_comes(self, node: Node) -> None:
@@ -65,7 +64,7 @@ class ClusterAndModel(RuleBasedStateMachine):
             self._changed(self.S.put(node))
 
     @rule(which=ANY)
-    @precondition(lambda self: self.S.nodes)
+    @precondition(lambda self: len(self.S.nodes) > 2)
     def node_goes(self, which: int) -> None:
         """A node leaves; its pods are collected."""
         node = _pick(self.S.Nodes, which)
@@ -85,13 +84,23 @@ class ClusterAndModel(RuleBasedStateMachine):
         self.cluster.cache.update_node(node)
         self._changed(self.S.put(node))
 
-    @rule(data=st.data(), count=SEVERAL, plain=st.booleans())
-    def pods_arrive(self, data: st.DataObject, count: int, plain: bool) -> None:
-        """Pods are created, as long as there is room for them in the test."""
-        for _ in range(min(count, PODS_MAX - len(self.S.pods))):
-            p = data.draw(pods("p", priorities=(0, 0, 1, 5, -3, None), plain=plain))
+    @rule(arriving=st.lists(pods("p", plain=True), min_size=2, max_size=4))
+    def pods_arrive(self, arriving: list[Pod]) -> None:
+        """Pods are created that are not choosy, as long as there is room for them in the test."""
+        for p in arriving[: PODS_MAX - len(self.S.pods)]:
             self.born += 1
             self._arrive(_with_uid(p, self.born))
+
+    @rule(p=pods("p"))
+    def a_choosy_pod_arrives(self, p: Pod) -> None:
+        """A pod is created that has wishes."""
+        self.pods_arrive([p])
+
+    @rule(p=pods("p", priorities=(9, 5), plain=True))
+    @precondition(lambda self: Unbound(self.S) != [*self.S.Pods])
+    def an_important_pod_arrives(self, p: Pod) -> None:
+        """A pod is created for which others may have to go."""
+        self.pods_arrive([p])
 
     @rule(which=ANY)
     @precondition(lambda self: self.S.pods)
@@ -246,7 +255,7 @@ def _pick(items: Iterable[Item], which: int) -> Item:
     return items[which % len(items)]
 
 
-def _bound(S: Objects) -> list[Pod]:  # noqa: N803 - a state
+def _bound(S: Objects) -> list[Pod]:
     return [p for p in S.Pods if p.spec.node_name]
 
 
@@ -261,4 +270,4 @@ def _as_new(q: Pod, number: int) -> Pod:
 
 
 TestHistories = ClusterAndModel.TestCase
-TestHistories.settings = settings(max_examples=40, stateful_step_count=25)
+TestHistories.settings = settings(max_examples=100, stateful_step_count=30)

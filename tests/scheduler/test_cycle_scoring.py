@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubesched.framework.plugin import PreScoreResult, Scope
 from kubesched.framework.status import SKIP, Code, Status, failure, unschedulable
-from kubesched.scheduler.cycle import select_host
+from kubesched.scheduler.scoring import select_host
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot

@@ -234,7 +234,7 @@ def test_what_becomes_of_the_group(
     """Bound, waiting and rejected pods, nominations, and the group's condition."""
 
     async def main() -> Outcome:
-        script, options = _script(**says)
+        _, options = _script(**says)
         async with running(**options) as cluster:
             await _arrive(cluster)
             nominator = cluster.scheduler.queue.nominator
@@ -322,7 +322,7 @@ def test_the_gang_has_to_fit_as_a_whole() -> None:
 
 def test_a_rejected_member_is_tried_by_backoff_alone() -> None:
     """While nothing else waits it is tried a few times, with growing pauses."""
-    script, options = _script(filter={"p1": NO})
+    _, options = _script(filter={"p1": NO})
 
     async def main() -> int:
         async with running(**options) as cluster:

@@ -3,14 +3,10 @@
 Sync, no I/O, no clock: values in, a decision out.
 
 Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go (v1.36)
-Differs:  among nodes with the same best total one is drawn from the run's seed; upstream takes
-          the first that its parallel search happened to find.
+Differs:  nothing.
 """
 
 from __future__ import annotations
-
-from random import Random
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -20,32 +16,28 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import (
     FilterPlugin,
-    PostFilterPlugin,
-    PostFilterResult,
-    PreScorePlugin,
-    ScorePlugin,
 )
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
 from kubesched.scheduler import profile as wording
-from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
-from kubesched.scheduler.memory import Memory, Remembered
-from kubesched.scheduler.missing_states import make_filter_states, make_score_states
-from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
+from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed
+from kubesched.scheduler.missing_states import make_filter_states
+from kubesched.scheduler.nominated import ask_with_nominated
 from kubesched.scheduler.profile import (
     PluginFailure,
     Profile,
     failure_of,
     relevant_nominated_pods,
 )
+from kubesched.scheduler.rejecting import Rejecting
+from kubesched.scheduler.remembered_cycle import RememberedCycle
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
+from kubesched.scheduler.scoring import Scoring, select_host
 from kubesched.scheduler.search import Search
-from kubesched.scheduler.trace import FilterTrace, ScoreTrace, Trace
+from kubesched.scheduler.trace import FilterTrace, Trace
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-
-_SLICE_ROWS: Final = 512
 
 
 class Feasible(msgspec.Struct, frozen=True):
@@ -61,13 +53,18 @@ class SchedulingCycle:
     Attributes:
         profile: The plugins.
         sampler: Where the next search starts; shared by all profiles.
-        memory: Answers remembered from earlier cycles; None remembers nothing.
+        scoring: Rates feasible rows.
+        rejecting: What follows when there is none.
     """
 
     def __init__(self, profile: Profile, sampler: NodeSampler, *, remembers: bool = True) -> None:
         self.profile = profile
         self.sampler = sampler
-        self.memory = Memory(profile) if remembers else None
+        self.scoring = Scoring(profile)
+        self.rejecting = Rejecting(profile)
+        self._remembered: RememberedCycle | None = None
+        if remembers:
+            self._remembered = RememberedCycle(profile, self.scoring, self.rejecting)
 
     def schedule_one(
         self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None = None
@@ -76,8 +73,8 @@ class SchedulingCycle:
         if not len(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
         try:
-            if self.memory is not None and trace is None:
-                decision = self._decide_remembered(self.memory, pod, snapshot)
+            if self._remembered is not None and trace is None:
+                decision = self._remembered.schedule_one(pod, snapshot)
                 if decision is not None:
                     return decision
             return self._schedule(pod, snapshot, trace)
@@ -90,168 +87,15 @@ class SchedulingCycle:
             trace.cycle = cycle
         found = self._find_feasible(cycle, pod, snapshot, trace)
         if isinstance(found, Diagnosis):
-            return self.reject(cycle, pod, snapshot, found, trace)
+            return self.rejecting.reject(cycle, pod, snapshot, found, trace)
         rows = found.rows
         if trace is not None:
             trace.feasible_rows = rows
         row = int(rows[0])
         if len(rows) > 1:
-            totals = self._prioritize(cycle, pod, snapshot, rows, trace)
+            totals = self.scoring.prioritize(cycle, pod, snapshot, rows, trace)
             row = int(rows[select_host(totals, self.profile.random)])
         return Placed(pod, snapshot.nodes.names[row], row, cycle, len(rows), found.evaluated)
-
-    # The short way, with remembered answers.
-
-    def _decide_remembered(
-        self, memory: Memory, pod: PodInfo, snapshot: Snapshot
-    ) -> Decision | None:
-        """Decide from remembered answers; None where the plain path must tell the story."""
-        try:
-            remembered = self._recall(memory, pod, snapshot)
-            if remembered is None:
-                return None
-            return self._schedule_remembered(pod, snapshot, remembered)
-        except PluginFailure:
-            # Remembered plugins are asked about more rows than they would be: whether somebody
-            # had met this failure, only the plain path knows.
-            return None
-
-    def _recall(self, memory: Memory, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
-        if pod.pod.status.nominated_node_name:
-            return None
-        percentage = self.profile.percentage_of_nodes_to_score
-        if feasible_nodes_to_find(len(snapshot.nodes), percentage) < len(snapshot.nodes):
-            return None
-        return memory.recall(pod, snapshot)
-
-    def _schedule_remembered(
-        self, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
-    ) -> Decision | None:
-        """Decide from remembered answers; None where the plain path must tell the story."""
-        cycle = remembered.new_cycle()
-        for plugin in remembered.fresh_pre_filters:
-            result = self.profile.ask(
-                wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
-            )
-            cycle.filter_states[plugin.name] = result.state
-            if result.status.is_skip:
-                cycle.skip_filter.add(plugin.name)
-            elif not result.status.is_success or result.node_names is not None:
-                return None
-        make_filter_states(remembered.fresh_filter_states, cycle, pod, snapshot)
-        fewer = self._feasible_fresh(cycle, pod, snapshot, remembered)
-        if fewer is None:
-            feasible, count = remembered.feasible, remembered.feasible_count
-        else:
-            feasible, count = fewer, int(np.count_nonzero(fewer))
-        nodes = snapshot.nodes
-        if count == 0:
-            answers = self._filter_fresh(cycle, pod, snapshot, remembered)
-            statuses = (answers or remembered.answers).copy().statuses()
-            diagnosis = Diagnosis.of_filter(tuple(nodes.names), statuses)
-            return self.reject(cycle, pod, snapshot, diagnosis)
-        if count == 1:
-            row = int(feasible.argmax())
-        else:
-            totals = self._prioritize_fresh(cycle, pod, snapshot, remembered, fewer)
-            row = select_host(totals, self.profile.random)
-        return Placed(pod, nodes.names[row], row, cycle, count, len(nodes))
-
-    def _feasible_fresh(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
-    ) -> NDArray[np.bool_] | None:
-        """Return bool per row: whether it is feasible; None if the remembered rows are the ones.
-
-        Who rejected a row, and why, does not matter as long as some row is feasible.
-        """
-        asked = [
-            plugin for _, plugin in remembered.fresh_filters if plugin.name not in cycle.skip_filter
-        ]
-        if not asked and not snapshot.nominated:
-            return None
-        if snapshot.nominated or any(plugin.survivors_only for plugin in asked):
-            answers = self._filter_fresh(cycle, pod, snapshot, remembered)
-            return None if answers is None else answers.passed
-        feasible: NDArray[np.bool_] | None = None
-        for plugin in asked:
-            state = cycle.filter_states.get(plugin.name)
-            found = self.profile.ask_filter(plugin, state, pod, snapshot.nodes)
-            if not all(status.is_rejected for status in found.statuses[1:]):
-                answers = self._filter_fresh(cycle, pod, snapshot, remembered)
-                return None if answers is None else answers.passed
-            if found.index.any():
-                passed = found.passed
-                feasible = passed & (remembered.feasible if feasible is None else feasible)
-        return feasible
-
-    def _filter_fresh(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
-    ) -> RowAnswers | None:
-        """Ask what is not remembered; None if that changes nothing."""
-        answers: RowAnswers | None = None
-        changed = False
-        for position, plugin in remembered.fresh_filters:
-            if plugin.name not in cycle.skip_filter:
-                answers = answers or remembered.answers.copy()
-                changed |= self.profile.add_filter(
-                    answers, position, plugin, cycle, pod, snapshot.nodes
-                )
-        if snapshot.nominated:
-            for name in snapshot.nominated.node_names():
-                row = snapshot.nodes.row_of.get(name)
-                nominated = relevant_nominated_pods(pod, snapshot, name)
-                if row is not None and nominated:
-                    answers = answers or remembered.answers.copy()
-                    self._ask_with(nominated, cycle, pod, snapshot.nodes, row, answers)
-                    changed = True
-        return answers if changed else None
-
-    def _prioritize_fresh(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        remembered: Remembered,
-        feasible: NDArray[np.bool_] | None,
-    ) -> NDArray[np.int64]:
-        """Return the total per row; `feasible` is None where the remembered rows are the ones."""
-        mask = remembered.feasible if feasible is None else feasible
-        for plugin in remembered.fresh_pre_scores:
-            self._ask_pre_score(cycle, pod, snapshot, mask, plugin, None)
-        make_score_states(remembered.fresh_score_states, cycle, pod, snapshot, mask)
-        scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
-        if feasible is None:
-            totals = remembered.masked_totals(pod)
-        else:
-            totals = remembered.totals_where(feasible, pod)
-        if not scores:
-            return totals
-        totals = totals.copy()
-        rows = remembered.feasible_rows if feasible is None else np.flatnonzero(feasible)
-        for score in scores:
-            gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
-            if len(rows) == len(totals):
-                totals += gain
-            else:
-                totals[rows] += gain
-        return totals
-
-    def _score_rows(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        nodes: NodeTable,
-        score: ScorePlugin[object],
-        rows: NDArray[np.intp],
-    ) -> NDArray[np.int64]:
-        """Return what one plugin adds to the total of each of `rows`."""
-        every = len(rows) == len(nodes)
-        some = nodes.take(rows) if score.survivors_only and not every else nodes
-        raw = self._ask_score(cycle, pod, some, score)
-        known = raw if len(raw) == len(rows) else raw[rows]
-        scores = self._normalize(cycle, pod, score, known, rows)
-        wording.check_scores(score.name, scores)
-        return scores * self._weight(score)
 
     # Finding feasible rows.
 
@@ -420,7 +264,7 @@ class SchedulingCycle:
                     continue
                 nominated = relevant_nominated_pods(pod, snapshot, name)
                 if nominated:
-                    self._ask_with(nominated, cycle, pod, nodes, row, answers)
+                    ask_with_nominated(self.profile, nominated, cycle, pod, nodes, row, answers)
         return answers
 
     def _ask_filters(
@@ -474,205 +318,6 @@ class SchedulingCycle:
             return None
         trace.filters.append(FilterTrace(plugin.name, rows, found))
         return found
-
-    def _ask_with(
-        self,
-        nominated: list[PodInfo],
-        cycle: CycleState,
-        pod: PodInfo,
-        nodes: NodeTable,
-        row: int,
-        answers: RowAnswers,
-    ) -> None:
-        status = self.profile.filter_with(nominated, cycle, pod, nodes, row)
-        if not status.is_success:
-            if not status.is_rejected:
-                raise PluginFailure(status)
-            answers.override(row, status)
-
-    # Scoring.
-
-    def _prioritize(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rows: NDArray[np.intp],
-        trace: Trace | None,
-    ) -> NDArray[np.int64]:
-        """Return the total score per feasible row; 1 if there is nobody to score."""
-        if not self.profile.score_plugins:
-            totals = np.ones(len(rows), np.int64)
-            if trace is not None:
-                trace.totals = totals
-            return totals
-        nodes: NodeTable = snapshot.nodes
-        if len(rows) < len(nodes):
-            nodes = nodes.take(rows)
-        return self._score(cycle, pod, snapshot, rows, nodes, trace)
-
-    def _score(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rows: NDArray[np.intp],
-        nodes: NodeTable,
-        trace: Trace | None,
-    ) -> NDArray[np.int64]:
-        """Return what the plugins make of `nodes`, the table of the feasible rows."""
-        self._pre_score(cycle, pod, snapshot, rows, trace)
-        totals = np.zeros(len(rows), np.int64)
-        plugins = [p for p in self.profile.score_plugins if p.name not in cycle.skip_score]
-        # All are asked before the first is normalized: whoever fails is met in that order.
-        asked = [(plugin, self._ask_score(cycle, pod, nodes, plugin)) for plugin in plugins]
-        normalized = [
-            (plugin, raw, self._normalize(cycle, pod, plugin, raw, rows)) for plugin, raw in asked
-        ]
-        for plugin, raw, scores in normalized:
-            wording.check_scores(plugin.name, scores)
-            weight = self._weight(plugin)
-            totals += scores * weight
-            if trace is not None:
-                trace.scores.append(ScoreTrace(plugin.name, weight, raw, scores))
-        if trace is not None:
-            trace.totals = totals
-        return totals
-
-    def _weight(self, plugin: ScorePlugin[object]) -> int:
-        return self.profile.score_weights[plugin.name]
-
-    def _ask_score(
-        self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, plugin: ScorePlugin[object]
-    ) -> NDArray[np.int64]:
-        state = cycle.score_states.get(plugin.name)
-        return self.profile.ask_score(plugin, state, pod, nodes)
-
-    def _normalize(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        plugin: ScorePlugin[object],
-        raw: NDArray[np.int64],
-        rows: NDArray[np.intp],
-    ) -> NDArray[np.int64]:
-        scores = raw
-        if plugin.normalizes:
-            state = cycle.score_states.get(plugin.name)
-            scores = self.profile.ask(
-                wording.NORMALIZE, plugin, plugin.normalize_score, state, pod, raw, rows
-            )
-        return scores
-
-    def _pre_score(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rows: NDArray[np.intp],
-        trace: Trace | None,
-    ) -> None:
-        feasible = np.zeros(len(snapshot.nodes), np.bool_)
-        feasible[rows] = True
-        for plugin in self.profile.pre_score_plugins:
-            self._ask_pre_score(cycle, pod, snapshot, feasible, plugin, trace)
-        plugins = self.profile.scores_without_pre_score
-        make_score_states(plugins, cycle, pod, snapshot, feasible)
-
-    def _ask_pre_score(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        feasible: NDArray[np.bool_],
-        plugin: PreScorePlugin[object],
-        trace: Trace | None,
-    ) -> None:
-        result = self.profile.ask(
-            wording.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, feasible
-        )
-        if trace is not None:
-            trace.pre_score[plugin.name] = result.status
-        cycle.score_states[plugin.name] = result.state
-        if result.status.is_skip:
-            cycle.skip_score.add(plugin.name)
-        elif not result.status.is_success:
-            text = result.status.message
-            raise PluginFailure(failure_of(wording.PRE_SCORE, plugin.name, text))
-
-    # When nothing is feasible.
-
-    def reject(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        diagnosis: Diagnosis,
-        trace: Trace | None = None,
-    ) -> Rejected:
-        """Ask the PostFilter plugins and put the outcome into words."""
-        nodes = len(snapshot.nodes)
-        if not self.profile.post_filter_plugins:
-            return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
-        statuses = diagnosis.status_per_row(nodes)
-        result = self._post_filter(cycle, pod, snapshot, statuses, trace)
-        diagnosis = diagnosis.with_post_filter_message(result.status.message)
-        return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
-
-    def _post_filter(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        statuses: NodeToStatus,
-        trace: Trace | None,
-    ) -> PostFilterResult:
-        verdict = PostFilterVerdict()
-        for plugin in self.profile.post_filter_plugins:
-            result = self._ask_post_filter(cycle, pod, snapshot, statuses, plugin)
-            if trace is not None:
-                trace.post_filters[plugin.name] = result
-            outcome = verdict.add(plugin.name, result)
-            if outcome is not None:
-                return outcome
-        return verdict.outcome()
-
-    def _ask_post_filter(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        statuses: NodeToStatus,
-        plugin: PostFilterPlugin,
-    ) -> PostFilterResult:
-        try:
-            return self.profile.ask(
-                wording.POST_FILTER, plugin, plugin.post_filter, cycle, pod, snapshot, statuses
-            )
-        except PluginFailure as failure:
-            # A failing PostFilter never changes the outcome of the cycle; it is only reported.
-            return PostFilterResult(failure.status)
-
-
-def select_host(totals: NDArray[np.int64], random: Random) -> int:
-    """Return the position of a largest total; ties are drawn."""
-    first = int(totals.argmax())
-    best = totals == totals.item(first)
-    ties = np.count_nonzero(best)
-    return first if ties == 1 else _position_of(best, int(random.random() * ties))
-
-
-def _position_of(mask: NDArray[np.bool_], number: int) -> int:
-    """Return where the true entry with that number is; much cheaper than listing them all."""
-    start, stop = 0, len(mask)
-    while stop - start > _SLICE_ROWS:
-        middle = (start + stop) // 2
-        before = int(np.count_nonzero(mask[start:middle]))
-        if number < before:
-            stop = middle
-        else:
-            start, number = middle, number - before
-    return start + int(mask[start:stop].nonzero()[0][number])
 
 
 def _nothing_left(contributors: list[str]) -> Status:

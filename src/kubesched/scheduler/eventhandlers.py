@@ -48,7 +48,7 @@ from kubesched.queue.queue_events import (
     UNSCHEDULED_POD_ADD,
 )
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.loop import Scheduler, assumed_pod
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 
@@ -244,7 +244,7 @@ class EventHandlers:
             waiting.reject("", "removed")
         else:
             self._cache.forget_pod(there)
-        self._move(ASSIGNED_POD_DELETE, there.pod, None)
+        self._move(ASSIGNED_POD_DELETE, assumed_pod(there), None)
 
     def _nomination_freed(self, info: PodInfo) -> None:
         """The room a nominated pod was promised is of use to pods of at most its priority."""

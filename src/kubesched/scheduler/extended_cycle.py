@@ -26,13 +26,14 @@ from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.queue.registrations import EXTENDER
-from kubesched.scheduler.cycle import Feasible, SchedulingCycle, select_host
+from kubesched.scheduler.cycle import Feasible, SchedulingCycle
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.extender import ExtenderError
 from kubesched.scheduler.extenders import Extenders, Passed
 from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.sampling import NodeSampler
+from kubesched.scheduler.scoring import select_host
 from kubesched.scheduler.search import Search
 from kubesched.snapshot.images import ImageStates
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
@@ -140,7 +141,7 @@ class ExtendedCycle(SchedulingCycle):
             nodes = _without_pods(nodes, rows)
         elif len(rows) < len(nodes):
             nodes = nodes.take(rows)
-        totals = self._score(cycle, pod, snapshot, rows, nodes, None)
+        totals = self.scoring.score(cycle, pod, snapshot, rows, nodes, None)
         scores = await self._extenders.prioritize(pod, snapshot.nodes, rows)
         return select_scored_host(totals + scores.added, scores.are_given, self.profile.random)
 
@@ -162,7 +163,7 @@ class ExtendedCycle(SchedulingCycle):
     ) -> PostFilterResult:
         verdict = PostFilterVerdict()
         for plugin in self.profile.post_filter_plugins:
-            result = self._ask_post_filter(cycle, pod, snapshot, statuses, plugin)
+            result = self.rejecting.ask(cycle, pod, snapshot, statuses, plugin)
             result = await self._narrowed(plugin, result, pod, snapshot)
             outcome = verdict.add(plugin.name, result)
             if outcome is not None:

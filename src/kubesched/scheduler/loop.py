@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from msgspec.structs import replace
+
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.cache.cache import Cache, CacheError
@@ -392,13 +394,13 @@ class Scheduler:
         for observer in self._observers:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:
-            self.queue.move_all(_ASSIGNED_POD_DELETE, pod.pod, None, now)
+            self.queue.move_all(_ASSIGNED_POD_DELETE, assumed_pod(pod), None, now)
         self.fail(assumed.queued, assumed.profile, status, nominated_node_name="")
         if was_there and status.is_rejected:
             # Its own release must not wake the pod itself.
             self.queue.move_all(
                 _ASSIGNED_POD_DELETE,
-                pod.pod,
+                assumed_pod(pod),
                 None,
                 now,
                 lambda other: other.pod_info.uid != pod.uid,
@@ -454,6 +456,11 @@ class Scheduler:
                 pod, kind, reason, action, note, reporting_controller=profile.scheduler_name
             )
         )
+
+
+def assumed_pod(there: PodInfo) -> Pod:
+    """Return an assumed pod as hints expect it: with the node that it frees."""
+    return replace(there.pod, spec=replace(there.pod.spec, node_name=there.node_name))
 
 
 def _timer(delay_seconds: float, action: Callable[[], None]) -> Callable[[], None]:

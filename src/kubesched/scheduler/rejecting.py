@@ -1,0 +1,78 @@
+"""Rejecting is what follows when no row is feasible: PostFilter plugins, and upstream's text.
+
+Upstream: pkg/scheduler/schedule_one.go; framework/runtime, RunPostFilterPlugins (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
+from kubesched.framework.status import NodeToStatus
+from kubesched.scheduler import profile as wording
+from kubesched.scheduler.decision import Rejected
+from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
+from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class Rejecting:
+    """The PostFilter plugins of a profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def reject(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        diagnosis: Diagnosis,
+        trace: Trace | None = None,
+    ) -> Rejected:
+        """Ask the PostFilter plugins and put the outcome into words."""
+        nodes = len(snapshot.nodes)
+        if not self._profile.post_filter_plugins:
+            return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
+        statuses = diagnosis.status_per_row(nodes)
+        result = self._post_filter(cycle, pod, snapshot, statuses, trace)
+        diagnosis = diagnosis.with_post_filter_message(result.status.message)
+        return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
+
+    def _post_filter(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        statuses: NodeToStatus,
+        trace: Trace | None,
+    ) -> PostFilterResult:
+        verdict = PostFilterVerdict()
+        for plugin in self._profile.post_filter_plugins:
+            result = self.ask(cycle, pod, snapshot, statuses, plugin)
+            if trace is not None:
+                trace.post_filters[plugin.name] = result
+            outcome = verdict.add(plugin.name, result)
+            if outcome is not None:
+                return outcome
+        return verdict.outcome()
+
+    def ask(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        statuses: NodeToStatus,
+        plugin: PostFilterPlugin,
+    ) -> PostFilterResult:
+        """Ask one PostFilter plugin; its failure is a result like others."""
+        try:
+            return self._profile.ask(
+                wording.POST_FILTER, plugin, plugin.post_filter, cycle, pod, snapshot, statuses
+            )
+        except PluginFailure as failure:
+            # A failing PostFilter never changes the outcome of the cycle; it is only reported.
+            return PostFilterResult(failure.status)

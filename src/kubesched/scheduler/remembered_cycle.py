@@ -1,0 +1,191 @@
+"""RememberedCycle takes the short way through a cycle: remembered answers, and only the rest asked.
+
+It decides what `cycle` decides, or leaves the decision to it.
+
+Upstream: nothing like it; the decisions are those of pkg/scheduler/schedule_one.go (v1.36)
+Invariants: a decision made here equals the one the plain path makes (a property test compares).
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import ScorePlugin
+from kubesched.scheduler import profile as wording
+from kubesched.scheduler.decision import Decision, Placed
+from kubesched.scheduler.memory import Memory, Remembered
+from kubesched.scheduler.missing_states import make_filter_states, make_score_states
+from kubesched.scheduler.nominated import ask_with_nominated
+from kubesched.scheduler.profile import PluginFailure, Profile, relevant_nominated_pods
+from kubesched.scheduler.rejecting import Rejecting
+from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.scheduler.sampling import feasible_nodes_to_find
+from kubesched.scheduler.scoring import Scoring, select_host
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class RememberedCycle:
+    """Schedules pods whose siblings have been scheduled before."""
+
+    def __init__(self, profile: Profile, scoring: Scoring, rejecting: Rejecting) -> None:
+        self._profile = profile
+        self._scoring = scoring
+        self._rejecting = rejecting
+        self._memory = Memory(profile)
+
+    def schedule_one(self, pod: PodInfo, snapshot: Snapshot) -> Decision | None:
+        """Decide from remembered answers; None where the plain path must tell the story."""
+        try:
+            remembered = self._recall(pod, snapshot)
+            if remembered is None:
+                return None
+            return self._schedule(pod, snapshot, remembered)
+        except PluginFailure:
+            # Remembered plugins are asked about more rows than they would be: whether somebody
+            # had met this failure, only the plain path knows.
+            return None
+
+    def _recall(self, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
+        if pod.pod.status.nominated_node_name:
+            return None
+        percentage = self._profile.percentage_of_nodes_to_score
+        if feasible_nodes_to_find(len(snapshot.nodes), percentage) < len(snapshot.nodes):
+            return None
+        return self._memory.recall(pod, snapshot)
+
+    def _schedule(
+        self, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
+    ) -> Decision | None:
+        """Decide from remembered answers; None where the plain path must tell the story."""
+        cycle = remembered.new_cycle()
+        for plugin in remembered.fresh_pre_filters:
+            result = self._profile.ask(
+                wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
+            )
+            cycle.filter_states[plugin.name] = result.state
+            if result.status.is_skip:
+                cycle.skip_filter.add(plugin.name)
+            elif not result.status.is_success or result.node_names is not None:
+                return None
+        make_filter_states(remembered.fresh_filter_states, cycle, pod, snapshot)
+        fewer = self._feasible(cycle, pod, snapshot, remembered)
+        if fewer is None:
+            feasible, count = remembered.feasible, remembered.feasible_count
+        else:
+            feasible, count = fewer, int(np.count_nonzero(fewer))
+        nodes = snapshot.nodes
+        if count == 0:
+            answers = self._filter(cycle, pod, snapshot, remembered)
+            statuses = (answers or remembered.answers).copy().statuses()
+            diagnosis = Diagnosis.of_filter(tuple(nodes.names), statuses)
+            return self._rejecting.reject(cycle, pod, snapshot, diagnosis)
+        if count == 1:
+            row = int(feasible.argmax())
+        else:
+            totals = self._prioritize(cycle, pod, snapshot, remembered, fewer)
+            row = select_host(totals, self._profile.random)
+        return Placed(pod, nodes.names[row], row, cycle, count, len(nodes))
+
+    def _feasible(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
+    ) -> NDArray[np.bool_] | None:
+        """Return bool per row: whether it is feasible; None if the remembered rows are the ones.
+
+        Who rejected a row, and why, does not matter as long as some row is feasible.
+        """
+        asked = [
+            plugin for _, plugin in remembered.fresh_filters if plugin.name not in cycle.skip_filter
+        ]
+        if not asked and not snapshot.nominated:
+            return None
+        if snapshot.nominated or any(plugin.survivors_only for plugin in asked):
+            answers = self._filter(cycle, pod, snapshot, remembered)
+            return None if answers is None else answers.passed
+        feasible: NDArray[np.bool_] | None = None
+        for plugin in asked:
+            state = cycle.filter_states.get(plugin.name)
+            found = self._profile.ask_filter(plugin, state, pod, snapshot.nodes)
+            if not all(status.is_rejected for status in found.statuses[1:]):
+                answers = self._filter(cycle, pod, snapshot, remembered)
+                return None if answers is None else answers.passed
+            if found.index.any():
+                passed = found.passed
+                feasible = passed & (remembered.feasible if feasible is None else feasible)
+        return feasible
+
+    def _filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
+    ) -> RowAnswers | None:
+        """Ask what is not remembered; None if that changes nothing."""
+        answers: RowAnswers | None = None
+        changed = False
+        for position, plugin in remembered.fresh_filters:
+            if plugin.name not in cycle.skip_filter:
+                answers = answers or remembered.answers.copy()
+                changed |= self._profile.add_filter(
+                    answers, position, plugin, cycle, pod, snapshot.nodes
+                )
+        if snapshot.nominated:
+            for name in snapshot.nominated.node_names():
+                row = snapshot.nodes.row_of.get(name)
+                nominated = relevant_nominated_pods(pod, snapshot, name)
+                if row is not None and nominated:
+                    answers = answers or remembered.answers.copy()
+                    ask_with_nominated(
+                        self._profile, nominated, cycle, pod, snapshot.nodes, row, answers
+                    )
+                    changed = True
+        return answers if changed else None
+
+    def _prioritize(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        remembered: Remembered,
+        feasible: NDArray[np.bool_] | None,
+    ) -> NDArray[np.int64]:
+        """Return the total per row; `feasible` is None where the remembered rows are the ones."""
+        mask = remembered.feasible if feasible is None else feasible
+        for plugin in remembered.fresh_pre_scores:
+            self._scoring.ask_pre_score(cycle, pod, snapshot, mask, plugin, None)
+        make_score_states(remembered.fresh_score_states, cycle, pod, snapshot, mask)
+        scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
+        if feasible is None:
+            totals = remembered.masked_totals(pod)
+        else:
+            totals = remembered.totals_where(feasible, pod)
+        if not scores:
+            return totals
+        totals = totals.copy()
+        rows = remembered.feasible_rows if feasible is None else np.flatnonzero(feasible)
+        for score in scores:
+            gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
+            if len(rows) == len(totals):
+                totals += gain
+            else:
+                totals[rows] += gain
+        return totals
+
+    def _score_rows(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        nodes: NodeTable,
+        score: ScorePlugin[object],
+        rows: NDArray[np.intp],
+    ) -> NDArray[np.int64]:
+        """Return what one plugin adds to the total of each of `rows`."""
+        every = len(rows) == len(nodes)
+        some = nodes.take(rows) if score.survivors_only and not every else nodes
+        raw = self._scoring.ask_score(cycle, pod, some, score)
+        known = raw if len(raw) == len(rows) else raw[rows]
+        scores = self._scoring.normalize(cycle, pod, score, known, rows)
+        wording.check_scores(score.name, scores)
+        return scores * self._scoring.weight(score)

@@ -1,0 +1,198 @@
+"""The states of pod groups, alone and as the cache keeps them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from kubesched.api.core import Pod
+from kubesched.cache.cache import Cache
+from kubesched.cache.pod_groups import PodGroupStates
+from kubesched.framework.pod_group_states import PodGroupState, pod_group_name_of
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod
+
+_names = st.sampled_from(["p", "q", "r", "s"])
+_nodes = st.sampled_from(["a", "b"])
+
+
+def _pod(name: str, node_name: str = "", group: str = "gang") -> Pod:
+    # Two groups, and one pod that is in none.
+    group = {"r": "other", "s": ""}.get(name, group)
+    spec = {"schedulingGroup": {"podGroupName": group}} if group else {}
+    return make_pod(name, node_name=node_name, spec=spec)
+
+
+def _info(name: str, node_name: str = "") -> PodInfo:
+    return PodInfo(_pod(name, node_name))
+
+
+def _states(state: PodGroupState | None) -> dict[str, list[str]]:
+    if state is None:
+        return {}
+    pods = {
+        "unscheduled": state.unscheduled_pods,
+        "assumed": state.assumed_pods,
+        "assigned": state.assigned_pods,
+    }
+    return {name: [pod.name for pod in found] for name, found in pods.items() if found}
+
+
+class GroupHistory(RuleBasedStateMachine):
+    """What handlers and cache tell the groups, against a dictionary of pods with their states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.groups = PodGroupStates()
+        self.cache = Cache(self.groups)
+        self.cache.add_node(make_node("a"))
+        self.state: dict[str, str] = {}
+
+    @rule(name=_names)
+    def appear(self, name: str) -> None:
+        """A pod without a node is observed."""
+        if name not in self.state:
+            self.groups.add(_info(name))
+            self.state[name] = "unscheduled"
+
+    @rule(name=_names, node=_nodes)
+    def appear_bound(self, name: str, node: str) -> None:
+        """A pod with a node is observed first."""
+        if name not in self.state:
+            self.cache.add_pod(_pod(name, node))
+            self.state[name] = "assigned"
+
+    @rule(name=_names, node=_nodes)
+    def assume(self, name: str, node: str) -> None:
+        """A pod is placed, perhaps on a node that is not known."""
+        if self.state.get(name) == "unscheduled":
+            self.cache.assume_pod(_info(name), node)
+            self.state[name] = "assumed"
+
+    @rule(name=_names)
+    def forget(self, name: str) -> None:
+        """A placed pod is taken back."""
+        if self.state.get(name) == "assumed":
+            self.cache.forget_pod(_info(name))
+            self.state[name] = "unscheduled"
+
+    @rule(name=_names, node=_nodes)
+    def confirm(self, name: str, node: str) -> None:
+        """A placed pod is observed on its node, or on another one."""
+        if self.state.get(name) == "assumed":
+            self.cache.add_pod(_pod(name, node))
+            self.state[name] = "assigned"
+
+    @rule(name=_names)
+    def change(self, name: str) -> None:
+        """A pod changes otherwise."""
+        if self.state.get(name) == "assigned":
+            known = self.cache.get_pod(_info(name).uid)
+            assert known is not None
+            self.cache.update_pod(known.pod)
+        elif name in self.state:
+            self.groups.update(_info(name), _info(name))
+
+    @rule(name=_names)
+    def disappear(self, name: str) -> None:
+        """A pod is deleted; a placed one is forgotten after that."""
+        state = self.state.pop(name, None)
+        if state == "assigned":
+            self.cache.remove_pod(_info(name).uid)
+        elif state is not None:
+            self.groups.delete(_info(name))
+            self.cache.forget_pod(_info(name))
+
+    @invariant()
+    def agrees(self) -> None:
+        """Counts and lists are those of the dictionary; groups without pods are not there."""
+        self.cache.check()
+        for group in ("gang", "other"):
+            members = {n: s for n, s in self.state.items() if pod_group_name_of(_pod(n)) == group}
+            state = self.groups.get("default", group)
+            expected = {
+                kind: sorted(n for n, s in members.items() if s == kind)
+                for kind in dict.fromkeys(members.values())
+            }
+            assert expected == {kind: sorted(names) for kind, names in _states(state).items()}
+            scheduled = sum(kind != "unscheduled" for kind in members.values())
+            assert (not members) == (state is None)
+            if state is not None:
+                assert (len(members), scheduled) == (
+                    state.all_pods_count,
+                    state.scheduled_pods_count,
+                )
+
+
+TestGroupHistory = GroupHistory.TestCase
+TestGroupHistory.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+
+
+def test_pods_are_listed_in_the_order_of_arrival() -> None:
+    """A pod that was taken back stands behind those that never left."""
+    groups = PodGroupStates()
+    for name in ("p", "q"):
+        groups.add(_info(name))
+    groups.assume(_info("p").on_node("a"))
+    groups.forget(_info("p"))
+    assert {"unscheduled": ["q", "p"]} == _states(groups.get("default", "gang"))
+
+
+def test_an_assumed_pod_is_listed_where_it_was_placed() -> None:
+    """Plugins see the node, which the observed pod does not have yet."""
+    groups = PodGroupStates()
+    groups.add(_info("p"))
+    groups.assume(_info("p").on_node("a"))
+    state = groups.get("default", "gang")
+    assert state is not None
+    assert ["a"] == [pod.node_name for pod in state.assumed_pods]
+
+
+def test_a_pod_bound_by_somebody_else_stays_unscheduled_till_it_changes() -> None:
+    """As upstream: it is in two states, and in the right one after the next change."""
+    cache = Cache(groups := PodGroupStates())
+    groups.add(_info("p"))
+    cache.add_pod(_pod("p", "a"))
+    state = groups.get("default", "gang")
+    assert {"unscheduled": ["p"], "assigned": ["p"]} == _states(state)
+    cache.update_pod(_pod("p", "a"))
+    assert {"assigned": ["p"]} == _states(groups.get("default", "gang"))
+
+
+def test_a_pod_that_got_its_node_is_assigned() -> None:
+    """An update that brings the node ends the other states."""
+    groups = PodGroupStates()
+    groups.add(_info("p"))
+    groups.assume(_info("p").on_node("a"))
+    groups.update(_info("p"), _info("p", "a"))
+    assert {"assigned": ["p"]} == _states(groups.get("default", "gang"))
+    groups.forget(_info("p"))
+    assert {"assigned": ["p"]} == _states(groups.get("default", "gang"))
+
+
+@pytest.mark.parametrize("change", ["assume", "forget", "update", "delete"])
+def test_a_group_that_is_gone_stays_gone(change: str) -> None:
+    """What comes late for a deleted pod makes no group."""
+    groups = PodGroupStates()
+    match change:
+        case "update":
+            groups.update(_info("p"), _info("p"))
+        case "assume":
+            groups.assume(_info("p").on_node("a"))
+        case "forget":
+            groups.forget(_info("p"))
+        case "delete":
+            groups.delete(_info("p"))
+    assert 0 == len(groups)
+
+
+def test_groups_of_two_namespaces_are_two() -> None:
+    """The name alone does not make a group."""
+    groups = PodGroupStates()
+    spec = {"schedulingGroup": {"podGroupName": "gang"}}
+    for namespace in ("one", "two"):
+        groups.add(PodInfo(make_pod("p", namespace=namespace, spec=spec)))
+    assert 2 == len(groups)
+    assert groups.get("default", "gang") is None

@@ -1,0 +1,136 @@
+"""The example plugin Coscheduling, in the running scheduler."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from tests.scheduler.running import Running, running
+
+from kubesched.api.core import Pod
+from kubesched.config.faults import ConfigError
+from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_node, make_pod
+from kubesched.testing.handle import FakeHandle
+
+from .running import EXAMPLES
+
+GROUP = "pod-group.scheduling.sigs.k8s.io"
+
+
+def _plugin() -> Any:
+    path = EXAMPLES / "plugins" / "coscheduling.py"
+    spec = importlib.util.spec_from_file_location("example_coscheduling", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Coscheduling
+
+
+def _running(args: Mapping[str, object] | None = None) -> AbstractAsyncContextManager[Running]:
+    registry = in_tree_registry()
+    registry.merge(Registry(_plugin()))
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}},
+        "pluginConfig": [{"name": "Coscheduling", "args": dict(args or {})}],
+    }
+    return running(registry=registry, profile=profile)
+
+
+def _member(name: str, group: str = "job", enough: str = "3", **fields: Any) -> Pod:
+    metadata = {"annotations": {f"{GROUP}/min-available": enough}}
+    return make_pod(name, labels={GROUP: group}, metadata=metadata, requests={"cpu": "1"}, **fields)
+
+
+def test_pods_of_a_group_wait_for_each_other() -> None:
+    """Two of three wait with a place; the third gets all bound, and a single pod never waits."""
+
+    async def main() -> None:
+        async with _running() as cluster:
+            cluster.api.create(make_node("node"), make_pod("single"))
+            cluster.api.create(_member("p1"), _member("p2"), _member("q1", "other"))
+            await cluster.settle()
+            assert ({"single": "node"}, ["p1", "p2", "q1"]) == (cluster.nodes, cluster.waiting)
+            cluster.api.create(_member("p3"))
+            await cluster.settle()
+            assert {"single", "p1", "p2", "p3"} == set(cluster.nodes)
+            assert ["q1"] == cluster.waiting
+
+    run(main())
+
+
+def test_bound_pods_of_the_group_count() -> None:
+    """A pod that comes again after the group was complete is bound at once."""
+
+    async def main() -> None:
+        async with _running() as cluster:
+            cluster.api.create(make_node("node"))
+            cluster.api.create(*(_member(f"p{i}") for i in range(3)))
+            await cluster.settle()
+            cluster.api.delete("p0")
+            cluster.api.create(_member("again"))
+            await cluster.settle()
+            assert {"p1", "p2", "again"} == set(cluster.nodes)
+
+    run(main())
+
+
+def test_who_waits_in_vain_frees_its_place() -> None:
+    """After the waiting time all of the group give up at once, and others use the room."""
+
+    async def main() -> None:
+        async with _running({"permitWaitingTimeSeconds": 10}) as cluster:
+            cluster.api.create(make_node("node", allocatable={"cpu": "2"}))
+            cluster.api.create(*(_member(f"p{i}") for i in range(3)))
+            await cluster.settle(9)
+            assert ["p0", "p1"] == cluster.waiting
+            cluster.api.create(make_pod("single", requests={"cpu": "1"}, priority=1))
+            await cluster.settle(3)
+            assert {"single": "node"} == cluster.nodes
+            events = "\n".join(cluster.api.events)
+            assert "rejected due to timeout after waiting 10s at plugin Coscheduling" in events
+            assert "pod p0 of the same group gave up" in events
+
+    run(main())
+
+
+def test_a_group_that_gave_up_is_placed_when_there_is_room() -> None:
+    """The pod that finds room brings those along that were sent back before."""
+
+    async def main() -> None:
+        async with _running({"permitWaitingTimeSeconds": 10}) as cluster:
+            cluster.api.create(make_node("node", allocatable={"cpu": "2"}))
+            cluster.api.create(*(_member(f"p{i}") for i in range(3)))
+            await cluster.settle(60)
+            assert {} == cluster.nodes
+            cluster.api.create(make_node("other", allocatable={"cpu": "1"}))
+            await cluster.settle(30)
+            assert {"p0", "p1", "p2"} == set(cluster.nodes)
+
+    run(main())
+
+
+def test_a_wrong_annotation_is_named() -> None:
+    """The pod is told, instead of being placed alone."""
+
+    async def main() -> str:
+        async with _running() as cluster:
+            cluster.api.create(make_node("node"), _member("p", enough="many"))
+            await cluster.settle()
+            assert {} == cluster.nodes
+            return cluster.condition("p")[1]
+
+    assert f"annotation {GROUP}/min-available is no number" in run(main())
+
+
+def test_wrong_arguments_are_refused() -> None:
+    """A field that is not known is a fault."""
+    with pytest.raises(ConfigError):
+        _plugin().decode_args({"waits": 1}, FakeHandle(), "args")

@@ -127,7 +127,7 @@ class GroupHistory(RuleBasedStateMachine):
 
 
 TestGroupHistory = GroupHistory.TestCase
-TestGroupHistory.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestGroupHistory.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
 
 
 def test_pods_are_listed_in_the_order_of_arrival() -> None:

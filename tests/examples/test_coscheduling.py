@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from tests.scheduler.running import Running, running
 
 from kubesched.api.core import Pod
 from kubesched.config.faults import ConfigError
@@ -17,6 +16,7 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
 from kubesched.testing.handle import FakeHandle
+from scheduler.running import Running, running
 
 from .running import EXAMPLES
 
@@ -83,20 +83,21 @@ def test_bound_pods_of_the_group_count() -> None:
 
 
 def test_who_waits_in_vain_frees_its_place() -> None:
-    """After the waiting time all of the group give up at once, and others use the room."""
+    """When the first has waited long enough all give up at once, and others use the room."""
 
     async def main() -> None:
         async with _running({"permitWaitingTimeSeconds": 10}) as cluster:
-            cluster.api.create(make_node("node", allocatable={"cpu": "2"}))
-            cluster.api.create(*(_member(f"p{i}") for i in range(3)))
-            await cluster.settle(9)
+            cluster.api.create(make_node("node", allocatable={"cpu": "2"}), _member("p0"))
+            await cluster.settle(5)
+            cluster.api.create(_member("p1"), _member("p2"))
+            await cluster.settle(4)
             assert ["p0", "p1"] == cluster.waiting
-            cluster.api.create(make_pod("single", requests={"cpu": "1"}, priority=1))
-            await cluster.settle(3)
+            cluster.api.create(make_pod("single", requests={"cpu": "1"}))
+            await cluster.settle(20)
             assert {"single": "node"} == cluster.nodes
             events = "\n".join(cluster.api.events)
-            assert "rejected due to timeout after waiting 10s at plugin Coscheduling" in events
-            assert "pod p0 of the same group gave up" in events
+            assert "p0: 0/1 nodes are available: 1 rejected due to timeout after wait" in events
+            assert "p1: 0/1 nodes are available: 1 pod p0 of the same group gave up." in events
 
     run(main())
 

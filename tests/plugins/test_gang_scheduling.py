@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.scheduler.running import GANGS, make_group, make_member, running
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
@@ -21,6 +20,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from scheduler.running import GANGS, make_group, make_member, running
 
 TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 NO_GROUP = unresolvable('waiting for pods\'s pod group "gang" to appear in scheduling queue')
@@ -31,7 +31,9 @@ NO_STATE = failure("pod group state not found for pod group default/gang")
 class Gang:
     """The plugin, with groups and pods that a test lists."""
 
-    def __init__(self, *groups: PodGroup, members: int = 0, assumed: int = 0, bound: int = 0):
+    def __init__(
+        self, *groups: PodGroup, members: int = 0, assumed: int = 0, bound: int = 0
+    ) -> None:
         self.handle = FakeHandle()
         self.store = ObjectStore()
         for group in groups:

@@ -79,7 +79,7 @@ def _pods(count: int, **fields: Any) -> dict[str, Any]:
 
 def test_pods_come_run_and_go() -> None:
     """Where there is room, pods are bound at once and run to their end."""
-    report = _simulate(_scenario(workloads=[_pods(20)]))
+    report = _simulate(_scenario(workloads=[_pods(20, requests={"cpu": "500m"})]))
     totals = report.totals
     assert (totals.arrived, totals.bound, totals.finished, totals.pending) == (20, 20, 20, 0)
     highest = report.waits[0].max_seconds

@@ -22,5 +22,5 @@ def test_timestamp(seconds: float, expected: str) -> None:
 
 
 def test_the_longest_time_can_be_written_and_read() -> None:
-    """A thousand years on, times still have four digits for the year."""
+    """A hundred years on, times can still be told."""
     assert parse_time(timestamp(SECONDS_MAX)) - parse_time(timestamp(0)) == SECONDS_MAX * 10**9

@@ -6,10 +6,10 @@ Rejects:  two objects of the same kind and name, and two pods with the same uid,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -100,8 +100,12 @@ def _kind(item: KubernetesObject) -> str:
 # The scheduler.
 
 
-def load_scheduler(options: SchedulerOptions) -> Scheduler:
+def load_scheduler(options: SchedulerOptions, inline: Mapping[str, Any] | None = None) -> Scheduler:
     """Build registry and configuration, with the plugins that were asked for.
+
+    Args:
+        options: What was asked for.
+        inline: A KubeSchedulerConfiguration to use if the options name no file.
 
     Raises:
         UserError: A file, a plugin or a profile is not what it should be.
@@ -110,12 +114,12 @@ def load_scheduler(options: SchedulerOptions) -> Scheduler:
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
     added = _register(registry, options.plugins)
-    configuration, faults = _configuration(options.config, gates)
+    configuration, faults = _configuration(options.config or inline, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
     if faults:
         faults += _faults_of_plugins(configuration, registry, gates, faults)
-        raise _in_file(ConfigError(faults), options.config)
+        raise in_file(ConfigError(faults), options.config)
     if options.profile is not None:
         _check_profile(options.profile, configuration)
     return Scheduler(configuration, registry, gates)
@@ -138,7 +142,7 @@ def new_cluster(
             remembers=remembers,
         )
     except ConfigError as error:
-        raise _in_file(error, options.config) from error
+        raise in_file(error, options.config) from error
 
 
 def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
@@ -186,13 +190,15 @@ def _register(registry: Registry, written: Iterable[str]) -> list[str]:
     return names
 
 
-def _configuration(file: Path | None, gates: FeatureGates) -> tuple[Configuration, list[Fault]]:
-    if file is None:
+def _configuration(
+    source: Path | Mapping[str, Any] | None, gates: FeatureGates
+) -> tuple[Configuration, list[Fault]]:
+    if source is None:
         return default_configuration(gates), []
     try:
-        return read_configuration(file, gates)
+        return read_configuration(source, gates)
     except ConfigError as error:
-        raise _in_file(error, file) from error
+        raise in_file(error, source if isinstance(source, Path) else None) from error
 
 
 def _faults_of_plugins(
@@ -206,7 +212,7 @@ def _faults_of_plugins(
     return []
 
 
-def _in_file(error: ConfigError, file: Path | None) -> UserError:
+def in_file(error: ConfigError, file: Path | None) -> UserError:
     """Return the faults with the file's name in front, once."""
     place = "" if file is None else f"{file}: "
     texts = [str(fault).removeprefix(place) for fault in error.faults]

@@ -29,7 +29,11 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.evaluate:evaluate", "Answer recorded scenarios, or check them."
     ),
     "simulate": Subcommand(
-        "kubesched.cli.simulate:simulate", "Place all pending pods of a cluster dump."
+        "kubesched.cli.simulate:simulate",
+        "Place all pending pods of a cluster dump, or play a scenario.",
+    ),
+    "compare": Subcommand(
+        "kubesched.cli.compare:compare", "Play scenarios over time, and compare the reports."
     ),
     "completion": Subcommand(
         "kubesched.cli.completion:completion", "Print the completion script for a shell."

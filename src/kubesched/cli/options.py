@@ -42,6 +42,23 @@ class SchedulerOptions:
     seed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TimelineOptions:
+    """What a simulation over time is asked for, besides the scheduler.
+
+    Attributes:
+        html: Where the report is written as a page; None for nowhere.
+        decision_log: Where decisions are written, one JSON object a line; None for nowhere.
+        duration_seconds: How long it takes, in virtual time; None for what the scenario says.
+        times: Whether pods of a trace come and go as they did.
+    """
+
+    html: Path | None = None
+    decision_log: Path | None = None
+    duration_seconds: float | None = None
+    times: bool = False
+
+
 def scheduler_options(
     command: Callable[Concatenate[SchedulerOptions, P], R],
 ) -> Callable[P, R]:
@@ -113,3 +130,67 @@ output_option = click.option(
     callback=lambda _ctx, _parameter, value: OutputFormat(value),
     help="How to write the result.",
 )
+
+
+def _seconds(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> float | None:
+    from kubesched.config.durations import parse_duration
+
+    if text is None:
+        return None
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; write it as 90s, 30m or 1h30m") from error
+    if seconds <= 0:
+        raise click.BadParameter("it must be longer than nothing")
+    return seconds
+
+
+html_option = click.option(
+    "--html",
+    type=_PATH,
+    metavar="FILE",
+    help="Write the report over time as a page without scripts, too.",
+)
+duration_option = click.option(
+    "--duration",
+    "duration_seconds",
+    callback=_seconds,
+    metavar="D",
+    help="How much virtual time is simulated, such as 90s or 6h, instead of what the scenario "
+    "says.",
+)
+decision_log_option = click.option(
+    "--decision-log",
+    type=_PATH,
+    metavar="FILE",
+    help="Write every decision over time, one JSON object a line.",
+)
+times_option = click.option(
+    "--times",
+    is_flag=True,
+    help="Let pods of an openb trace come at their creation_time and go as they did there.",
+)
+
+
+def timeline_options(command: Callable[Concatenate[TimelineOptions, P], R]) -> Callable[P, R]:
+    """Give a command the options of simulations over time, as its first argument."""
+
+    @html_option
+    @decision_log_option
+    @duration_option
+    @times_option
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        own = dict(kwargs)
+        options = TimelineOptions(
+            html=own.pop("html"),  # type: ignore[arg-type]  # click made it a Path
+            decision_log=own.pop("decision_log"),  # type: ignore[arg-type]  # the same
+            duration_seconds=own.pop("duration_seconds"),  # type: ignore[arg-type]  # a float
+            times=bool(own.pop("times")),
+        )
+        return command(options, *args, **own)  # type: ignore[arg-type]  # what is left is P's
+
+    return wrapped

@@ -1,22 +1,32 @@
-"""`kubesched simulate`: place all pending pods of a cluster dump."""
+"""`kubesched simulate`: place all pending pods of a cluster dump, or play a scenario over time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
+from kubesched.cli.errors import EXIT_INTERRUPTED, UserError, write_warnings
 from kubesched.cli.options import (
     OutputFormat,
     SchedulerOptions,
+    TimelineOptions,
     files_argument,
     output_option,
     scheduler_options,
+    timeline_options,
 )
 from kubesched.cli.output import write_document, writer
 
 SECTIONS = ("summary", "placements", "unplaced", "zones", "nodes")
+
+_OF_DUMPS = {"sections": "--show", "everything": "--all", "top": "--top", "profile": "--profile"}
+_OF_TIMELINES = {
+    "html": "--html",
+    "decision_log": "--decision-log",
+    "duration_seconds": "--duration",
+}
 
 
 @click.command()
@@ -48,7 +58,9 @@ SECTIONS = ("summary", "placements", "unplaced", "zones", "nodes")
 )
 @output_option
 @scheduler_options
+@timeline_options
 def simulate(
+    timeline: TimelineOptions,
     options: SchedulerOptions,
     files: tuple[Path, ...],
     pod_files: tuple[Path, ...],
@@ -57,7 +69,7 @@ def simulate(
     top: int,
     output: OutputFormat,
 ) -> int:
-    """Place all pending pods of a cluster dump.
+    """Place all pending pods of a cluster dump, or play a scenario.
 
     FILES hold the cluster: what kubectl prints as JSON or YAML, in any number of files or
     directories, compressed or not, `-` for stdin. The pods without a node are placed one after
@@ -73,15 +85,77 @@ def simulate(
     Node and pod lists of the openb GPU trace (CSV) are understood as well. There a pod that shares
     a GPU asks for a whole one, and pods come in order of creation_time.
 
+    A file with `version:` and without `kind:` is a scenario: nodes, pods that come and go, and
+    what happens to them. It is played over virtual time, and the report says how long pods waited
+    and how full nodes were; --html draws it. So are openb lists with --times.
+
     -o json and -o yaml print everything that was decided. Ctrl-C prints what has been decided till
-    then, marked as partial, and ends with exit code 130.
+    then, marked as partial, and ends with exit code 130; over time there is nothing partial.
 
     \b
     Examples:
       kubesched simulate cluster.json
       kubesched simulate cluster.json --pods batch.yaml --show unplaced --show zones
       kubesched simulate nodes.csv --pods pods.csv.gz --seed 1 -o json
+      kubesched simulate scenario.yaml --html report.html
+      kubesched simulate nodes.csv --pods pods.csv.gz --times --html report.html
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    from kubesched.cli.scenario_input import is_scenario
+
+    if timeline.times or any(map(is_scenario, files)):
+        _refuse(_OF_DUMPS, "is not for simulations over time")
+        return _play(timeline, options, files, pod_files, output)
+    _refuse(_OF_TIMELINES, "is for simulations over time: of a scenario, or with --times")
+    return _place(options, files, pod_files, SECTIONS if everything else sections, top, output)
+
+
+def _refuse(flags: dict[str, str], why: str) -> None:
+    """Say which of these options were given, all at once."""
+    context = click.get_current_context()
+    given = [
+        flag
+        for name, flag in flags.items()
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    ]
+    if given:
+        raise UserError(*(f"{flag} {why}" for flag in given))
+
+
+def _play(
+    timeline: TimelineOptions,
+    options: SchedulerOptions,
+    files: tuple[Path, ...],
+    pod_files: tuple[Path, ...],
+    output: OutputFormat,
+) -> int:
+    from kubesched.cli.scenario_input import read_scenario, read_trace, with_scheduler
+    from kubesched.cli.simulate_timeline import play, write_timeline
+
+    if timeline.times:
+        found = read_trace([*files, *pod_files])
+    elif len(files) > 1 or pod_files:
+        raise UserError(
+            "a scenario is simulated alone: it names its files itself, and `kubesched compare` "
+            "compares several"
+        )
+    else:
+        found = read_scenario(files[0])
+    source = click.get_current_context().get_parameter_source("seed")
+    seed = None if source is ParameterSource.DEFAULT else options.seed
+    played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
+    report = play(played, timeline.decision_log, timeline.html)
+    write_timeline(report, output, timeline.html)
+    return 0
+
+
+def _place(
+    options: SchedulerOptions,
+    files: tuple[Path, ...],
+    pod_files: tuple[Path, ...],
+    shown: tuple[str, ...],
+    top: int,
+    output: OutputFormat,
+) -> int:
     from kubesched.cli.loading import load_scheduler, new_cluster
     from kubesched.cli.simulate_input import read_input
     from kubesched.cli.simulate_run import run_simulation, write_timing
@@ -97,7 +171,6 @@ def simulate(
     if output is not OutputFormat.TABLE:
         write_document("SimulationReport", report, output)
     else:
-        shown = SECTIONS if everything else sections
         write_report(writer(), report, shown, top)
         write_timing(report, seconds)
     return EXIT_INTERRUPTED if report.partial else 0

@@ -86,7 +86,7 @@ def _load(files: Sequence[Path], skipped: Counter[str]) -> Iterator[Loaded]:
     for file in files:
         if str(file) == STANDARD_INPUT:
             yield from _standard_input(skipped)
-        elif file.is_file() and is_openb(_head(file)):
+        elif file.is_file() and is_openb(head_of(file)):
             yield from read_openb(file.read_bytes(), str(file))
         elif file.name.removesuffix(".gz").endswith(".csv") and file.is_file():
             # Not one that is known; reading it as such says what it would have to be.
@@ -103,7 +103,7 @@ def _standard_input(skipped: Counter[str]) -> Iterator[Loaded]:
         yield from load_bytes(data, STANDARD_INPUT, skipped)
 
 
-def _head(file: Path) -> bytes:
+def head_of(file: Path) -> bytes:
     """Return a file's beginning, decompressed; empty if it cannot be, which reading it will say."""
     try:
         with file.open("rb") as stream:

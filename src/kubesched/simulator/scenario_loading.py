@@ -49,7 +49,7 @@ _ACTIONS: Final = (
     "delete",
 )
 _WORKLOADS: Final = ("pods", "deployment", "daemonSet", "trace")
-_TOO_LONG: Final = "a thousand years is as long as it gets"
+_TOO_LONG: Final = "a hundred years is as long as it gets"
 
 
 def load_scenario(source: Path | str | bytes | Mapping[str, Any]) -> Scenario:

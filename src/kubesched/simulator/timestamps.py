@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
-SECONDS_MAX: Final = 86_400.0 * 365 * 1_000
+SECONDS_MAX: Final = 86_400.0 * 365 * 100
 
 
 def timestamp(seconds: float) -> str:

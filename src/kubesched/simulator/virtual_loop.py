@@ -5,8 +5,9 @@ process is waited for: no threads, no sockets.
 
 Unlike asyncio's own loops, this one does not go on when a callback raises: `run` raises it.
 
-Invariants: time never goes back; callbacks of one moment run in an order that depends on the order
-            of the calls that scheduled them, and on nothing else.
+Invariants: time never goes back, and moves in ticks of about a microsecond; callbacks of one
+            moment run in an order that depends on the order of the calls that scheduled them,
+            and on nothing else.
 """
 
 from __future__ import annotations
@@ -15,36 +16,45 @@ import asyncio
 import math
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from contextvars import Context
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 _Ready = list[tuple[selectors.SelectorKey, int]]
 
 # Enough for a report of who waits; a simulation may have thousands of tasks.
 _TASKS_NAMED_MAX: Final = 10
 # What asyncio adds to the time before it asks which timers are due; lost in large numbers.
 _RESOLUTION_SECONDS: Final = 1e-9
+# A power of two, so that sums and remainders of times are exact for centuries.
+_TICKS_PER_SECOND: Final = 2**20
 
 
 class DeadlockError(RuntimeError):
     """Nothing is ready and no timer is set, so nothing will ever happen again."""
 
 
+def _in_ticks(seconds: float) -> float:
+    """Return a time, or the next one that is a whole number of ticks."""
+    return math.ceil(seconds * _TICKS_PER_SECOND) / _TICKS_PER_SECOND
+
+
 class VirtualClock:
     """Seconds since the start of a simulation.
 
     Attributes:
-        now: The present moment.
+        now: The present moment, in whole ticks.
     """
 
     def __init__(self, start: float = 0.0) -> None:
-        self.now = start
+        self.now = _in_ticks(start)
 
     def advance(self, seconds: float) -> None:
-        """Move on; far from zero by the least step more, as asyncio compares strictly."""
+        """Move on; far from zero by a tick more, as asyncio compares strictly."""
         self.now += seconds
         if self.now + _RESOLUTION_SECONDS == self.now:
-            self.now = math.nextafter(self.now, math.inf)
+            self.now += 1 / _TICKS_PER_SECOND
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -102,6 +112,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the virtual seconds since the start."""
         return self._virtual_clock.now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call back at a time, in whole ticks: any delay moves the clock, however short it is.
+
+        Otherwise a loop that waits for the rest of a second, when that is next to nothing, would
+        do so for ever.
+        """
+        return super().call_at(_in_ticks(when), callback, *args, context=context)
 
 
 def run(

@@ -1,0 +1,167 @@
+"""Scenarios as the command line names them: a file of one, or lists of the openb trace.
+
+Rejects:  what a scenario may not hold, with the file in front of each fault.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from kubesched.cli.errors import UserError
+from kubesched.cli.loading import in_file, load_scheduler
+from kubesched.cli.options import SchedulerOptions
+from kubesched.cli.simulate_input import head_of
+from kubesched.config.documents import read_document
+from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.load import encode_configuration
+from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.kubelets import RUN_SECONDS
+from kubesched.simulator.openb import is_openb
+from kubesched.simulator.scenario import NodeGroup, Scenario, SchedulerSpec, TraceSpec, Workload
+from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.simulator.timestamps import SECONDS_MAX
+from kubesched.simulator.trace_pods import trace_pods
+
+_BYTES_MAX: Final = 4 << 20
+"""No scenario is so large; larger files are dumps, and need not be read twice."""
+_VERSION: Final = re.compile(rb"""(?:^|[{,])\s*["']?version["']?\s*:""", re.MULTILINE)
+_OF_OBJECTS: Final = re.compile(
+    rb"""^(?:apiVersion|kind|items)\s*:|\A\s*\{\s*"(?:apiVersion|kind|items)"\s*:""", re.MULTILINE
+)
+_AFTER_THE_LAST_SECONDS: Final = 60.0
+
+
+class Play(NamedTuple):
+    """A scenario, the plugins that it may use, and the file to blame."""
+
+    scenario: Scenario
+    registry: Registry
+    file: Path | None
+
+    def changed(self, seed: int | None, duration_seconds: float | None) -> Play:
+        """Return the same with another seed and duration; None leaves each as it is.
+
+        Raises:
+            UserError: It takes too long.
+        """
+        scenario = self.scenario
+        if duration_seconds is not None and duration_seconds > SECONDS_MAX:
+            raise UserError("--duration: it is longer than any scenario may take")
+        return self._replace(
+            scenario=replace(
+                scenario,
+                seed=scenario.seed if seed is None else seed,
+                duration=scenario.duration if duration_seconds is None else duration_seconds,
+            )
+        )
+
+
+def is_scenario(file: Path) -> bool:
+    """Whether a file is a scenario, well-formed or not: it has `version` and no `kind`."""
+    try:
+        if not file.is_file() or file.stat().st_size > _BYTES_MAX:
+            return False
+        data = file.read_bytes()
+    except OSError:
+        return False  # which reading it will say
+    if _OF_OBJECTS.search(data) or not _VERSION.search(data):
+        return False
+    faults: list[Fault] = []
+    try:
+        raw = read_document(data, faults)
+    except ConfigError:
+        # What it is cannot be said; its beginning may be enough.
+        return re.match(rb"\s*(?:#.*\n|---\s*\n|\s)*version\s*:", data) is not None
+    return isinstance(raw, Mapping) and "version" in raw and "kind" not in raw
+
+
+def read_scenario(file: Path) -> Play:
+    """Read a scenario.
+
+    Raises:
+        UserError: with one line per fault.
+    """
+    try:
+        return Play(load_scenario(file), in_tree_registry(), file)
+    except ConfigError as error:
+        raise in_file(error, file) from error
+
+
+def read_trace(files: Sequence[Path]) -> Play:
+    """Return the scenario that replays lists of openb nodes and pods until the last pod's end.
+
+    Raises:
+        UserError: They are no such lists, or one sort is missing.
+        DecodeError: A list cannot be read.
+    """
+    nodes, pods = _sorted_lists(files)
+    seconds = max(
+        each.at + float(each.pod.metadata.annotations.get(RUN_SECONDS, 0.0))
+        for file in pods
+        for each in trace_pods(str(file))
+    )
+    scenario = Scenario(
+        version=1,
+        duration=seconds + _AFTER_THE_LAST_SECONDS,
+        name=pods[0].name.removesuffix(".gz").removesuffix(".csv"),
+        nodes=tuple(NodeGroup(trace=str(file)) for file in nodes),
+        workloads=tuple(
+            Workload(name=f"trace-{number}", trace=TraceSpec(pods=str(file)))
+            for number, file in enumerate(pods)
+        ),
+    )
+    return Play(scenario, in_tree_registry(), None)
+
+
+def _sorted_lists(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the lists of nodes and those of pods."""
+    nodes: list[Path] = []
+    pods: list[Path] = []
+    messages: list[str] = []
+    for file in files:
+        head = head_of(file)
+        if not is_openb(head):
+            messages.append(f"{file}: --times is for openb lists (CSV), and this is none")
+        elif head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"sn,"):
+            nodes.append(file)
+        else:
+            pods.append(file)
+    if not messages and not (nodes and pods):
+        missing = "pods" if nodes else "nodes"
+        messages.append(f"--times: a list of {missing} is missing")
+    if messages:
+        raise UserError(*messages)
+    return nodes, pods
+
+
+def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
+    """Return the same with the scheduler of the options where they say something.
+
+    Raises:
+        UserError: A file or plugin is not what it should be.
+        ConfigError: The feature gates are wrong.
+    """
+    spec = play.scenario.scheduler
+    own = ",".join(f"{name}={str(on).lower()}" for name, on in spec.feature_gates.items())
+    file = options.config or (Path(spec.configuration_file) if spec.configuration_file else None)
+    merged = dataclasses.replace(
+        options,
+        config=file,
+        profile=None,
+        feature_gates=",".join(filter(None, (own, options.feature_gates))),
+    )
+    scheduler = load_scheduler(merged, spec.configuration or None)
+    changed = SchedulerSpec(
+        configuration=encode_configuration(scheduler.configuration),
+        feature_gates=dict(scheduler.feature_gates.settings),
+    )
+    return Play(
+        replace(play.scenario, scheduler=changed), scheduler.registry, options.config or play.file
+    )

@@ -1,0 +1,169 @@
+"""What becomes of a pod group, by what filters, preemption and permits say of its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+
+from kubesched.framework.status import (
+    Code,
+    Status,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.simulator.virtual_loop import run
+from scheduler.running import running
+from scheduler.scripted import arrive, scripted
+
+NO = unschedulable("no")
+WAIT = Status(Code.WAIT, ("wait a little",))
+NOT_YET = "wait a little, one or more plugins asked to wait and no plugin rejected pod"
+UNFIT = "0/1 nodes are available: 1 no."
+GROUP = "pod group is unschedulable"
+WAITS = "pod group is unschedulable, pod group is waiting for preemption to complete"
+BROKEN = 'running "Script" filter plugin: broken'
+OTHER_BROKEN = f"failed to schedule other pod from a pod group: {BROKEN}"
+PERMIT_BROKEN = 'running Permit plugin "Script": broken'
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """What is to be seen after one cycle of p1, p2 and p3."""
+
+    bound: str = ""
+    waiting: str = ""
+    group: tuple[str, str, str]
+    messages: Mapping[str, str] = {}
+    nominated: str = ""
+
+
+ALL_NO = {"p1": NO, "p2": NO, "p3": NO}
+ALL_WAIT = {"p1": WAIT, "p2": WAIT, "p3": WAIT}
+ALL_ON_NODE = {"p1": "node", "p2": "node", "p3": "node"}
+SCHEDULED = ("True", "Scheduled", "")
+REJECTED = ("False", "Unschedulable", GROUP)
+WAITING = ("False", "Unschedulable", WAITS)
+
+CASES = [
+    pytest.param({}, Outcome(bound="p1 p2 p3", group=SCHEDULED), id="all-feasible"),
+    pytest.param(
+        {"permit": {"p1": WAIT, "p2": WAIT}},
+        Outcome(bound="p3", waiting="p1 p2", group=SCHEDULED),
+        id="two-wait",
+    ),
+    pytest.param(
+        {"permit": {"p3": WAIT}},
+        Outcome(bound="p1 p2", waiting="p3", group=SCHEDULED),
+        id="the-last-waits",
+    ),
+    pytest.param(
+        {"permit": ALL_WAIT},
+        Outcome(group=REJECTED, messages=dict.fromkeys(ALL_WAIT, f"{GROUP}, {NOT_YET}")),
+        id="all-wait",
+    ),
+    pytest.param(
+        {"permit": {"p1": WAIT, "p2": NO}},
+        Outcome(bound="p3", waiting="p1", group=SCHEDULED, messages={"p2": UNFIT}),
+        id="one-waits-one-is-not-permitted",
+    ),
+    pytest.param(
+        {"filter": ALL_NO, "nominate": ALL_ON_NODE},
+        Outcome(group=WAITING, messages=dict.fromkeys(ALL_NO, UNFIT), nominated="p1 p2 p3"),
+        id="all-preempt",
+    ),
+    pytest.param(
+        {"filter": ALL_NO, "nominate": ALL_ON_NODE, "permit": ALL_WAIT},
+        Outcome(group=REJECTED, messages=dict.fromkeys(ALL_NO, f"{GROUP}, {NOT_YET}")),
+        id="all-preempt-in-vain",
+    ),
+    pytest.param(
+        {"filter": {"p1": NO}, "nominate": {"p1": "node"}, "permit": {"p1": WAIT, "p2": WAIT}},
+        Outcome(
+            group=WAITING,
+            messages={"p1": UNFIT, "p2": WAITS, "p3": WAITS},
+            nominated="p1 p2 p3",
+        ),
+        id="one-preempts-for-all",
+    ),
+    pytest.param(
+        {"filter": {"p1": NO, "p2": NO}, "nominate": {"p1": "node"}},
+        Outcome(group=WAITING, messages={"p1": UNFIT, "p2": UNFIT, "p3": WAITS}, nominated="p1 p3"),
+        id="one-preempts-one-cannot",
+    ),
+    pytest.param(
+        {"filter": {"p2": NO}, "nominate": {"p2": "node"}, "permit": {"p2": WAIT, "p3": WAIT}},
+        Outcome(
+            bound="p1",
+            waiting="p3",
+            group=SCHEDULED,
+            messages={"p2": f"{GROUP}, {NOT_YET}"},
+        ),
+        id="enough-before-the-one-that-would-preempt",
+    ),
+    pytest.param(
+        {"filter": {"p1": unresolvable("no"), "p2": NO, "p3": NO}},
+        Outcome(group=REJECTED, messages=dict.fromkeys(ALL_NO, UNFIT)),
+        id="nobody-fits",
+    ),
+    pytest.param(
+        {"filter": {"p2": failure("broken")}},
+        Outcome(
+            group=("False", "SchedulerError", OTHER_BROKEN),
+            messages={"p1": OTHER_BROKEN, "p2": BROKEN, "p3": OTHER_BROKEN},
+        ),
+        id="filter-fails",
+    ),
+    pytest.param(
+        {"filter": {"p1": NO, "p2": failure("broken")}, "nominate": {"p1": "node"}},
+        Outcome(
+            group=("False", "SchedulerError", OTHER_BROKEN),
+            messages={"p1": OTHER_BROKEN, "p2": BROKEN, "p3": OTHER_BROKEN},
+        ),
+        id="filter-fails-after-a-preemption",
+    ),
+    pytest.param(
+        {"permit": {"p3": failure("broken")}},
+        Outcome(
+            group=(
+                "False",
+                "SchedulerError",
+                f"failed to schedule other pod from a pod group: {PERMIT_BROKEN}",
+            ),
+            messages={"p3": PERMIT_BROKEN},
+        ),
+        id="permit-fails",
+    ),
+    pytest.param(
+        {"reserve": {"p2": NO}},
+        Outcome(bound="p1 p3", group=SCHEDULED, messages={"p2": UNFIT}),
+        id="one-is-not-reserved",
+    ),
+]
+
+
+@pytest.mark.parametrize(("says", "expected"), CASES)
+def test_what_becomes_of_the_group(
+    says: dict[str, Mapping[str, object]], expected: Outcome
+) -> None:
+    """Bound, waiting and rejected pods, nominations, and the group's condition."""
+
+    async def main() -> Outcome:
+        _, options = scripted(**says)
+        async with running(**options) as cluster:
+            await arrive(cluster)
+            nominator = cluster.scheduler.queue.nominator
+            found = Outcome(
+                bound=" ".join(cluster.nodes),
+                waiting=" ".join(cluster.waiting),
+                group=cluster.group("gang"),
+                messages={name: cluster.condition(name)[1] for name in expected.messages},
+                nominated=" ".join(sorted(pod.name for pod in nominator.on_node("node"))),
+            )
+            kept = {*cluster.nodes, *cluster.waiting}
+            on_table = cluster.scheduler.cache.nodes.pods[0].values()
+            assert kept == {pod.name for pod in on_table}
+            return found
+
+    assert expected == run(main())

@@ -1,0 +1,69 @@
+"""Conditions of pod groups in the simulated API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.api.errors import NotFoundError
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.scheduling import PodGroup
+from kubesched.scheduler.api_client import PodGroupConditionPatch
+from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.pod_conditions import with_group_condition
+
+NAME = "PodGroupScheduled"
+REJECTED = PodGroupConditionPatch(NAME, "False", "Unschedulable", "no", 1)
+GROUP = PodGroup(metadata=ObjectMeta(name="gang", namespace="default"))
+
+
+def test_a_new_condition_has_the_time() -> None:
+    """Everything of the patch, and since when."""
+    (condition,) = with_group_condition(GROUP, REJECTED, 5.0).status.conditions
+    assert (NAME, "False", "Unschedulable", "no", 1) == (
+        condition.type,
+        condition.status,
+        condition.reason,
+        condition.message,
+        condition.observed_generation,
+    )
+    assert condition.last_transition_time is not None
+
+
+def test_the_same_condition_changes_nothing() -> None:
+    """The very same group comes back."""
+    group = with_group_condition(GROUP, REJECTED, 5.0)
+    assert group is with_group_condition(group, REJECTED, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("patch", "moves"),
+    [
+        pytest.param(
+            PodGroupConditionPatch(NAME, "False", "Unschedulable", "still", 1), False, id="words"
+        ),
+        pytest.param(
+            PodGroupConditionPatch(NAME, "False", "Unschedulable", "no", 2), False, id="generation"
+        ),
+        pytest.param(PodGroupConditionPatch(NAME, "True", "Scheduled", "", 1), True, id="status"),
+    ],
+)
+def test_the_transition_time_goes_with_the_status(
+    patch: PodGroupConditionPatch, moves: bool
+) -> None:
+    """Other changes leave it alone."""
+    before = with_group_condition(GROUP, REJECTED, 5.0)
+    after = with_group_condition(before, patch, 9.0)
+    (old,), (new,) = before.status.conditions, after.status.conditions
+    assert old != new
+    assert moves == (old.last_transition_time != new.last_transition_time)
+
+
+def test_the_server_writes_changes_only() -> None:
+    """The version moves with the first write, and not with the second."""
+    server = ObjectServer(lambda: 0.0)
+    server.create(GROUP)
+    first = server.patch_pod_group_status("default", "gang", REJECTED)
+    again = server.patch_pod_group_status("default", "gang", REJECTED)
+    assert first.metadata.resource_version == again.metadata.resource_version
+    with pytest.raises(NotFoundError):
+        server.patch_pod_group_status("default", "other", REJECTED)

@@ -56,6 +56,9 @@ def sum_by_code(
     codes = label.codes
     if rows is not None:
         codes, column = codes[rows], column[rows]
+    if len(label.values) == 1:
+        # Adding to one bin again and again is what bincount does worst.
+        return np.array([column.sum()], np.int64)
     # Sums of whole numbers below 2**53 are exact in float64.
     return np.bincount(codes, column, len(label.values)).astype(np.int64)
 

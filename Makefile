@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint types format bench lock clean
+.PHONY: help setup demo test sim lint types format bench lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -22,6 +22,9 @@ demo: .venv/.ready  ## Place a small cluster's pods, and explain one that does n
 
 test: .venv/.ready lint types  ## Run linters, type checks and all tests
 	$(BIN)/python -m pytest -q
+
+sim: .venv/.ready  ## Play SEEDS random scenarios (1000) under every fault plan, all invariants checked
+	$(BIN)/python -m tests.simulation
 
 lint: .venv/.ready  ## Check style and the imports between rooms
 	$(BIN)/ruff check .

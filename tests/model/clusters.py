@@ -170,6 +170,7 @@ _POD_AFFINITIES: Final = (
     required(near("web")),
     required(near("db", HOST)),
     required(near("web"), near("web", HOST)),
+    required(near("web"), near("db")),
     preferred(10, near("web")),
     preferred(29, near("db", HOST)),
 )
@@ -269,20 +270,84 @@ def pods(
 
 
 @st.composite
-def states(draw: st.DrawFn, *, plain: bool = False, with_promises: bool = False) -> Objects:
+def states(draw: st.DrawFn, *, plain: bool = False) -> Objects:
     """Make up to 5 nodes, a pod `p` that waits, and up to 7 others, most of them bound.
 
     In a plain cluster pods are hindered by each other only, and `p` is more important than all.
     """
-    names = [f"n{number}" for number in range(draw(st.integers(1, 5)))]
-    promises = ("", *names) if with_promises else ("",)
+    names = _NAMES[: draw(st.integers(1, 5))]
     items: list[object] = [draw(nodes(name, plain=plain)) for name in names]
-    for number in range(draw(st.integers(4 if plain else 0, 7))):
-        places = (*names, *names, *names, "")
-        items.append(draw(pods(f"q{number}", places, promises, plain=plain)))
-    priorities = (9,) if plain else (5, 5, 1, 0)
-    items.append(draw(pods("p", ("",), promises, priorities, plain=plain)))
+    items += [
+        draw(pods(f"q{number}", (*names, *names, *names, ""), plain=plain))
+        for number in range(draw(st.integers(4 if plain else 0, 7)))
+    ]
+    items.append(draw(pods("p", priorities=(9,) if plain else (5, 5, 1, 0), plain=plain)))
     return Objects.of(items)
+
+
+@st.composite
+def promising_states(draw: st.DrawFn) -> Objects:
+    """Make up to 3 nodes, a pod `p` that waits, and others of which half were promised a node."""
+    names = _NAMES[: draw(st.integers(1, 3))]
+    items: list[object] = [draw(nodes(name, plain=True)) for name in names]
+    for number in range(draw(st.integers(1, 6))):
+        places = (*names, *("" for _ in names))
+        items.append(draw(pods(f"q{number}", places, names, (5, 1, 9, 0), plain=True)))
+    items.append(draw(pods("p", ("",), ("", "", *names), (5, 1), plain=draw(st.booleans()))))
+    return Objects.of(items)
+
+
+@st.composite
+def sociable_states(draw: st.DrawFn) -> Objects:
+    """Make nodes with room for everybody, a pod `p` that waits, and others to be near to or far."""
+    names = _NAMES[: draw(st.integers(2, 4))]
+    items: list[object] = [
+        make_node(name, labels=node_labels(name, draw(st.sampled_from("ab")), "1"))
+        for name in names
+    ]
+    items += [
+        draw(_sociable_pods(f"q{number}", names)) for number in range(draw(st.integers(1, 5)))
+    ]
+    items.append(draw(_sociable_pods("p", ("",))))
+    return Objects.of(items)
+
+
+@cache
+def _sociable_pods(name: str, places: tuple[str, ...]) -> st.SearchStrategy[Pod]:
+    return st.builds(
+        lambda place, app, near_to, far_from: make_pod(
+            name,
+            labels={"app": app},
+            node_name=place,
+            pod_affinity=near_to,
+            pod_anti_affinity=far_from,
+        ),
+        st.sampled_from(places),
+        st.sampled_from(["web", "db"]),
+        st.sampled_from([preferred(29, near("db", HOST)), None, required(near("web"))]),
+        st.sampled_from([preferred(10, near("web")), None]),
+    )
+
+
+@st.composite
+def crowded_states(draw: st.DrawFn) -> Objects:
+    """Make up to 4 nodes, each filled by two pods of which one or both must go for `p`."""
+    items: list[object] = []
+    for name in _NAMES[: draw(st.integers(1, 4))]:
+        items.append(make_node(name, allocatable={"cpu": 2}))
+        for _ in range(2):
+            items.append(_equal_pod(f"q{len(items)}", name, *draw(_IMPORTANCE)))
+    items.append(make_pod("p", requests={"cpu": draw(st.sampled_from([2, 2, 1]))}, priority=9))
+    return Objects.of(items)
+
+
+_NAMES: Final = tuple(f"n{number}" for number in range(5))
+_IMPORTANCE: Final = st.tuples(st.sampled_from([1, 1, 0]), st.sampled_from(_STARTS))
+
+
+def _equal_pod(name: str, place: str, priority: int, start: str | None) -> Pod:
+    requests = {"cpu": 1}
+    return make_pod(name, requests=requests, node_name=place, priority=priority, start_time=start)
 
 
 def weights() -> st.SearchStrategy[Ratings]:

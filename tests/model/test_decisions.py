@@ -11,7 +11,14 @@ from kubesched.api.core import Node, Pod
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 
-from .clusters import make_cluster, states, weights
+from .clusters import (
+    crowded_states,
+    make_cluster,
+    promising_states,
+    sociable_states,
+    states,
+    weights,
+)
 from .filters import (
     Filter_1,
     Filter_2,
@@ -82,7 +89,7 @@ PLUGINS: dict[str, Callable[[Pod, Node, Objects], bool]] = {
 }
 
 
-@settings(max_examples=50)
+@settings(max_examples=80)
 @given(states())
 def test_each_filter_plugin_is_a_filter_of_the_model(S: Objects) -> None:
     """Plugin by plugin and node by node, the answers are those of the model's predicates."""
@@ -102,25 +109,25 @@ def test_each_filter_plugin_is_a_filter_of_the_model(S: Objects) -> None:
         assert (plugin, expected) == (plugin, passed)
 
 
-@settings(max_examples=50)
-@given(states(), weights())
-def test_totals_are_viability(S: Objects, ratings: Ratings) -> None:
+@settings(max_examples=150)
+@given(sociable_states() | states())
+def test_totals_are_viability(S: Objects) -> None:
     """What the real scheduler adds up for a feasible node is the node's viability."""
     p, trace = pod_of(S), Trace()
-    decide(S, ratings, trace)
+    decide(S, RATINGS, trace)
     N = [n for n in S.Nodes if Feasible(p, n, S)]
     names = [[*S.nodes][row] for row in trace.feasible_rows]
     assert {n.metadata.name for n in N} == set(names)
-    if trace.totals is not None and ratings:
-        expected = [Viability(p, S.nodes[name], S, N, ratings) for name in names]
+    if trace.totals is not None:
+        expected = [Viability(p, S.nodes[name], S, N) for name in names]
         assert expected == trace.totals.tolist()
 
 
 # Decisions, without promises: the formulas of the page.
 
 
-@settings(max_examples=80)
-@given(states(), weights())
+@settings(max_examples=150)
+@given(sociable_states() | states(), weights())
 def test_placed_if_and_only_if_scheduling_is_enabled(S: Objects, ratings: Ratings) -> None:
     """A pod is placed on a most viable node if some node is feasible, else it is not placed."""
     p = pod_of(S)
@@ -135,8 +142,8 @@ def test_placed_if_and_only_if_scheduling_is_enabled(S: Objects, ratings: Rating
         assert expected == allows(S, after(S, decision), tried=p, offered=[p], ratings=ratings)
 
 
-@settings(max_examples=120)
-@given(states(plain=True) | states())
+@settings(max_examples=200)
+@given(crowded_states() | states(plain=True) | states())
 def test_preempts_if_and_only_if_clearing_is_enabled(S: Objects) -> None:
     """A pod that fits nowhere preempts others exactly if it fits somewhere with them all gone."""
     p = pod_of(S)
@@ -174,8 +181,8 @@ def _check_victims(p: Pod, S: Objects, decision: Rejected) -> None:
 # Decisions, with promises.
 
 
-@settings(max_examples=100)
-@given(states(with_promises=True) | states(plain=True, with_promises=True), weights())
+@settings(max_examples=150)
+@given(promising_states(), weights())
 def test_decisions_keep_promises(S: Objects, ratings: Ratings) -> None:
     """With nodes promised to pods that wait, a decision is a step of the finer relation."""
     p = pod_of(S)

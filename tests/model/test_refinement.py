@@ -285,6 +285,17 @@ def test_the_heir_takes_what_was_promised() -> None:
     assert [TWO] == Chosen(heir, taken)
 
 
+def test_a_promise_is_no_company() -> None:
+    """Who needs company is not helped by one who is only expected: both must be feasible."""
+    n = make_node("n", labels={HOST: "n"})
+    web = make_pod("web", labels={"app": "web"}, priority=5, nominated_node_name="n")
+    p = make_pod("p", pod_affinity=required(near("web", HOST)))
+    S = Objects.of([n, web, p])
+    assert Feasible(p, n, S.bind(web, n))
+    assert not Available(p, n, S)
+    assert isinstance(_real(S), Rejected)
+
+
 # The check of a step.
 
 LOW, HIGH = make_pod("low"), make_pod("high", priority=5, requests={"cpu": 99})

@@ -18,7 +18,7 @@ from kubesched.simulator.svg import (
 from kubesched.simulator.timeline_report import Histogram, Series, TimelineReport
 from kubesched.simulator.timeline_tables import Table, tables_of
 
-_STYLE: Final = (
+STYLE: Final = (
     """
 :root{color-scheme:light dark;--text:#1b1f24;--dim:#57606a;--back:#fff;--rule:#d8dee4;
 --c0:#0969da;--c1:#bc4c00;--c2:#1a7f37;--c3:#8250df;--c4:#9a6700;--c5:#bf3989;--c6:#0f7b8a;--c7:#57606a}
@@ -53,7 +53,7 @@ def html_report(report: TimelineReport) -> str:
         f"<h1>{escape(title)}</h1>",
         f'<p class="dim">Seed {report.seed}. Point at a chart to see its numbers.</p>',
     ]
-    body += [_table(table) for table in tables_of(report)]
+    body += [table_html(table) for table in tables_of(report)]
     body.append(_histogram(report.wait_histogram))
     body += _charts(report.series)
     body.append(
@@ -63,13 +63,14 @@ def html_report(report: TimelineReport) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n"
         + "\n".join(body)
         + "\n</body>\n</html>\n"
     )
 
 
-def _table(table: Table) -> str:
+def table_html(table: Table) -> str:
+    """Return a table as HTML."""
     return (
         f"<h2>{escape(table.title)}</h2>\n<table>\n<thead><tr>"
         + "".join(_cell("th", text, at, table) for at, text in enumerate(table.columns))
@@ -91,7 +92,7 @@ def _histogram(histogram: Histogram) -> str:
     bounds = [duration(bound) for bound in histogram.bounds_seconds]
     names = [f"< {bounds[0]}", *(f"< {bound}" for bound in bounds[1:]), "longer"]
     title = "How long pods waited for a node"
-    return _figure(title, bar_chart(names, histogram.counts, title), ())
+    return figure_html(title, bar_chart(names, histogram.counts, title), ())
 
 
 def _charts(series: Iterable[Series]) -> list[str]:
@@ -107,7 +108,7 @@ def _chart(title: str, unit: str, together: Sequence[Series]) -> str:
     show = percent if unit == "share" else number
     chart = line_chart(lines, span, f"{title}: {unit} over time", show)
     caption = title if unit == "share" else f"{title}, {unit}"
-    return _figure(caption, chart, [line.name for line in lines])
+    return figure_html(caption, chart, [line.name for line in lines])
 
 
 def _padded(series: Series, span_seconds: float) -> tuple[float, ...]:
@@ -118,7 +119,8 @@ def _padded(series: Series, span_seconds: float) -> tuple[float, ...]:
     return (*values.means, *([last] * missing))
 
 
-def _figure(caption: str, chart: str, names: Sequence[str]) -> str:
+def figure_html(caption: str, chart: str, names: Sequence[str]) -> str:
+    """Return a chart with its caption and keys as HTML."""
     keys = "".join(
         f'<span class="key s{at % COLOURS}"></span>{escape(name)}' for at, name in enumerate(names)
     )

@@ -7,8 +7,8 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.api.cel.evaluation import evaluate
 
+from api.cel.evaluation import evaluate
 from kubesched.api.cel.checker import CheckedTypes, TypeCheckError, check, format_type
 from kubesched.api.cel.comprehensions import BUDGET, Budget, CostLimitExceededError
 from kubesched.api.cel.evaluator import plan

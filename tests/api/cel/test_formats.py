@@ -1,8 +1,8 @@
 """Named formats of text: facts about upstream's validation."""
 
 import pytest
-from tests.api.cel.evaluation import evaluate
 
+from api.cel.evaluation import evaluate
 from kubesched.api.cel.values import NONE, Optional
 
 

@@ -1,8 +1,8 @@
 """IP addresses in expressions: facts about Go's net/netip."""
 
 import pytest
-from tests.api.cel.evaluation import evaluate
 
+from api.cel.evaluation import evaluate
 from kubesched.api.cel.values import CelError
 
 

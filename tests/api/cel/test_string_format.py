@@ -1,8 +1,8 @@
 """`string.format`: facts about version 2 of the library."""
 
 import pytest
-from tests.api.cel.evaluation import evaluate
 
+from api.cel.evaluation import evaluate
 from kubesched.api.cel.values import CelError
 
 

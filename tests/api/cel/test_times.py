@@ -1,8 +1,8 @@
 """Timestamps and durations: facts about their parts and texts."""
 
 import pytest
-from tests.api.cel.evaluation import evaluate
 
+from api.cel.evaluation import evaluate
 from kubesched.api.cel.values import NONE, CelError, Duration, Optional, Timestamp, UInt
 
 

@@ -1,0 +1,109 @@
+"""`kubesched compare`: play scenarios, or one with several configurations, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kubesched.cli.errors import UserError
+from kubesched.cli.options import (
+    OutputFormat,
+    SchedulerOptions,
+    duration_option,
+    feature_gates_option,
+    html_option,
+    output_option,
+    plugin_option,
+)
+from kubesched.cli.output import simple_table, write_document, writer
+
+
+@click.command()
+@click.argument(
+    "files", metavar="SCENARIO...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--config",
+    "configs",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="KubeSchedulerConfiguration instead of the scenario's. Two or more are compared on one "
+    "scenario. Repeatable.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Seed of all dice, the same for all [default: the first scenario's].",
+)
+@duration_option
+@html_option
+@output_option
+@feature_gates_option
+@plugin_option
+def compare(
+    files: tuple[Path, ...],
+    configs: tuple[Path, ...],
+    seed: int | None,
+    duration_seconds: float | None,
+    html: Path | None,
+    output: OutputFormat,
+    feature_gates: tuple[str, ...],
+    plugin: tuple[str, ...],
+) -> int:
+    """Play scenarios over time, and compare the reports.
+
+    Either two or more SCENARIOs, or one with two or more --config. All are played with the same
+    seed and for the same time; allocation, fragmentation, waits, pending pods and preemptions stand
+    side by side, and --html draws them over each other.
+
+    \b
+    Examples:
+      kubesched compare today.yaml tomorrow.yaml --html comparison.html
+      kubesched compare scenario.yaml --config spread.yaml --config pack.yaml
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    from kubesched.cli.scenario_input import read_scenario, with_scheduler
+    from kubesched.cli.simulate_timeline import check_directory, play
+    from kubesched.simulator.comparison import compared
+    from kubesched.simulator.comparison_html import comparison_html
+
+    if len(files) > 1 and len(configs) > 1:
+        raise UserError("give several scenarios or several --config, not both")
+    if len(files) == 1 and len(configs) < 2:
+        raise UserError(
+            "one is not compared with anything: give a second scenario, or two --config"
+        )
+    check_directory(html)
+    plays = []
+    for file in files:
+        for config in configs or (None,):
+            options = SchedulerOptions(
+                config=config, feature_gates=",".join(feature_gates), plugins=plugin
+            )
+            plays.append(with_scheduler(read_scenario(file), options))
+    common = plays[0].scenario.seed if seed is None else seed
+    plays = [each.changed(common, duration_seconds) for each in plays]
+    if len({each.scenario.duration for each in plays}) > 1:
+        raise UserError("the scenarios last differently long; give --duration")
+    reports = [play(each) for each in plays]
+    names = _names(configs if len(configs) > 1 else files)
+    comparison = compared(names, reports)
+    if html is not None:
+        html.write_text(comparison_html(comparison, reports), encoding="utf-8")
+    if output is not OutputFormat.TABLE:
+        write_document("TimelineComparison", comparison, output)
+        return 0
+    rows = [(row.name, *row.texts()) for row in comparison.measures]
+    writer().table(simple_table(("what", *names), rows, *names))
+    return 0
+
+
+def _names(files: tuple[Path, ...]) -> list[str]:
+    """Return short names that tell the files apart."""
+    stems = [file.stem for file in files]
+    if len(set(stems)) == len(stems):
+        return stems
+    paths = [str(file) for file in files]
+    return [f"{name} ({i})" if paths.count(name) > 1 else name for i, name in enumerate(paths, 1)]

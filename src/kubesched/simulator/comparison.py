@@ -1,0 +1,108 @@
+"""Reports of several simulations over time side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.simulator.svg import duration, number, percent
+from kubesched.simulator.timeline_report import ResourceReport, TimelineReport
+
+_ABSENT: Final = "-"
+_SHOWN: Final[dict[str, Callable[[float], str]]] = {
+    "share": percent,
+    "seconds": duration,
+    "pods": number,
+    "podHours": number,
+}
+
+
+class Measure(msgspec.Struct, frozen=True, rename="camel"):
+    """One number of each run.
+
+    Attributes:
+        name: What it is.
+        unit: `share`, `seconds`, `pods` or `podHours`.
+        values: One per run; None where there is none.
+    """
+
+    name: str
+    unit: str
+    values: tuple[float | None, ...]
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the values as people read them."""
+        show = _SHOWN[self.unit]
+        return tuple(_ABSENT if value is None else show(value) for value in self.values)
+
+
+class Comparison(msgspec.Struct, frozen=True, rename="camel"):
+    """What differs between runs.
+
+    Attributes:
+        seed: Of all of them.
+        duration_seconds: How long each took, in virtual time.
+        runs: Their names.
+        scenarios: The names of what they played.
+        decision_digests: SHA-256 of their decision logs; equal ones decided the same.
+        measures: In the order in which they are to be shown.
+    """
+
+    seed: int
+    duration_seconds: float
+    runs: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    decision_digests: tuple[str, ...]
+    measures: tuple[Measure, ...]
+
+
+def compared(names: Sequence[str], reports: Sequence[TimelineReport]) -> Comparison:
+    """Return the reports side by side; they have the same seed and duration."""
+    return Comparison(
+        reports[0].seed,
+        reports[0].duration_seconds,
+        tuple(names),
+        tuple(report.scenario for report in reports),
+        tuple(report.decision_digest for report in reports),
+        tuple(_measures(reports)),
+    )
+
+
+def _measures(reports: Sequence[TimelineReport]) -> Iterator[Measure]:
+    def measure(name: str, unit: str, of: Callable[[TimelineReport], float | None]) -> Measure:
+        return Measure(name, unit, tuple(map(of, reports)))
+
+    resources = dict.fromkeys(row.resource for report in reports for row in report.resources)
+    for name in resources:
+        yield Measure(f"{name} allocated, mean", "share", _shares(reports, name, _mean))
+    for name in resources:
+        values = _shares(reports, name, _fragmentation)
+        if any(value is not None for value in values):
+            yield Measure(f"{name} fragmented, mean", "share", values)
+    yield measure("pods bound", "pods", lambda report: report.totals.bound)
+    yield measure("pods finished", "pods", lambda report: report.totals.finished)
+    yield measure("pods pending at the end", "pods", lambda report: report.totals.pending)
+    yield measure("pod hours pending", "podHours", lambda report: report.waits[0].pending_pod_hours)
+    yield measure("wait, mean", "seconds", lambda report: report.waits[0].mean_seconds)
+    yield measure("wait, median", "seconds", lambda report: report.waits[0].p50_seconds)
+    yield measure("wait, 90 %", "seconds", lambda report: report.waits[0].p90_seconds)
+    yield measure("wait, 99 %", "seconds", lambda report: report.waits[0].p99_seconds)
+    yield measure("wait, longest", "seconds", lambda report: report.waits[0].max_seconds)
+    yield measure("pods preempted", "pods", lambda report: report.totals.disrupted)
+
+
+def _mean(row: ResourceReport) -> float | None:
+    return row.mean_share
+
+
+def _fragmentation(row: ResourceReport) -> float | None:
+    return row.mean_fragmentation
+
+
+def _shares(
+    reports: Sequence[TimelineReport], name: str, of: Callable[[ResourceReport], float | None]
+) -> tuple[float | None, ...]:
+    found = ({row.resource: row for row in report.resources}.get(name) for report in reports)
+    return tuple(None if row is None else of(row) for row in found)

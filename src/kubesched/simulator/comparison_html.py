@@ -1,0 +1,70 @@
+"""A comparison of simulations over time as one HTML page: a line per run in each chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Final
+
+from kubesched.simulator.comparison import Comparison
+from kubesched.simulator.html_report import STYLE, figure_html, table_html
+from kubesched.simulator.svg import Line, duration, line_chart, number, percent
+from kubesched.simulator.timeline_report import Series, TimelineReport
+from kubesched.simulator.timeline_tables import Table
+
+_CHARTS: Final = ("Pods", "Utilisation", "Fragmentation", "Disruptions")
+
+
+def comparison_html(comparison: Comparison, reports: Sequence[TimelineReport]) -> str:
+    """Return the page; the reports are those that were compared."""
+    title = f"{' and '.join(comparison.runs)}: {duration(comparison.duration_seconds)} simulated"
+    rows = tuple((row.name, *row.texts()) for row in comparison.measures)
+    body = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="dim">Seed {comparison.seed}. Point at a chart to see its numbers.</p>',
+        table_html(Table("Side by side", ("WHAT", *comparison.runs), rows)),
+        *_charts(comparison, reports),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _charts(comparison: Comparison, reports: Sequence[TimelineReport]) -> list[str]:
+    found: dict[tuple[str, str, str], dict[int, Series]] = {}
+    for at, report in enumerate(reports):
+        for each in report.series:
+            if each.chart in _CHARTS:
+                found.setdefault((each.chart, each.name, each.unit), {})[at] = each
+    span = comparison.duration_seconds
+    charts = []
+    for (chart, name, unit), by_run in found.items():
+        width = min(each.values.width_seconds for each in by_run.values())
+        lines = [
+            Line(run, _resampled(by_run[at], width, span) if at in by_run else ())
+            for at, run in enumerate(comparison.runs)
+        ]
+        caption = f"{chart}: {name}" if unit == "share" else f"{chart}: {name}, {unit}"
+        show = percent if unit == "share" else number
+        drawn = line_chart(lines, span, f"{caption} over time", show)
+        charts.append(figure_html(caption, drawn, comparison.runs))
+    return charts
+
+
+def _resampled(series: Series, width_seconds: float, span_seconds: float) -> tuple[float, ...]:
+    """Return the value at the middle of each bin of another width.
+
+    After the last one counts are 0, and gauges stay.
+    """
+    values = series.values
+    means = values.means
+    last = means[-1] if means and series.unit != "per hour" else 0.0
+    places = (
+        int((i + 0.5) * width_seconds / values.width_seconds)
+        for i in range(max(round(span_seconds / width_seconds), 1))
+    )
+    return tuple(means[at] if at < len(means) else last for at in places)

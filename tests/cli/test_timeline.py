@@ -1,0 +1,130 @@
+"""`kubesched simulate` over time, and `kubesched compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+import yaml
+
+from .cluster import node, run, write
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "openb-like"
+
+SCENARIO = """
+version: 1
+name: small
+duration: 20m
+seed: 3
+nodes:
+  - {name: node, count: 2, allocatable: {cpu: 4, memory: 8Gi}}
+workloads:
+  - name: w
+    pods: {every: 1m, runTime: {fixed: 5m}}
+    requests: {cpu: 1}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """Return a scenario's file."""
+    file = tmp_path / "small.yaml"
+    file.write_text(SCENARIO)
+    return file
+
+
+def test_scenario_as_table(scenario: Path) -> None:
+    """A document with a version and no kind is played over time."""
+    result = run("simulate", scenario)
+    assert (0, "") == (result.exit_code, result.stderr)
+    assert result.stdout.startswith("small: 20 min simulated, seed 3\n\nTotals\n")
+
+
+def test_scenario_as_document(scenario: Path, tmp_path: Path) -> None:
+    """JSON and YAML hold the report; options change seed and duration; files are written."""
+    html, log = tmp_path / "r.html", tmp_path / "d.jsonl"
+    options = ("--seed", 5, "--duration", "10m", "--html", html, "--decision-log", log)
+    found = json.loads(run("simulate", scenario, "-o", "json", *options).stdout)
+    assert ("kubesched.dev/v1", "TimelineReport") == (found["apiVersion"], found["kind"])
+    assert (5, 600.0) == (found["seed"], found["durationSeconds"])
+    assert found["decisions"] == len(log.read_text().splitlines())
+    assert html.read_text().startswith("<!DOCTYPE html>")
+    assert found == yaml.safe_load(run("simulate", scenario, "-o", "yaml", *options).stdout)
+
+
+def test_trace_with_times() -> None:
+    """Pods of an openb trace come and go as they did; without --times they are placed once."""
+    files = (EXAMPLE / "nodes.csv", "--pods", EXAMPLE / "pods.csv")
+    found = json.loads(run("simulate", *files, "--times", "--duration", "24h", "-o", "json").stdout)
+    assert "TimelineReport" == found["kind"]
+    assert 0 < found["totals"]["arrived"] < 400
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(("--top", 3, "--profile", "p"), "--top is not for", id="of dumps"),
+        pytest.param(("--duration", "soon"), "invalid duration", id="no duration"),
+        pytest.param(("--html", "nowhere/r.html"), "there is no directory", id="no directory"),
+        pytest.param(("--times",), "--times is for openb lists", id="no trace"),
+        pytest.param(("--config", "missing.yaml"), "missing.yaml", id="no configuration"),
+    ],
+)
+def test_wrong_options(scenario: Path, options: tuple[object, ...], message: str) -> None:
+    """What does not go together is the user's to put right."""
+    result = run("simulate", scenario, *options)
+    assert 2 == result.exit_code
+    assert message in result.stderr
+
+
+def test_wrong_scenario(tmp_path: Path) -> None:
+    """Every fault is told in a line of its own, with the file."""
+    file = tmp_path / "wrong.yaml"
+    file.write_text("version: 1\nduration: 1h\nnods: []\nworkloads: [{name: w}]\n")
+    result = run("simulate", file)
+    assert 2 == result.exit_code
+    lines = result.stderr.splitlines()
+    assert 2 == len(lines)
+    assert all(line.startswith(f"kubesched: error: {file}: ") for line in lines)
+
+
+def test_options_over_time_are_not_for_dumps(tmp_path: Path) -> None:
+    """A dump has no time that a page could show."""
+    result = run("simulate", write(tmp_path, [node("n")]), "--html", tmp_path / "r.html")
+    assert (2, True) == (result.exit_code, "--html is for simulations over time" in result.stderr)
+
+
+def test_interruption(scenario: Path) -> None:
+    """Ctrl-C says that there is no report."""
+    with patch("kubesched.cli.simulate_timeline.simulate", side_effect=KeyboardInterrupt):
+        result = run("simulate", scenario)
+    assert (130, "") == (result.exit_code, result.stdout)
+    assert "no report" in result.stderr
+
+
+def test_compare_configurations(scenario: Path, tmp_path: Path) -> None:
+    """One scenario with two configurations: the same seed, each with its own numbers."""
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    (tmp_path / "a.yaml").write_text(head)
+    (tmp_path / "b.yaml").write_text(head + "profiles: [{schedulerName: other}]\n")
+    configs = ("--config", tmp_path / "a.yaml", "--config", tmp_path / "b.yaml")
+    html = tmp_path / "c.html"
+    result = run("compare", scenario, *configs, "--html", html, "-o", "json")
+    found = json.loads(result.stdout)
+    assert ("TimelineComparison", ["a", "b"], 3) == (found["kind"], found["runs"], found["seed"])
+    values = {row["name"]: row["values"] for row in found["measures"]}
+    assert [20, 0] == values["pods bound"]
+    assert html.read_text().count("<polyline") > 10
+    assert "pods bound" in run("compare", scenario, *configs).stdout
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_compare_needs_two_that_last_equally_long(
+    scenario: Path, tmp_path: Path, count: int
+) -> None:
+    """One alone, and different durations, are turned away."""
+    longer = tmp_path / "longer.yaml"
+    longer.write_text(SCENARIO.replace("20m", "30m"))
+    assert 2 == run("compare", *(scenario, longer)[:count]).exit_code

@@ -1,0 +1,94 @@
+"""Plays one seed under one plan with every checker on after every step."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+from unittest.mock import patch
+
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.checkers import Checkers
+from kubesched.simulator.run import simulate
+from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.simulator.timeline_report import TimelineReport
+
+from .scenarios import scenario
+
+Run = tuple[int, str]
+"""A seed and the name of a plan."""
+
+_TWICE_EVERY: Final = 10
+_PATIENCE_SECONDS: Final = 60.0
+
+
+class ThoroughCheckers(Checkers):
+    """Checks everything after every step, not only what is cheap."""
+
+    _is_within = False
+
+    def step(self, now: float) -> None:
+        """Check everything; which looks at the step first, once."""
+        if self._is_within:
+            super().step(now)
+            return
+        self._is_within = True
+        try:
+            self.check(now)
+        finally:
+            self._is_within = False
+
+
+def play(seed: int, plan: str) -> TimelineReport:
+    """Play to the end.
+
+    Raises:
+        AssertionError: An invariant does not hold, or a second run decides differently.
+        Exception: Whatever else should not happen.
+    """
+    found = load_scenario(scenario(seed, plan))
+    with patch("kubesched.simulator.run.Checkers", ThoroughCheckers):
+        report = simulate(found, in_tree_registry())
+        if seed % _TWICE_EVERY == 0:
+            again = simulate(found, in_tree_registry())
+            assert report.decision_digest == again.decision_digest, "a second run differs"
+    return report
+
+
+def violation(seed: int, plan: str) -> str | None:
+    """Play; return what went wrong, None if nothing did."""
+    try:
+        with _patience():
+            play(seed, plan)
+    except Exception as error:  # noqa: BLE001 - nothing at all may be raised
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def played(run: Run) -> tuple[Run, str | None]:
+    """Return a run with what went wrong; a worker process finds it by its name."""
+    logging.disable()  # what is simulated goes wrong all the time
+    return run, violation(*run)
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """Give up on a run that does not end."""
+
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"not at its end after {_PATIENCE_SECONDS:g} s")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set an alarm
+        return
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

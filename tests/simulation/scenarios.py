@@ -1,0 +1,151 @@
+"""Small scenarios drawn from a seed, and the fault plans under which each is played."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+_REQUEST: Final[Json] = {"conflict": 0.1, "error": 0.1, "unanswered": 0.1}
+
+PLANS: Final[dict[str, Json]] = {
+    "none": {},
+    "conflicts": {kind: {"conflict": 0.3} for kind in ("bind", "status", "delete")},
+    "errors": {kind: {"error": 0.3} for kind in ("bind", "status", "delete")},
+    "unanswered": {kind: {"unanswered": 0.3} for kind in ("bind", "status", "delete")},
+    "slow": {kind: {"slow": 0.4, "slowBy": "15s"} for kind in ("bind", "status", "delete")},
+    "watches": {"watch": {"every": "20s", "outage": "8s", "expired": 0.5}},
+    "deletions": {"deletedWhileBinding": 0.3},
+    "all": {
+        **{
+            kind: {**_REQUEST, "slow": 0.2, "slowBy": "5s"} for kind in ("bind", "status", "delete")
+        },
+        "watch": {"every": "30s", "outage": "5s", "expired": 0.5},
+        "deletedWhileBinding": 0.1,
+    },
+}
+"""What goes wrong, by the name of the plan."""
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+
+
+def scenario(seed: int, plan: str) -> Json:
+    """Return a seed's scenario under a plan: the same but for the faults under every plan."""
+    dice = Random(f"scenario {seed}")
+    return {
+        "version": 1,
+        "name": f"seed {seed}, plan {plan}",
+        "seed": seed,
+        "duration": "3m",
+        "nodes": _nodes(dice),
+        "priorityClasses": [
+            {"name": "high", "value": 1000},
+            {"name": "polite", "value": 500, "preemptionPolicy": "Never"},
+        ],
+        "workloads": [
+            _batch(dice),
+            {**_batch(dice), "name": "urgent", "priorityClassName": "high"},
+            {**_batch(dice), "name": "polite", "priorityClassName": "polite"},
+            _web(dice),
+            {"name": "agent", "daemonSet": {"at": "10s"}, "requests": {"cpu": "100m"}},
+        ],
+        "events": [_event(dice) for _ in range(dice.randint(1, 4))],
+        "faults": PLANS[plan],
+        "latencies": {
+            "request": dice.choice(["4ms", "100ms", "1s"]),
+            "watch": dice.choice(["10ms", "200ms", "2s"]),
+            "nodeFailureDetection": "20s",
+            "podGarbageCollection": "20s",
+        },
+        "report": {"resolution": "10s", "checkEvery": "5s"},
+    }
+
+
+def _nodes(dice: Random) -> list[Json]:
+    early: Json = {
+        "name": "early",
+        "count": dice.randint(1, 4),
+        "allocatable": {"cpu": dice.randint(2, 4), "memory": "8Gi", "pods": dice.randint(4, 20)},
+        "zones": ["a", "b"],
+    }
+    late: Json = {
+        "name": "late",
+        "count": dice.randint(0, 2),
+        "at": f"{dice.randint(10, 120)}s",
+        "allocatable": {"cpu": dice.randint(2, 8), "memory": "8Gi"},
+        "zones": ["c"],
+    }
+    return [early, late]
+
+
+def _batch(dice: Random) -> Json:
+    arrivals: Json = dice.choice(
+        [
+            {"perHour": dice.randint(60, 400)},
+            {"every": f"{dice.randint(10, 60)}s", "burst": dice.randint(1, 4)},
+        ]
+    )
+    seconds = dice.randint(5, 90)
+    run_time = dice.choice([{"fixed": f"{seconds}s"}, {"exponential": f"{seconds}s"}])
+    return {
+        "name": "batch",
+        "pods": {**arrivals, "runTime": run_time, "restart": dice.random() < 0.5},
+        "requests": {"cpu": f"{dice.choice([250, 500, 1000, 2000])}m", "memory": "512Mi"},
+        "template": {"spec": _constraints(dice, "batch")},
+    }
+
+
+def _web(dice: Random) -> Json:
+    scale = [
+        {"at": f"{at}s", "replicas": dice.randint(0, 8)}
+        for at in sorted(dice.sample(range(170), 2))
+    ]
+    return {
+        "name": "web",
+        "deployment": {"replicas": dice.randint(1, 6), "scale": scale},
+        "requests": {"cpu": "500m", "memory": "256Mi"},
+        "template": {"spec": _constraints(dice, "web")},
+    }
+
+
+def _constraints(dice: Random, name: str) -> Json:
+    selector = {"matchLabels": {"app": name}}
+    apart = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    spread: Json = {
+        "maxSkew": 1,
+        "topologyKey": _ZONE,
+        "whenUnsatisfiable": dice.choice(["DoNotSchedule", "ScheduleAnyway"]),
+        "labelSelector": selector,
+    }
+    return dice.choice(
+        [
+            {},
+            {"topologySpreadConstraints": [spread]},
+            {
+                "affinity": {
+                    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+                }
+            },
+            {"nodeSelector": {_ZONE: dice.choice(["a", "b", "c"])}},
+        ]
+    )
+
+
+def _event(dice: Random) -> Json:
+    one: Json = {"names": ["early-*"], "count": 1}
+    action: Json = dice.choice(
+        [
+            {"drain": one},
+            {"cordon": one},
+            {"uncordon": {}},
+            {"remove": one},
+            {"fail": {**one, "duration": f"{dice.randint(5, 60)}s"}},
+            {"label": {**one, "set": {_ZONE: "c"}}},
+            {"delete": {"names": ["batch-*", "web-*"], "count": dice.randint(1, 4)}},
+        ]
+    )
+    when: Json = {"at": f"{dice.randint(5, 150)}s"}
+    if dice.random() < 0.3:
+        when["every"] = f"{dice.randint(20, 60)}s"
+    return {**when, **action}

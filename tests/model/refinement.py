@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from msgspec.structs import replace
+
 from kubesched.api.core import Node, Pod
 
+from .filters import IsAvoided, pod_affinity, pod_anti_affinity
 from .model import (
     Casualty,
     Clearance,
@@ -63,15 +66,40 @@ def Promised(p: Pod, n: Node, S: Objects) -> Victims:
     )
 
 
-def Available(p: Pod, n: Node, S: Objects) -> bool:
-    """Feasible(p, n, S), and also if those came who were promised the node."""
+def Available(p: Pod, n: Node, S: Objects, began: Objects | None = None) -> bool:
+    """Feasible(p, n, S), and also if those came who were promised the node.
+
+    Args:
+        p: The pod.
+        n: The node.
+        S: The set, perhaps without some victims.
+        began: The set before anybody left, if S is not that.
+    """
     promised = Promised(p, n, S)
-    if not promised:
-        return Feasible(p, n, S)
     S_with = S
     for q in promised:
-        S_with = S_with.bind(q, n)
-    return Feasible(p, n, S_with) and Feasible(p, n, S)
+        S_with = S_with.bind(q if AffinityMatters(p, began or S) else _without_anti_affinity(q), n)
+    return Feasible(p, n, S) and (not promised or Feasible(p, n, S_with))
+
+
+def AffinityMatters(p: Pod, S: Objects) -> bool:
+    """Whether p requires affinity or anti-affinity to pods, or somebody in S avoids p somewhere.
+
+    If not, the real scheduler does not ask about affinity any more in this cycle, and so does not
+    notice that one to whom the node was promised would avoid p.
+    """
+    return (
+        bool(pod_affinity(p).required_during_scheduling_ignored_during_execution)
+        or bool(pod_anti_affinity(p).required_during_scheduling_ignored_during_execution)
+        or any(IsAvoided(p, m, S) for m in S.Nodes)
+    )
+
+
+def _without_anti_affinity(q: Pod) -> Pod:
+    if q.spec.affinity is None:
+        return q
+    affinity = replace(q.spec.affinity, pod_anti_affinity=None)
+    return replace(q, spec=replace(q.spec, affinity=affinity))
 
 
 def Chosen(p: Pod, S: Objects, ratings: Ratings = RATINGS) -> list[Node]:
@@ -97,7 +125,7 @@ def ClearingEnabled(p: Pod, S: Objects) -> bool:
 
 def _clears(p: Pod, n: Node, S: Objects) -> bool:
     V = Jeopardy(p, n, S)
-    return bool(V) and Available(p, n, S - V)
+    return bool(V) and Available(p, n, S - V, S)
 
 
 def Reprieved(p: Pod, n: Node, S: Objects) -> list[Victims]:
@@ -121,7 +149,7 @@ def Reprieved(p: Pod, n: Node, S: Objects) -> list[Victims]:
             continue
         for q in MostImportant(undecided):
             without_q = _less(away, q)
-            stays = Available(p, n, S - without_q)
+            stays = Available(p, n, S - without_q, S)
             state = (without_q if stays else away, _less(undecided, q))
             names = (_keys(state[0]), _keys(state[1]))
             if names not in seen:

@@ -30,6 +30,7 @@ from .model import (
 )
 from .ratings import RATINGS
 from .refinement import (
+    AffinityMatters,
     Available,
     Candidates,
     Chosen,
@@ -292,6 +293,26 @@ def test_a_promise_is_no_company() -> None:
     p = make_pod("p", pod_affinity=required(near("web", HOST)))
     S = Objects.of([n, web, p])
     assert Feasible(p, n, S.bind(web, n))
+    assert not Available(p, n, S)
+    assert isinstance(_real(S), Rejected)
+
+
+def test_who_is_expected_is_avoided_but_not_always_asked() -> None:
+    """One to whom the node was promised avoids p in vain, unless affinity is asked about at all.
+
+    It is, once p requires something of the kind, or somebody bound avoids p, wherever that is.
+    """
+    n, m = (make_node(name, labels={HOST: name}) for name in "nm")
+    shy = {"priority": 5, "pod_anti_affinity": required(near("web", HOST))}
+    heir = make_pod("heir", nominated_node_name="n", **shy)  # type: ignore[arg-type]  # the keywords are TypedDict's
+    p = make_pod("p", labels={"app": "web"})
+    S = Objects.of([n, heir, p])
+    assert not AffinityMatters(p, S)
+    assert Available(p, n, S)
+    assert isinstance(_real(S), Placed)
+    S = S.put(m).put(make_pod("q", node_name="m", **shy))  # type: ignore[arg-type]  # the same
+    assert AffinityMatters(p, S)
+    assert Feasible(p, n, S)
     assert not Available(p, n, S)
     assert isinstance(_real(S), Rejected)
 

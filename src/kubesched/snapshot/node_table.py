@@ -10,6 +10,7 @@ Differs:  rows keep their place when others change, so a row is not a position i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
@@ -33,7 +34,7 @@ _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _INT64 = 1 << 63
 
 
-class NodeTable:
+class NodeTable(ABC):
     """Read access to the columns.
 
     Attributes:
@@ -75,9 +76,9 @@ class NodeTable:
     def __len__(self) -> int:
         return len(self.names)
 
+    @abstractmethod
     def label(self, key: str) -> Coded[str | None]:
         """Return the column of a label; None where a node lacks it."""
-        raise NotImplementedError
 
     def take(self, rows: NDArray[np.intp]) -> SelectedRows:
         """Return a table of these rows; changing it does not change this one."""

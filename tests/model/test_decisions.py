@@ -109,7 +109,7 @@ def test_each_filter_plugin_is_a_filter_of_the_model(S: Objects) -> None:
         assert (plugin, expected) == (plugin, passed)
 
 
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(sociable_states() | states())
 def test_totals_are_viability(S: Objects) -> None:
     """What the real scheduler adds up for a feasible node is the node's viability."""
@@ -126,7 +126,7 @@ def test_totals_are_viability(S: Objects) -> None:
 # Decisions, without promises: the formulas of the page.
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(sociable_states() | states(), weights())
 def test_placed_if_and_only_if_scheduling_is_enabled(S: Objects, ratings: Ratings) -> None:
     """A pod is placed on a most viable node if some node is feasible, else it is not placed."""
@@ -142,7 +142,7 @@ def test_placed_if_and_only_if_scheduling_is_enabled(S: Objects, ratings: Rating
         assert expected == allows(S, after(S, decision), tried=p, offered=[p], ratings=ratings)
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(crowded_states() | states(plain=True) | states())
 def test_preempts_if_and_only_if_clearing_is_enabled(S: Objects) -> None:
     """A pod that fits nowhere preempts others exactly if it fits somewhere with them all gone."""

@@ -270,4 +270,4 @@ def _as_new(q: Pod, number: int) -> Pod:
 
 
 TestHistories = ClusterAndModel.TestCase
-TestHistories.settings = settings(max_examples=100, stateful_step_count=30)
+TestHistories.settings = settings(max_examples=60, stateful_step_count=30)

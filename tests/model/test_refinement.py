@@ -74,7 +74,7 @@ def _on(node: str, name: str, cpu: int, day: int, priority: int = 0) -> Pod:
 # Laws of the finer model.
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(states(plain=True) | states())
 def test_reprieved_sets(S: Objects) -> None:
     """Without them the node is feasible, with any one of them it is not; the worst loss is least.
@@ -93,7 +93,7 @@ def test_reprieved_sets(S: Objects) -> None:
             assert Casualty(V)[0] == min(Casualty(W)[0] for W in here)
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(states(plain=True) | states())
 def test_clearing_is_preemption(S: Objects) -> None:
     """If clearing a node helps, preemption is enabled; and conversely, unless p needs company."""
@@ -105,7 +105,7 @@ def test_clearing_is_preemption(S: Objects) -> None:
                 assert ClearingEnabled(p, S) == PreemptionEnabled(p, S)
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(states(plain=True) | states())
 def test_without_promises_the_finer_model_schedules_as_the_page_does(S: Objects) -> None:
     """Feasible is available, viable is chosen, and a placement the page allows is allowed."""

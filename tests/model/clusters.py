@@ -331,9 +331,9 @@ def _sociable_pods(name: str, places: tuple[str, ...]) -> st.SearchStrategy[Pod]
 
 @st.composite
 def crowded_states(draw: st.DrawFn) -> Objects:
-    """Make up to 4 nodes, each filled by two pods of which one or both must go for `p`."""
+    """Make up to 3 nodes, each filled by two pods of which one or both must go for `p`."""
     items: list[object] = []
-    for name in _NAMES[: draw(st.integers(1, 4))]:
+    for name in _NAMES[: draw(st.integers(1, 3))]:
         items.append(make_node(name, allocatable={"cpu": 2}))
         for _ in range(2):
             items.append(_equal_pod(f"q{len(items)}", name, *draw(_IMPORTANCE)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 
 from kubesched.api.core import Node, Pod
@@ -54,6 +55,8 @@ from .refinement import (
     allows,
 )
 from .state import Objects, key
+
+pytestmark = pytest.mark.slow
 
 
 def pod_of(S: Objects) -> Pod:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -25,6 +26,8 @@ from .model import SchedulingEnabled
 from .ratings import Ratings
 from .refinement import ClearingEnabled, Refused, allows
 from .state import Objects, On, Unbound, Victims, key, priority
+
+pytestmark = pytest.mark.slow
 
 Item = TypeVar("Item")
 

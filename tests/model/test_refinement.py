@@ -74,6 +74,7 @@ def _on(node: str, name: str, cpu: int, day: int, priority: int = 0) -> Pod:
 # Laws of the finer model.
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(states(plain=True) | states())
 def test_reprieved_sets(S: Objects) -> None:
@@ -93,6 +94,7 @@ def test_reprieved_sets(S: Objects) -> None:
             assert Casualty(V)[0] == min(Casualty(W)[0] for W in here)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(states(plain=True) | states())
 def test_clearing_is_preemption(S: Objects) -> None:
@@ -105,6 +107,7 @@ def test_clearing_is_preemption(S: Objects) -> None:
                 assert ClearingEnabled(p, S) == PreemptionEnabled(p, S)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(states(plain=True) | states())
 def test_without_promises_the_finer_model_schedules_as_the_page_does(S: Objects) -> None:

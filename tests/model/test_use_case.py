@@ -76,6 +76,7 @@ def test_which_nodes_are_feasible_and_viable(way: str, is_hard: bool, kind: str)
     assert own == Viable(p, S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["taints", "affinity", "ratings"])
 def test_the_model_places_everybody_where_they_belong(way: str) -> None:
     """Step by step, until the last slot of the last node is taken."""

@@ -16,6 +16,7 @@ from kubesched.simulator.kubelets import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Json, make_node, make_pod
 
 LATENCIES = Latencies(
@@ -432,15 +433,32 @@ def test_jobs_run_to_their_end_once() -> None:
     async def story(world: World) -> None:
         metadata = ObjectMeta(annotations={RUN_SECONDS: "50"})
         template = PodTemplateSpec(metadata=metadata, spec=TEMPLATE.spec)
-        world.controllers.add_job(template, "job", "default")
+        world.controllers.add_run("job", "default", template, "run")
         (pod,) = _pods(world)
         world.server.delete_pod("default", pod.metadata.name)
         await asyncio.sleep(1)
         (pod,) = _pods(world)
-        assert pod.metadata.name == "job-00002"
+        assert pod.metadata.name == "run-2"
         world.server.bind("default", pod.metadata.name, "", "node-1")
         await asyncio.sleep(100)
         assert world.server.all(Pod) == ()
+
+    _tell(story)
+
+
+def test_runs_of_a_job_have_one_owner() -> None:
+    """Pods of one template and one job are pods of one template to the scheduler."""
+
+    async def story(world: World) -> None:
+        for number in range(3):
+            world.controllers.add_run("job", "default", TEMPLATE, f"run-{number}")
+        pods = _pods(world)
+        assert ["run-0-1", "run-1-1", "run-2-1"] == [pod.metadata.name for pod in pods]
+        first, *others = (PodInfo(pod).template for pod in pods)
+        assert all(template is first for template in others)
+        world.server.delete_pod("default", "run-1-1")
+        await asyncio.sleep(1)
+        assert ["run-0-1", "run-2-1", "run-1-2"] == [pod.metadata.name for pod in _pods(world)]
 
     _tell(story)
 
@@ -450,7 +468,7 @@ def test_a_template_that_is_refused_creates_nothing() -> None:
 
     async def story(world: World) -> None:
         spec = make_pod(spec={"priorityClassName": "none"}).spec
-        world.controllers.add_job(PodTemplateSpec(spec=spec), "job", "default")
+        world.controllers.add_run("job", "default", PodTemplateSpec(spec=spec), "run")
         await asyncio.sleep(1)
         assert world.server.all(Pod) == ()
 

@@ -5,7 +5,7 @@ before they hear of it.
 
 Upstream: pkg/controller/{replicaset,daemon,job} (v1.36)
 Differs:  there is one controller for all; a failed creation is not tried again by itself; a job
-          is one pod that has to run to its end once.
+          may be given further runs at any time, and has no limit to parallel ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from kubesched.snapshot.objects import KubernetesObject
 
 log = logging.getLogger(__name__)
 
-JOB: Final = "Job"
 _APPS: Final = "apps/v1"
 
 # Daemons run on nodes in trouble, too.
@@ -112,10 +111,24 @@ class _Daemons(_Owned):
         return find_untolerated(node.spec.taints, tolerations, effects) is None
 
 
-class _Job(_Owned):
-    def __init__(self, owner: OwnerReference, template: PodTemplateSpec, namespace: str) -> None:
-        super().__init__(owner, namespace)
+class _Run:
+    """One run of a job's template to its end, however many pods it takes."""
+
+    __slots__ = ("name", "pods", "template")
+
+    def __init__(self, name: str, template: PodTemplateSpec) -> None:
+        self.name = name
         self.template = template
+        self.pods = 0
+
+
+class _Job(_Owned):
+    """One owner for many runs: pods of one template stay pods of one template."""
+
+    def __init__(self, owner: OwnerReference, namespace: str) -> None:
+        super().__init__(owner, namespace)
+        self.runs: dict[str, _Run] = {}
+        self.due: list[_Run] = []
 
 
 class Controllers:
@@ -131,7 +144,6 @@ class Controllers:
         self._server = server
         self._latency = latency
         self._owned: dict[str, _Owned] = {}
-        self._jobs = 0
 
     # Owners.
 
@@ -157,15 +169,24 @@ class Controllers:
         created = self._server.create(item)
         self._adopt(_Daemons(_reference(created, _APPS, "DaemonSet"), created))
 
-    def add_job(self, template: PodTemplateSpec, name: str, namespace: str) -> None:
-        """Run a pod to its end, in another pod if it is stopped before."""
-        self._jobs += 1
-        owner = OwnerReference(
-            api_version="batch/v1", kind=JOB, name=name, uid=f"job-{self._jobs}", controller=True
-        )
-        job = _Job(owner, template, namespace)
-        self._owned[owner.uid] = job
-        self._reconcile(job)
+    def add_run(self, job: str, namespace: str, template: PodTemplateSpec, name: str) -> None:
+        """Run a pod to its end, in another pod if it is stopped before.
+
+        Args:
+            job: The job's name; it may have any number of runs.
+            namespace: Where its pods live.
+            template: Of this run's pods.
+            name: The beginning of their names.
+        """
+        uid = f"job-{namespace}-{job}"
+        found = self._owned.get(uid)
+        if not isinstance(found, _Job):
+            owner = OwnerReference(
+                api_version="batch/v1", kind="Job", name=job, uid=uid, controller=True
+            )
+            found = self._owned[uid] = _Job(owner, namespace)
+        found.due.append(_Run(name, template))
+        self._reconcile_job(found)
 
     def _adopt(self, owned: _Owned) -> None:
         self._owned[owned.owner.uid] = owned
@@ -200,18 +221,25 @@ class Controllers:
             self._lost(owned, item)
 
     def finished(self, pod: Pod) -> None:
-        """A pod ran to its end: so did its job."""
+        """A pod ran to its end: so did the run of its job."""
         owned = self._owner_of(pod)
         if isinstance(owned, _Job):
-            del self._owned[owned.owner.uid]
+            owned.runs.pop(pod.metadata.uid, None)
 
     def _owner_of(self, pod: Pod) -> _Owned | None:
         owner = controller_of(pod.metadata)
         return None if owner is None else self._owned.get(owner.uid)
 
     def _lost(self, owned: _Owned, pod: Pod) -> None:
-        if owned.pods.pop(pod.metadata.uid, None) is not None:
-            self._reconcile_soon(owned)
+        uid = pod.metadata.uid
+        if owned.pods.pop(uid, None) is None:
+            return
+        if isinstance(owned, _Job):
+            run = owned.runs.pop(uid, None)
+            if run is None:
+                return
+            owned.due.append(run)
+        self._reconcile_soon(owned)
 
     def _nodes_changed(self) -> None:
         for owned in self._owned.values():
@@ -232,8 +260,8 @@ class Controllers:
                 self._reconcile_replicas(owned)
             case _Daemons():
                 self._reconcile_daemons(owned)
-            case _Job() if owned.owner.uid in self._owned and not owned.pods:
-                self._create(owned, owned.template)
+            case _Job():
+                self._reconcile_job(owned)
 
     def _reconcile_replicas(self, owned: _Replicas) -> None:
         for _ in range(owned.replicas - len(owned.pods)):
@@ -260,14 +288,26 @@ class Controllers:
             if name not in served and owned.should_run_on(node):
                 self._create(owned, _bent_to(owned.template, name))
 
-    def _create(self, owned: _Owned, template: PodTemplateSpec) -> None:
-        pod = pod_of_template(template, owned.next_name(), owned.namespace, owned.owner)
+    def _reconcile_job(self, job: _Job) -> None:
+        due, job.due = job.due, []
+        for run in due:
+            run.pods += 1
+            created = self._create(job, run.template, f"{run.name}-{run.pods}")
+            if created is not None:
+                job.runs[created.metadata.uid] = run
+
+    def _create(
+        self, owned: _Owned, template: PodTemplateSpec, name: str | None = None
+    ) -> Pod | None:
+        """Create a pod; return it, or None if the API server does not take it."""
+        pod = pod_of_template(template, name or owned.next_name(), owned.namespace, owned.owner)
         try:
             created = self._server.create(pod)
         except ApiError as error:
             log.warning("A controller could not create a pod: %s", error)
-        else:
-            owned.pods[created.metadata.uid] = created
+            return None
+        owned.pods[created.metadata.uid] = created
+        return created
 
     def _delete(self, owned: _Owned, pod: Pod) -> None:
         metadata = pod.metadata

@@ -184,7 +184,8 @@ class Script:
         """Create a workload's pod, with a controller if it is to be restarted."""
         name = f"{workload.name}-{number}"
         if workload.pods is not None and workload.pods.restart:
-            self._try(self._world.controllers.add_job, template, name, workload.namespace)
+            where = (workload.name, workload.namespace)
+            self._try(self._world.controllers.add_run, *where, template, name)
         else:
             pod = pod_of_template(template, name, workload.namespace)
             self._try(self._world.server.create, pod)

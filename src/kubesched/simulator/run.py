@@ -2,7 +2,6 @@
 
     report = simulate(load_scenario(Path("scenario.yaml")), in_tree_registry())
 
-Upstream: nothing
 Invariants: the same scenario, seed and registry give the same report and the same decision log,
             byte for byte.
 Differs:  a scheduling cycle takes no time.

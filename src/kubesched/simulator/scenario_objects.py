@@ -1,6 +1,5 @@
 """From a scenario's nodes and workloads to Kubernetes objects.
 
-Upstream: nothing
 Rejects:  templates that Kubernetes' types do not take.
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kubesched.api.cel.library import sort_by
+from kubesched.api.cel.functions import sort_by
 from kubesched.api.cel.values import (
     CelError,
     from_map_key,

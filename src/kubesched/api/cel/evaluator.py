@@ -10,7 +10,7 @@ from typing import Final
 
 from kubesched.api.cel.comprehensions import FOLDS, Evaluation, Loop, Variables
 from kubesched.api.cel.declarations import Function, Overload, declare
-from kubesched.api.cel.library import LIBRARIES
+from kubesched.api.cel.functions import LIBRARIES
 from kubesched.api.cel.syntax import (
     Bind,
     Call,

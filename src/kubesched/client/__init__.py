@@ -1,0 +1,1 @@
+"""Speak to an API server: requests, watches, leader election, events."""

@@ -1,0 +1,77 @@
+"""Requests to an API server, and the protocol of whoever sends them.
+
+Upstream: staging/src/k8s.io/client-go/rest/request.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
+
+import msgspec
+
+from kubesched.api.scheme import Kind
+
+JSON: Final = "application/json"
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One request.
+
+    Attributes:
+        method: Such as `GET`.
+        path: Begins with a slash; not encoded.
+        query: Names and values, not encoded.
+        body: What is sent, b"" for nothing.
+        content_type: Of the body.
+        timeout_seconds: For the whole exchange, or for the head of a stream; None for the
+            connection's own.
+    """
+
+    method: str = "GET"
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    content_type: str = JSON
+    timeout_seconds: float | None = None
+
+
+class Rest(Protocol):
+    """Sends requests to one API server, as one user."""
+
+    async def send(self, request: Request) -> bytes:
+        """Return the body of the answer.
+
+        Raises:
+            ApiError: The server refused (its own class where `api.errors` has one), or there was
+                no answer: then the code is 0 and the reason `ConnectionRefused`, `Timeout` or
+                `Unanswered`.
+        """
+        ...
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Open a stream; yields its lines as they come, without their ends, of any length.
+
+        Entering raises `ApiError` as `send` does; so does reading when the connection breaks.
+        """
+        ...
+
+
+def path_of(kind: Kind, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Return the path of a collection, an object or a subresource.
+
+    Args:
+        kind: What is asked for.
+        namespace: "" for all namespaces, or for kinds that live in none.
+        name: "" for the collection.
+        subresource: Such as `status`; "" for the object itself.
+    """
+    root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
+    place = f"/namespaces/{namespace}" if namespace and kind.is_namespaced else ""
+    parts = (root + place, kind.plural, name, subresource)
+    return "/".join(part for part in parts if part)

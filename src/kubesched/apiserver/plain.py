@@ -1,0 +1,60 @@
+"""Plain objects: dicts as JSON has them, so that fields nobody knows survive.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/unstructured (v1.36)
+Invariants: what is stored is never changed in place; who changes something changes a copy.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+Plain: TypeAlias = dict[str, Any]
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder()
+
+
+def get(value: Plain, *path: str) -> Any:
+    """Return what stands at a path of field names, None if any part of it is missing."""
+    found: Any = value
+    for name in path:
+        if not isinstance(found, dict):
+            return None
+        found = found.get(name)
+    return found
+
+
+def put(value: Plain, *path: str, to: Any) -> None:
+    """Set what stands at a path of field names, making the objects on the way."""
+    for name in path[:-1]:
+        child = value.get(name)
+        if not isinstance(child, dict):
+            child = value[name] = {}
+        value = child
+    value[path[-1]] = to
+
+
+def deep_copy(value: Any) -> Any:
+    """Return a copy that shares no object and no list with the original."""
+    if isinstance(value, dict):
+        return {name: deep_copy(child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [deep_copy(child) for child in value]
+    return value
+
+
+def encode(value: Any) -> bytes:
+    """Return compact JSON."""
+    return _ENCODER.encode(value)
+
+
+def decode(text: bytes | str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        msgspec.DecodeError: It is none.
+    """
+    return _DECODER.decode(text)

@@ -76,6 +76,7 @@ def test_tells_what_is_there_and_what_changes() -> None:
         (0.0, "added", "a"),
         (11.0, "added", "b"),
         (11.0, "updated", "a"),
+        (16.5, "updated", "b"),
         (16.5, "deleted", "b"),
     ]
 
@@ -109,8 +110,8 @@ def test_finished_pods_are_gone() -> None:
     [
         pytest.param(
             False,
-            [(0.0, "added", "a"), (0.0, "added", "b"), (11.0, "deleted", "a"),
-             (11.0, "updated", "b"), (11.0, "added", "c")],
+            [(0.0, "added", "a"), (0.0, "added", "b"), (11.0, "updated", "a"),
+             (11.0, "deleted", "a"), (11.0, "updated", "b"), (11.0, "added", "c")],
             id="goes-on",
         ),
         pytest.param(

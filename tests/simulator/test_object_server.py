@@ -193,3 +193,39 @@ def test_new_priority_classes_count_at_once(server: ObjectServer) -> None:
     server.delete(high)
     with pytest.raises(ApiError):
         server.create(make_pod("b", uid="", spec={"priorityClassName": "high"}))
+
+
+def test_the_end_of_a_pod_is_a_change_and_a_deletion(server: ObjectServer) -> None:
+    """A pod that goes at once is seen with no time left, and then going."""
+    watch = server.store.watch("pods", server.store.version)
+    server.create(make_pod("a", uid=""))
+    server.delete_pod("default", "a")
+    changes = [
+        (str(change.type), item.metadata.deletion_grace_period_seconds, item.metadata.generation)
+        for change in watch.read()
+        for item in (change.value,)
+    ]
+    assert changes == [("ADDED", None, 1), ("MODIFIED", 0, 2), ("DELETED", 0, 2)]
+
+
+def test_bound_pods_say_where_they_are(server: ObjectServer) -> None:
+    """Binding copies zone and region of the node, and nobody observed a generation."""
+    zone = "topology.kubernetes.io/zone"
+    server.create(make_node("far", labels={zone: "z", "disk": "ssd"}))
+    pod = server.create(make_pod("a", uid="", labels={"app": "web"}))
+    bound = server.bind("default", "a", pod.metadata.uid, "far")
+    assert bound.metadata.labels == {"app": "web", zone: "z"}
+    assert [(c.type, c.observed_generation) for c in bound.status.conditions] == [
+        ("PodScheduled", 0)
+    ]
+
+
+def test_new_nodes_are_not_ready_where_that_is_asked_for() -> None:
+    """The taint that an API server puts on new nodes comes on demand, and once."""
+    server = ObjectServer(lambda: 0.0, taints_new_nodes=True)
+    first = server.create(make_node("a"))
+    assert [(taint.key, taint.effect) for taint in first.spec.taints] == [
+        ("node.kubernetes.io/not-ready", "NoSchedule")
+    ]
+    given = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+    assert first.spec.taints == server.create(make_node("b", taints=given)).spec.taints

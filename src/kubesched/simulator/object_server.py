@@ -14,14 +14,14 @@ from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, Pod, Taint
 from kubesched.api.errors import ConflictError, NotFoundError
 from kubesched.api.meta import KubeStruct, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.scheme import kind_of
 from kubesched.apiserver.store import Key, Store
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
-from kubesched.simulator.admission import complete_pod
+from kubesched.simulator.admission import NOT_READY, complete_pod
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults
 from kubesched.simulator.pod_conditions import with_condition, with_group_condition
 from kubesched.simulator.timestamps import timestamp
@@ -35,6 +35,11 @@ FINISHED: Final = ("Succeeded", "Failed")
 _SCHEDULED: Final = PodConditionPatch("PodScheduled", "True", "", "")
 _READY: Final = PodConditionPatch("Ready", "True", "", "")
 _NOT_READY: Final = PodConditionPatch("Ready", "False", "", "")
+_NOT_READY_TAINT: Final = Taint(key=NOT_READY, effect="NoSchedule")
+_TOPOLOGY_LABELS: Final[tuple[str, ...]] = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+)
 # Enough for a watcher that hears of a write within milliseconds.
 _CHANGES_KEPT: Final = 2_000
 
@@ -66,14 +71,17 @@ class ObjectServer:
         store: The objects.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], *, taints_new_nodes: bool = False) -> None:
         """Start empty.
 
         Args:
             now: Tells the time, seconds.
+            taints_new_nodes: Whether nodes are created not ready, as an API server has it;
+                otherwise as if somebody had found them ready at once.
         """
         self.store: Store[KubernetesObject] = Store(_stamp, _CHANGES_KEPT)
         self._now = now
+        self._taints_new_nodes = taints_new_nodes
         self._created = 0
         self._classes: PriorityClasses | None = None
 
@@ -97,11 +105,17 @@ class ObjectServer:
         if isinstance(completed, Pod):
             completed = complete_pod(completed, self._priority_classes(), self._now())
         elif isinstance(completed, Node):
-            completed = node_with_defaults(completed)
+            completed = self._admitted_node(node_with_defaults(completed))
         created = self.store.create(key_of(completed), completed)
         if isinstance(created, PriorityClass):
             self._classes = None
         return cast("T", created)
+
+    def _admitted_node(self, node: Node) -> Node:
+        taints = node.spec.taints
+        if not self._taints_new_nodes or any(_is_not_ready(taint) for taint in taints):
+            return node
+        return replace(node, spec=replace(node.spec, taints=(*taints, _NOT_READY_TAINT)))
 
     def _priority_classes(self) -> PriorityClasses:
         if self._classes is None:
@@ -165,10 +179,19 @@ class ObjectServer:
             )
         pod = replace(
             pod,
+            metadata=replace(pod.metadata, labels=self._labels_on(pod, node_name)),
             spec=replace(pod.spec, node_name=node_name),
             status=replace(pod.status, nominated_node_name=""),
         )
-        return self.update(with_condition(pod, _SCHEDULED, self._now()))
+        scheduled = with_condition(pod, _SCHEDULED, self._now(), observed_generation=0)
+        return self.update(scheduled)
+
+    def _labels_on(self, pod: Pod, node_name: str) -> dict[str, str]:
+        """A bound pod says in which zone and region it is, if its node does."""
+        node = self.node(node_name)
+        found = node.metadata.labels if node is not None else {}
+        topology = {name: found[name] for name in _TOPOLOGY_LABELS if name in found}
+        return {**pod.metadata.labels, **topology} if topology else pod.metadata.labels
 
     def patch_status(
         self,
@@ -223,21 +246,25 @@ class ObjectServer:
             ConflictError: It is another pod.
         """
         pod = self._require_pod(namespace, name, uid)
-        grace = (
-            pod.spec.termination_grace_period_seconds if grace_seconds is None else grace_seconds
-        )
-        if not pod.spec.node_name or pod.status.phase in FINISHED or not grace:
-            self.delete(pod)
-            return
+        grace = grace_seconds
+        if grace is None:
+            grace = pod.spec.termination_grace_period_seconds or 0
+        if not pod.spec.node_name or pod.status.phase in FINISHED:
+            grace = 0
         metadata = pod.metadata
-        if metadata.deletion_timestamp and (metadata.deletion_grace_period_seconds or 0) <= grace:
+        left = metadata.deletion_grace_period_seconds
+        if metadata.deletion_timestamp and grace and (left or 0) <= grace:
             return
-        metadata = replace(
-            metadata,
-            deletion_timestamp=timestamp(self._now() + grace),
-            deletion_grace_period_seconds=grace,
-        )
-        self.update(replace(pod, metadata=metadata))
+        if grace or left != 0:
+            metadata = replace(
+                metadata,
+                deletion_timestamp=timestamp(self._now() + grace),
+                deletion_grace_period_seconds=grace,
+                generation=metadata.generation + (not metadata.deletion_timestamp),
+            )
+            pod = self.update(replace(pod, metadata=metadata))
+        if not grace:
+            self.delete(pod)
 
     def set_phase(self, pod: Pod, phase: str) -> Pod:
         """Report a pod's progress, as its kubelet does."""
@@ -247,6 +274,10 @@ class ObjectServer:
         ready = _READY if phase == "Running" else _NOT_READY
         pod = replace(pod, status=status)
         return self.update(with_condition(pod, ready, self._now()))
+
+
+def _is_not_ready(taint: Taint) -> bool:
+    return taint.key == NOT_READY and taint.effect == "NoSchedule"
 
 
 def _why_not_bound(pod: Pod) -> str:

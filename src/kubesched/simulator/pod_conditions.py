@@ -16,10 +16,13 @@ from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionP
 from kubesched.simulator.timestamps import timestamp
 
 
-def with_condition(pod: Pod, patch: PodConditionPatch, now: float) -> Pod:
+def with_condition(
+    pod: Pod, patch: PodConditionPatch, now: float, *, observed_generation: int | None = None
+) -> Pod:
     """Return the pod with a condition; the very same pod if it has it already.
 
-    The transition time stays as it was when only the words change.
+    The transition time stays as it was when only the words change. The generation observed is the
+    pod's, unless it is given: 0 for those who do not say.
     """
     conditions = list(pod.status.conditions)
     at = next((i for i, known in enumerate(conditions) if known.type == patch.type), None)
@@ -33,7 +36,9 @@ def with_condition(pod: Pod, patch: PodConditionPatch, now: float) -> Pod:
     condition = PodCondition(
         type=patch.type,
         status=patch.status,
-        observed_generation=pod.metadata.generation,
+        observed_generation=pod.metadata.generation
+        if observed_generation is None
+        else observed_generation,
         last_transition_time=since,
         reason=patch.reason,
         message=patch.message,

@@ -1,0 +1,202 @@
+"""What the server answers when it refuses, as errors to raise and as Status objects to send.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/api/errors, apis/meta/v1 (Status, v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubesched.api.errors import ApiError
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.resource import Resource
+
+_OPTIMISTIC_LOCK: Final = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+_NOT_SERVED: Final = "the server could not find the requested resource"
+_NO_SUCH_METHOD: Final = "the server does not allow this method on the requested resource"
+_CONTENT_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+REPRESENTATIONS: Final = (
+    f"{_CONTENT_TYPES}, application/json;stream=watch, "
+    "application/vnd.kubernetes.protobuf;stream=watch"
+)
+
+
+class StatusError(ApiError):
+    """A request is refused, with all that a Status says.
+
+    Attributes:
+        details: What it is about; None leaves the field out.
+        metadata: Of the Status, where a list says how to go on.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Plain | None = None,
+        metadata: Plain | None = None,
+    ) -> None:
+        retry = None if details is None else details.get("retryAfterSeconds")
+        super().__init__(code, reason, message, retry)
+        self.details = details
+        self.metadata = metadata or {}
+
+
+def failure(error: ApiError) -> Plain:
+    """Return the Status object of an error; an error of no own words has neither reason."""
+    details = error.details if isinstance(error, StatusError) else None
+    metadata = error.metadata if isinstance(error, StatusError) else {}
+    answer: Plain = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": metadata,
+        "status": "Failure",
+        "message": error.message,
+    }
+    if error.reason:
+        answer["reason"] = error.reason
+    if details is not None:
+        answer["details"] = details
+    answer["code"] = error.code
+    return answer
+
+
+def success(code: int | None = None, details: Plain | None = None) -> Plain:
+    """Return the Status object that says that something was done."""
+    answer: Plain = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    if details is not None:
+        answer["details"] = details
+    if code is not None:
+        answer["code"] = code
+    return answer
+
+
+def details_of(group: str, kind: str, name: str = "", causes: Sequence[Plain] = ()) -> Plain:
+    """Return details in the order and with the omissions of upstream."""
+    details: Plain = {}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    if kind:
+        details["kind"] = kind
+    if causes:
+        details["causes"] = list(causes)
+    return details
+
+
+def _of_resource(resource: Resource, name: str = "") -> Plain:
+    return details_of(resource.group, resource.plural, name)
+
+
+def not_found(resource: Resource, name: str) -> StatusError:
+    """There is no object of that name."""
+    message = f'{resource.group_resource} "{name}" not found'
+    return StatusError(404, "NotFound", message, _of_resource(resource, name))
+
+
+def already_exists(resource: Resource, name: str) -> StatusError:
+    """There is an object of that name."""
+    message = f'{resource.group_resource} "{name}" already exists'
+    return StatusError(409, "AlreadyExists", message, _of_resource(resource, name))
+
+
+def conflict(resource: Resource, name: str, why: str = _OPTIMISTIC_LOCK) -> StatusError:
+    """The object is not as the request believes."""
+    return conflict_of(resource.group, resource.plural, name, why)
+
+
+def conflict_of(group: str, kind: str, name: str, why: str) -> StatusError:
+    """Something is not as the request believes; for what goes by other names."""
+    qualified = f"{kind}.{group}" if group else kind
+    message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
+    return StatusError(409, "Conflict", message, details_of(group, kind, name))
+
+
+def bad_request(message: str) -> StatusError:
+    """The request makes no sense."""
+    return StatusError(400, "BadRequest", message)
+
+
+def internal(message: str) -> StatusError:
+    """An error that upstream has no reason for; its answers carry code 500 and the text."""
+    return StatusError(500, "", message)
+
+
+def forbidden(resource: Resource, name: str, why: str, causes: Sequence[Plain] = ()) -> StatusError:
+    """The request is understood and refused."""
+    qualified = f'{resource.group_resource} "{name}"' if name else resource.group_resource
+    details = details_of(resource.group, resource.plural, name, causes)
+    return StatusError(403, "Forbidden", f"{qualified} is forbidden: {why}", details)
+
+
+def invalid(group: str, kind: str, name: str, causes: Sequence[Plain]) -> StatusError:
+    """An object breaks the rules.
+
+    Args:
+        group: Of the object.
+        kind: Of the object.
+        name: Of the object.
+        causes: What is wrong: `reason`, `message` and `field` of each.
+    """
+    faults = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+    qualified = f"{kind}.{group}" if group else kind
+    message = f'{qualified} "{name}" is invalid: {text}'
+    return StatusError(422, "Invalid", message, details_of(group, kind, name, causes))
+
+
+def cause(reason: str, field: str, message: str) -> Plain:
+    """Return one fault, as `invalid` takes them."""
+    return {"reason": reason, "message": message, "field": field}
+
+
+def not_served() -> StatusError:
+    """The path names no resource."""
+    return StatusError(404, "NotFound", _NOT_SERVED, {})
+
+
+def method_not_allowed() -> StatusError:
+    """The resource exists, and cannot be asked that."""
+    return StatusError(405, "MethodNotAllowed", _NO_SUCH_METHOD, {})
+
+
+def unauthorized() -> StatusError:
+    """The credentials are wrong."""
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def expired(message: str, metadata: Plain | None = None) -> StatusError:
+    """What was asked for is no longer kept."""
+    return StatusError(410, "Expired", message, None, metadata)
+
+
+def not_acceptable() -> StatusError:
+    """None of the forms that the client takes is offered."""
+    message = f"only the following media types are accepted: {_CONTENT_TYPES}"
+    return StatusError(406, "NotAcceptable", message)
+
+
+def no_representation() -> StatusError:
+    """None of the media types that the client takes is offered."""
+    message = f"406: Not Acceptable\n\nAvailable representations: {REPRESENTATIONS}"
+    return StatusError(406, "NotAcceptable", message, {})
+
+
+def unsupported_media_type() -> StatusError:
+    """The body is in a form that is not read."""
+    message = (
+        "the body of the request was in an unknown format - "
+        f"accepted media types include: {_CONTENT_TYPES}"
+    )
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def unsupported_patch_type() -> StatusError:
+    """The body of a patch is in a form that is no patch."""
+    return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})

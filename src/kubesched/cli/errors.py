@@ -27,11 +27,13 @@ class UserError(Exception):
 
     Attributes:
         messages: One line per fault: what, where, and the remedy.
+        exit_code: What the command ends with.
     """
 
-    def __init__(self, *messages: str) -> None:
+    def __init__(self, *messages: str, exit_code: int = EXIT_USAGE) -> None:
         super().__init__("\n".join(messages))
         self.messages = messages
+        self.exit_code = exit_code
 
 
 def run(command: Callable[[], object]) -> int:
@@ -61,7 +63,7 @@ def report(error: Exception) -> int:
     write_errors(messages)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(f"kubesched: try '{error.ctx.command_path} --help'", err=True)
-    return EXIT_USAGE
+    return error.exit_code if isinstance(error, UserError) else EXIT_USAGE
 
 
 def write_errors(messages: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ class Subcommand(NamedTuple):
 
 
 SUBCOMMANDS: Final = {
+    "run": Subcommand("kubesched.cli.run:run", "Run as a cluster's scheduler."),
     "explain": Subcommand(
         "kubesched.cli.explain:explain", "Say why a pod goes where it goes, or why nowhere."
     ),

@@ -7,6 +7,7 @@ Differs:  arguments for an in-tree plugin that takes none are a fault (upstream 
 """
 
 import base64
+import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -55,6 +56,7 @@ _COMPARED_WITH = {
     "leaderElection.renewDeadline": "leaderElection.retryPeriod",
     "podMaxBackoffSeconds": "podInitialBackoffSeconds",
 }
+_EXTENDER_TIMEOUT_SECONDS_DEFAULT = 5.0
 _GROUP = API_VERSION.partition("/")[0]
 
 
@@ -111,6 +113,14 @@ def complete(configuration: Configuration, gates: FeatureGates) -> Configuration
         leader_election=_complete_leader_election(configuration.leader_election),
         client_connection=_complete_client_connection(configuration.client_connection),
         profiles=tuple(_complete_profile(profile, gates) for profile in profiles),
+        extenders=tuple(
+            msgspec.structs.replace(
+                extender,
+                http_timeout_seconds=extender.http_timeout_seconds
+                or _EXTENDER_TIMEOUT_SECONDS_DEFAULT,
+            )
+            for extender in configuration.extenders
+        ),
     )
 
 
@@ -120,6 +130,8 @@ def encode_configuration(configuration: Configuration) -> dict[str, Any]:
     for name in ("extenders", "delayCacheUntilActive"):
         if not encoded[name]:
             del encoded[name]
+    for profile in encoded["profiles"]:
+        profile.get("pluginConfig", []).sort(key=operator.itemgetter("name"))
     return encoded
 
 

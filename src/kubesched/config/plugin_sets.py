@@ -207,7 +207,8 @@ def score_weights(
         if plugin.name in weights or not implements(plugin.name, point):
             continue
         weight = plugin.weight or 1
-        if weight * MAX_SCORE > _TOTAL_SCORE_MAX - total:
+        # What is left wraps around in Go after a negative weight, and then nothing has room.
+        if total < 0 or weight * MAX_SCORE > _TOTAL_SCORE_MAX - total:
             what = "score" if point is ExtensionPoint.SCORE else "placement score"
             message = f"{what} plugins: total score of Score plugins could overflow"
             raise ConfigError([Fault(child(path, point.value), message)])

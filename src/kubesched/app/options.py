@@ -1,0 +1,171 @@
+"""Options are the flags of a scheduler process, and the configuration that follows from them.
+
+Upstream: cmd/kube-scheduler/app/options (v1.36)
+Differs:  the content type is always JSON; flags of gates and component versions that change nothing
+          here are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.types import Configuration, LeaderElection
+
+SECURE_PORT_DEFAULT: Final = 10259
+ALWAYS_ALLOWED_PATHS: Final = ("/healthz", "/readyz", "/livez")
+
+
+class ElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The `--leader-elect*` flags; None for one that was not given.
+
+    They win over the configuration file.
+    """
+
+    leader_elect: bool | None = None
+    lease_duration_seconds: float | None = None
+    renew_deadline_seconds: float | None = None
+    retry_period_seconds: float | None = None
+    resource_lock: str | None = None
+    resource_name: str | None = None
+    resource_namespace: str | None = None
+
+
+class DeprecatedOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Flags that count only where there is no configuration file; None if not given."""
+
+    kubeconfig: str | None = None
+    kube_api_qps: float | None = None
+    kube_api_burst: int | None = None
+    profiling: bool | None = None
+    contention_profiling: bool | None = None
+
+
+class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How health, metrics and configuration are served.
+
+    Attributes:
+        bind_address: Where to listen.
+        secure_port: 0 serves nothing.
+        tls_cert_file, tls_private_key_file: PEM; "" for a certificate made at start-up.
+        cert_dir: Holds kube-scheduler.crt and .key, which are read if they are there; "" for none.
+        tls_min_version: Such as `VersionTLS12`; "" for the default.
+        tls_cipher_suites: Their names in OpenSSL's or Go's words; empty for the default.
+    """
+
+    bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default, so that probes reach it
+    secure_port: int = SECURE_PORT_DEFAULT
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+    cert_dir: str = ""
+    tls_min_version: str = ""
+    tls_cipher_suites: tuple[str, ...] = ()
+
+
+class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may ask for what is not public.
+
+    Attributes:
+        authentication_kubeconfig: For TokenReviews; "" for the scheduler's own connection.
+        authentication_skip_lookup: Whether the cluster's own client CA is left alone.
+        tolerate_lookup_failure: Whether requests count as anonymous while it cannot be read.
+        token_cache_seconds: How long a token's answer is kept.
+        authorization_kubeconfig: For SubjectAccessReviews; "" for the scheduler's own connection.
+        always_allow_paths: Paths that everybody may ask for.
+        client_ca_file: Signs client certificates; "" for none.
+    """
+
+    authentication_kubeconfig: str = ""
+    authentication_skip_lookup: bool = False
+    tolerate_lookup_failure: bool = True
+    token_cache_seconds: float = 10.0
+    authorization_kubeconfig: str = ""
+    always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED_PATHS
+    client_ca_file: str = ""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """All flags of `kubesched run`.
+
+    Attributes:
+        config_file: A KubeSchedulerConfiguration; None for the default one.
+        master: The API server's URL; "" for what the kubeconfig says.
+        max_in_unschedulable_seconds: After so long a pod is tried again without an event.
+        feature_gates: By name.
+        election: The `--leader-elect*` flags.
+        deprecated: Flags without effect beside a configuration file.
+        serving: The secure port.
+        access: Who may ask there.
+        dry_run: Whether decisions are reported instead of carried out.
+        seed: Of the dice that break ties; None draws one.
+    """
+
+    config_file: Path | None = None
+    master: str = ""
+    max_in_unschedulable_seconds: float = 300.0
+    feature_gates: FeatureGates = FeatureGates()
+    election: ElectionOptions = ElectionOptions()
+    deprecated: DeprecatedOptions = DeprecatedOptions()
+    serving: ServingOptions = ServingOptions()
+    access: AccessOptions = AccessOptions()
+    dry_run: bool = False
+    seed: int | None = None
+
+
+def configuration_of(options: Options) -> Configuration:
+    """Return the configuration of the file, or of the flags, with the election flags on top.
+
+    Raises:
+        ConfigError: With every fault of the file.
+    """
+    gates = options.feature_gates
+    if options.config_file is None:
+        configuration = _of_flags(default_configuration(gates), options.deprecated)
+    else:
+        configuration = load_configuration(options.config_file, gates)
+    election = replace(configuration.leader_election, **_given(options.election))
+    return replace(configuration, leader_election=_named(election))
+
+
+def _of_flags(configuration: Configuration, flags: DeprecatedOptions) -> Configuration:
+    connection = replace(
+        configuration.client_connection,
+        **_renamed(flags, {"kubeconfig": "kubeconfig", "kube_api_qps": "qps"}),
+    )
+    if flags.kube_api_burst is not None:
+        connection = replace(connection, burst=flags.kube_api_burst)
+    profiling = configuration.enable_profiling if flags.profiling is None else flags.profiling
+    contention = flags.contention_profiling
+    return replace(
+        configuration,
+        client_connection=connection,
+        enable_profiling=profiling,
+        enable_contention_profiling=profiling if contention is None else contention,
+    )
+
+
+def _given(flags: msgspec.Struct) -> dict[str, object]:
+    return {
+        name: value for name, value in msgspec.structs.asdict(flags).items() if value is not None
+    }
+
+
+def _renamed(flags: msgspec.Struct, names: Mapping[str, str]) -> dict[str, object]:
+    given = _given(flags)
+    return {field: given[flag] for flag, field in names.items() if flag in given}
+
+
+def _named(election: LeaderElection) -> LeaderElection:
+    """Fill in what an empty flag leaves open, as an empty field of the file would be."""
+    return replace(
+        election,
+        resource_lock=election.resource_lock or "leases",
+        resource_name=election.resource_name or "kube-scheduler",
+        resource_namespace=election.resource_namespace or "kube-system",
+    )

@@ -1,0 +1,122 @@
+"""Flags as users of kube-scheduler know them: Go durations, `--flag=false`, sections in the help.
+
+Differs:  a boolean flag may also be followed by its value (`--leader-elect false`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from kubesched.cli.errors import UserError, user_messages
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+EXIT_FAILED: Final = 1
+"""What kube-scheduler exits with, whatever was wrong."""
+
+
+class Duration(click.ParamType[float]):
+    """A Go duration, kept as seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it."""
+        from kubesched.config.durations import parse_duration
+
+        if isinstance(value, int | float):
+            return float(value)
+        try:
+            return parse_duration(str(value))
+        except ValueError as error:
+            self.fail(f"{error}; write it as 90s, 30m or 1h30m", param, ctx)
+
+
+DURATION: Final = Duration()
+
+
+class Flag(click.Option):
+    """An option that stands in a section of the help.
+
+    Attributes:
+        section: The section's heading.
+    """
+
+    def __init__(self, *args: Any, section: str, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.section = section
+
+
+class DaemonCommand(click.Command):
+    """A command whose flags stand in sections, and which fails as kube-scheduler fails: with 1."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the flags by section, in the order of their declaration."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                section = parameter.section if isinstance(parameter, Flag) else "Other"
+                sections.setdefault(section, []).append(record)
+        for section, records in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(records)
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the flags."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise _failed(error) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run; what the user can put right becomes a line per fault."""
+        try:
+            return super().invoke(ctx)
+        except (click.Abort, click.exceptions.Exit, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise _failed(error) from error
+
+
+def _failed(error: Exception) -> Exception:
+    messages = user_messages(error)
+    return error if messages is None else UserError(*messages, exit_code=EXIT_FAILED)
+
+
+def flag(section: str, *names: str, **attributes: Any) -> Callable[[C], C]:
+    """Declare a flag of a section."""
+    return click.option(*names, cls=Flag, section=section, **attributes)
+
+
+def switch(section: str, *names: str, default: bool | None, text: str) -> Callable[[C], C]:
+    """Declare a flag that is true when it stands alone, and may be given a value."""
+    return flag(
+        section,
+        *names,
+        type=click.BOOL,
+        default=default,
+        is_flag=False,
+        flag_value=True,
+        metavar="",
+        show_default=default is not None,
+        help=text,
+    )
+
+
+def comma_separated(
+    _ctx: click.Context, _parameter: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...]:
+    """Split values at commas; for flags that may be repeated."""
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())

@@ -1,0 +1,306 @@
+"""`kubesched run`: the scheduler of a cluster, beside kube-scheduler or in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kubesched.cli.flags import DURATION, DaemonCommand, comma_separated, flag, switch
+
+_MAIN: Final = "Scheduler"
+_ELECTION: Final = "Leader election"
+_SERVING: Final = "Secure serving"
+_ACCESS: Final = "Authentication and authorization"
+_LOGS: Final = "Logs"
+_DEPRECATED: Final = "Deprecated (without effect beside --config)"
+
+_PATH: Final = click.Path(path_type=Path)
+
+
+@click.command(cls=DaemonCommand)
+@flag(
+    _MAIN,
+    "--config",
+    "config_file",
+    type=_PATH,
+    metavar="FILE",
+    help="KubeSchedulerConfiguration (v1). Its clientConnection.kubeconfig says which cluster; "
+    "without one, the service account of the pod this runs in.",
+)
+@flag(
+    _MAIN,
+    "--master",
+    default="",
+    metavar="URL",
+    help="Address of the API server, instead of the kubeconfig's.",
+)
+@flag(
+    _MAIN,
+    "--feature-gates",
+    multiple=True,
+    metavar="A=true,...",
+    help="Feature gates that differ from the defaults of 1.36.",
+)
+@flag(
+    _MAIN,
+    "--plugin",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="Add a plugin: module:Class or path/to/file.py:Class. It is enabled in all profiles at "
+    "every extension point it implements, unless the configuration mentions it. Repeatable.",
+)
+@flag(
+    _MAIN,
+    "--dry-run",
+    is_flag=True,
+    help="Decide and report, but bind, evict and write nothing; there is no election.",
+)
+@flag(
+    _MAIN,
+    "--write-config-to",
+    type=_PATH,
+    metavar="FILE",
+    help="Write the configuration with every default as YAML, and exit. `-` is stdout.",
+)
+@flag(
+    _MAIN,
+    "--pod-max-in-unschedulable-pods-duration",
+    "max_in_unschedulable_seconds",
+    type=DURATION,
+    default="5m",
+    show_default=True,
+    metavar="D",
+    help="After so long an unschedulable pod is tried again without an event.",
+)
+@flag(
+    _MAIN,
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Seed of the dice that break ties [default: drawn].",
+)
+@switch(
+    _ELECTION,
+    "--leader-elect",
+    default=None,
+    text="Whether replicas agree on the one that works [default: true].",
+)
+@flag(
+    _ELECTION,
+    "--leader-elect-lease-duration",
+    type=DURATION,
+    metavar="D",
+    help="How long followers wait before they take over [default: 15s].",
+)
+@flag(
+    _ELECTION,
+    "--leader-elect-renew-deadline",
+    type=DURATION,
+    metavar="D",
+    help="How long the leader tries to renew before it gives up [default: 10s].",
+)
+@flag(
+    _ELECTION,
+    "--leader-elect-retry-period",
+    type=DURATION,
+    metavar="D",
+    help="How long between attempts [default: 2s].",
+)
+@flag(
+    _ELECTION,
+    "--leader-elect-resource-lock",
+    metavar="KIND",
+    help="leases; or, as older clusters had it: endpoints, configmaps, endpointsleases, "
+    "configmapsleases [default: leases].",
+)
+@flag(
+    _ELECTION,
+    "--leader-elect-resource-name",
+    metavar="NAME",
+    help="Name of the lock [default: kube-scheduler].",
+)
+@flag(
+    _ELECTION,
+    "--leader-elect-resource-namespace",
+    metavar="NAME",
+    help="Namespace of the lock [default: kube-system].",
+)
+@flag(
+    _SERVING,
+    "--bind-address",
+    default="0.0.0.0",  # noqa: S104 - kube-scheduler's default, so that probes reach it
+    show_default=True,
+    metavar="IP",
+    help="Where /healthz, /livez, /readyz, /metrics and /configz are served.",
+)
+@flag(
+    _SERVING,
+    "--secure-port",
+    type=click.IntRange(0, 65535),
+    default=10259,
+    show_default=True,
+    metavar="PORT",
+    help="The port, over TLS; 0 serves nothing.",
+)
+@flag(
+    _SERVING,
+    "--cert-dir",
+    default="",
+    metavar="DIR",
+    help="Where kube-scheduler.crt and kube-scheduler.key are, or are written to.",
+)
+@flag(
+    _SERVING,
+    "--tls-cert-file",
+    default="",
+    metavar="FILE",
+    help="Certificate [default: one made at start-up].",
+)
+@flag(
+    _SERVING,
+    "--tls-private-key-file",
+    default="",
+    metavar="FILE",
+    help="The certificate's key.",
+)
+@flag(
+    _SERVING,
+    "--tls-min-version",
+    default="",
+    metavar="VERSION",
+    help="VersionTLS12 or VersionTLS13.",
+)
+@flag(
+    _SERVING,
+    "--tls-cipher-suites",
+    multiple=True,
+    callback=comma_separated,
+    metavar="A,B",
+    help="Cipher suites of TLS 1.2.",
+)
+@flag(
+    _ACCESS,
+    "--authentication-kubeconfig",
+    default="",
+    metavar="FILE",
+    help="For TokenReviews [default: the scheduler's own connection].",
+)
+@switch(
+    _ACCESS,
+    "--authentication-skip-lookup",
+    default=False,
+    text="Do not read the cluster's client CA from the API server.",
+)
+@switch(
+    _ACCESS,
+    "--authentication-tolerate-lookup-failure",
+    default=True,
+    text="Start even if the cluster's client CA cannot be read.",
+)
+@flag(
+    _ACCESS,
+    "--authentication-token-webhook-cache-ttl",
+    type=DURATION,
+    default="10s",
+    show_default=True,
+    metavar="D",
+    help="How long a token's answer is kept.",
+)
+@flag(
+    _ACCESS,
+    "--authorization-kubeconfig",
+    default="",
+    metavar="FILE",
+    help="For SubjectAccessReviews [default: the scheduler's own connection].",
+)
+@flag(
+    _ACCESS,
+    "--authorization-always-allow-paths",
+    multiple=True,
+    default=("/healthz,/readyz,/livez",),
+    callback=comma_separated,
+    metavar="PATH,...",
+    help="Paths that everybody may ask for [default: /healthz,/readyz,/livez].",
+)
+@flag(
+    _ACCESS,
+    "--client-ca-file",
+    default="",
+    metavar="FILE",
+    help="Clients with a certificate signed by this are who it says.",
+)
+@flag(
+    _LOGS,
+    "-v",
+    "--v",
+    "verbosity",
+    type=click.IntRange(0, 10),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="How much is logged: 2 bindings, 3 attempts, 5 moves in the queue, 10 scores.",
+)
+@flag(
+    _LOGS,
+    "--vmodule",
+    multiple=True,
+    metavar="MODULE=N,...",
+    help="Verbosity of single modules.",
+)
+@flag(
+    _LOGS,
+    "--logging-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How lines are written.",
+)
+@flag(
+    _DEPRECATED,
+    "--kubeconfig",
+    metavar="FILE",
+    help="Kubeconfig of the cluster.",
+)
+@flag(
+    _DEPRECATED,
+    "--kube-api-qps",
+    type=float,
+    metavar="N",
+    help="Requests a second to the API server [default: 50].",
+)
+@flag(
+    _DEPRECATED,
+    "--kube-api-burst",
+    type=int,
+    metavar="N",
+    help="Requests at once [default: 100].",
+)
+@switch(
+    _DEPRECATED,
+    "--profiling",
+    default=None,
+    text="Serve /debug/flags/v [default: true].",
+)
+@switch(
+    _DEPRECATED,
+    "--contention-profiling",
+    default=None,
+    text="Accepted; there are no locks to profile.",
+)
+def run(**flags: Any) -> int | None:
+    r"""Run as a cluster's scheduler, beside kube-scheduler or in its place.
+
+    Pods that name one of the profiles in spec.schedulerName are placed. Replicas elect a leader;
+    the others stand by. The flags are kube-scheduler's, and so are their defaults.
+
+    \b
+    A second scheduler on the cluster of the current user:
+      kubesched run --kubeconfig ~/.kube/config --leader-elect=false --config my.yaml
+    What would it do? Nothing is written:
+      kubesched run --kubeconfig ~/.kube/config --dry-run
+    """
+    from kubesched.cli.run_process import run_process
+
+    return run_process(flags)

@@ -1,0 +1,93 @@
+"""From the flags of `kubesched run` to the running process."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from kubesched.api.yaml_syntax import dump
+from kubesched.app.options import (
+    AccessOptions,
+    DeprecatedOptions,
+    ElectionOptions,
+    Options,
+    ServingOptions,
+    configuration_of,
+)
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import encode_configuration
+
+_ELECTION: Final = {
+    "leader_elect": "leader_elect",
+    "leader_elect_lease_duration": "lease_duration_seconds",
+    "leader_elect_renew_deadline": "renew_deadline_seconds",
+    "leader_elect_retry_period": "retry_period_seconds",
+    "leader_elect_resource_lock": "resource_lock",
+    "leader_elect_resource_name": "resource_name",
+    "leader_elect_resource_namespace": "resource_namespace",
+}
+_DEPRECATED: Final = (
+    "kubeconfig",
+    "kube_api_qps",
+    "kube_api_burst",
+    "profiling",
+    "contention_profiling",
+)
+
+
+def options_of(flags: dict[str, Any]) -> Options:
+    """Return the options that flags stand for.
+
+    Raises:
+        ConfigError: A feature gate is not known.
+    """
+    return Options(
+        config_file=flags["config_file"],
+        master=flags["master"],
+        max_in_unschedulable_seconds=flags["max_in_unschedulable_seconds"],
+        feature_gates=FeatureGates.parse(",".join(flags["feature_gates"])),
+        election=ElectionOptions(**{ours: flags[theirs] for theirs, ours in _ELECTION.items()}),
+        deprecated=DeprecatedOptions(**{name: flags[name] for name in _DEPRECATED}),
+        serving=ServingOptions(
+            bind_address=flags["bind_address"],
+            secure_port=flags["secure_port"],
+            tls_cert_file=flags["tls_cert_file"],
+            tls_private_key_file=flags["tls_private_key_file"],
+            cert_dir=flags["cert_dir"],
+            tls_min_version=flags["tls_min_version"],
+            tls_cipher_suites=flags["tls_cipher_suites"],
+        ),
+        access=AccessOptions(
+            authentication_kubeconfig=flags["authentication_kubeconfig"],
+            authentication_skip_lookup=flags["authentication_skip_lookup"],
+            tolerate_lookup_failure=flags["authentication_tolerate_lookup_failure"],
+            token_cache_seconds=flags["authentication_token_webhook_cache_ttl"],
+            authorization_kubeconfig=flags["authorization_kubeconfig"],
+            always_allow_paths=flags["authorization_always_allow_paths"],
+            client_ca_file=flags["client_ca_file"],
+        ),
+        dry_run=flags["dry_run"],
+        seed=flags["seed"],
+    )
+
+
+def run_process(flags: dict[str, Any]) -> int | None:
+    """Write the configuration, or run the process to its end; return its exit code.
+
+    Raises:
+        ConfigError: The configuration is wrong.
+    """
+    options = options_of(flags)
+    configuration = configuration_of(options)
+    if flags["write_config_to"] is not None:
+        _write(flags["write_config_to"], dump(encode_configuration(configuration)))
+        return None
+    return None
+
+
+def _write(path: Path, text: str) -> None:
+    if str(path) == "-":
+        sys.stdout.write(text)
+    else:
+        path.write_text(text, encoding="utf-8")

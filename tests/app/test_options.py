@@ -1,0 +1,131 @@
+"""Configurations as kube-scheduler 1.36 accepted, refused and completed them."""
+
+import gzip
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.app.options import (
+    DeprecatedOptions,
+    ElectionOptions,
+    Options,
+    configuration_of,
+)
+from kubesched.config.faults import ConfigError
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import encode_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.profile import build_profiles
+
+DATA = Path(__file__).parent / "data"
+
+
+def recorded(name: str) -> list[Any]:
+    """Return the cases of a recorded file that have a configuration file."""
+    with gzip.open(DATA / f"{name}.json.gz", "rt", encoding="utf-8") as file:
+        return [case for case in json.load(file)["cases"] if case.get("config_text") is not None]
+
+
+def faults_of(text: str, tmp_path: Path) -> tuple[str, ...]:
+    """Return what is wrong with a configuration, its plugins included."""
+    path = tmp_path / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    gates = FeatureGates()
+    try:
+        configuration = configuration_of(Options(config_file=path))
+        build_profiles(configuration, in_tree_registry(), gates, random.Random(0))
+    except ConfigError as error:
+        return tuple(str(fault) for fault in error.faults)
+    return ()
+
+
+ERRORS = recorded("config-errors")
+_ELSEWHERE = {"no-such-kubeconfig"}  # a matter of the connection, not of the configuration
+_WORDED_DIFFERENTLY = {
+    "wrong-api-version",
+    "wrong-kind",
+    "empty-file",
+    "not-yaml",
+    "unknown-field",
+    "duplicate-field",
+    "wrong-type",
+    "enabled-no-name",
+    "args-unknown-field",
+    "lease-retry",
+}
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=[case["name"] for case in ERRORS])
+def test_a_file_is_refused_where_it_was_recorded_as_refused(
+    case: dict[str, Any], tmp_path: Path
+) -> None:
+    """What kube-scheduler accepts is accepted, what it refuses is refused."""
+    expected = case["accepted"] or case["name"] in _ELSEWHERE
+    assert expected == (not faults_of(case["config_text"], tmp_path))
+
+
+WORDED = [
+    case
+    for case in ERRORS
+    if not case["accepted"] and case["name"] not in _WORDED_DIFFERENTLY | _ELSEWHERE
+]
+
+
+@pytest.mark.parametrize("case", WORDED, ids=[case["name"] for case in WORDED])
+def test_a_fault_has_the_words_that_were_recorded(case: dict[str, Any], tmp_path: Path) -> None:
+    """Each of our lines stands in kube-scheduler's one line, but for the path before it."""
+    match = re.search(r'err="(.*)"$', case["stderr"][0])
+    assert match is not None
+    recorded_line = json.loads(f'"{match[1]}"')
+    for fault in faults_of(case["config_text"], tmp_path):
+        path, _, words = fault.partition(": ")
+        field = path.partition(".args.")[2] or path
+        assert words in recorded_line
+        assert "plugins" in path or field in recorded_line
+
+
+WRITTEN = recorded("written-config")
+
+
+@pytest.mark.parametrize("case", WRITTEN, ids=[case["name"] for case in WRITTEN])
+def test_every_default_is_filled_in_as_recorded(case: dict[str, Any], tmp_path: Path) -> None:
+    """`--write-config-to` writes what kube-scheduler writes."""
+    path = tmp_path / "config.yaml"
+    path.write_text(case["config_text"], encoding="utf-8")
+    configuration = configuration_of(Options(config_file=path))
+    assert case["written"] == encode_configuration(configuration)
+
+
+def test_election_flags_win_over_the_file(tmp_path: Path) -> None:
+    """A flag that was given counts, one that was not leaves the file's value."""
+    path = tmp_path / "config.yaml"
+    path.write_text(ERRORS[0]["config_text"].replace("v1beta3", "v1"), encoding="utf-8")
+    election = ElectionOptions(leader_elect=True, resource_name="mine")
+    found = configuration_of(Options(config_file=path, election=election)).leader_election
+    assert (True, "mine", 15.0) == (
+        found.leader_elect,
+        found.resource_name,
+        found.lease_duration_seconds,
+    )
+
+
+def test_deprecated_flags_count_without_a_file_only(tmp_path: Path) -> None:
+    """`--kube-api-qps` is ignored beside `--config`."""
+    deprecated = DeprecatedOptions(kubeconfig="k", kube_api_qps=7.0, profiling=False)
+    flags = configuration_of(Options(deprecated=deprecated))
+    assert ("k", 7.0, False, False) == (
+        flags.client_connection.kubeconfig,
+        flags.client_connection.qps,
+        flags.enable_profiling,
+        flags.enable_contention_profiling,
+    )
+    path = tmp_path / "config.yaml"
+    path.write_text(ERRORS[0]["config_text"].replace("v1beta3", "v1"), encoding="utf-8")
+    assert (
+        50.0
+        == configuration_of(Options(config_file=path, deprecated=deprecated)).client_connection.qps
+    )

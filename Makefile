@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test sim lint types format bench lock clean
+.PHONY: help setup demo test sim rewrite lint types format bench lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -25,6 +25,9 @@ test: .venv/.ready lint types  ## Run linters, type checks and all tests
 
 sim: .venv/.ready  ## Play SEEDS random scenarios (1000) under every fault plan, all invariants checked
 	$(BIN)/python -m tests.simulation
+
+rewrite: .venv/.ready  ## Write down what the scenarios' transcripts do now; read the difference
+	$(BIN)/python -m tests.scenarios
 
 lint: .venv/.ready  ## Check style and the imports between rooms
 	$(BIN)/ruff check .

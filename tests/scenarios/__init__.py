@@ -1,0 +1,1 @@
+"""Transcripts of the running scheduler: commands, and under each everything that followed."""

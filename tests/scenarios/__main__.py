@@ -1,0 +1,39 @@
+"""Write down what really follows, in every transcript: `python -m tests.scenarios [FILE ...]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from .running import played
+from .transcript import rewritten, steps_of
+
+HERE = Path(__file__).parent
+
+
+def transcripts() -> list[Path]:
+    """Return all transcripts in the order of their names."""
+    return sorted(HERE.glob("*/*.txt"))
+
+
+def rewrite(path: Path) -> bool:
+    """Rewrite a transcript; return whether it changed."""
+    text = path.read_text()
+    steps = steps_of(text)
+    outcomes: Iterator[list[str]] = iter([list(lines) for lines in played(steps)])
+    new = rewritten(steps, lambda _: next(outcomes))
+    path.write_text(new)
+    return new != text
+
+
+def main() -> None:
+    """Rewrite the transcripts that are named, or all."""
+    paths = [Path(name) for name in sys.argv[1:]] or transcripts()
+    for path in paths:
+        if rewrite(path):
+            sys.stdout.write(f"{path.relative_to(HERE.parent.parent)}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Recorder writes down what a scheduler does: one line each, with virtual time in front."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.cache.cache import Cache
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import Status
+from kubesched.queue.hinting import ask_hint
+from kubesched.queue.moves import Place, QueueMove
+from kubesched.queue.queue_events import SCHEDULE_ATTEMPT_FAILURE, Change
+from kubesched.queue.registrations import Registration
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.snapshot.pod_info import PodInfo
+
+PLACES: Final = {
+    Place.ACTIVE: "activeQ",
+    Place.BACKOFF: "backoffQ",
+    Place.UNSCHEDULABLE: "unschedulablePods",
+    Place.IN_FLIGHT: "in flight",
+    Place.NOWHERE: "-",
+}
+
+
+def short(key: str) -> str:
+    """Return a pod's `namespace/name` without the namespace that goes without saying."""
+    return key.removeprefix("default/")
+
+
+def name_of(pod: Pod) -> str:
+    """Return a pod's name as transcripts have it."""
+    return short(f"{pod.metadata.namespace}/{pod.metadata.name}")
+
+
+def seconds_of(now: float) -> str:
+    """Return a time or a span as short as it goes, in seconds."""
+    return f"{now:.3f}".rstrip("0").rstrip(".")
+
+
+def rejectors_of(queued: QueuedPodInfo) -> str:
+    """Return who rejected a pod; those who wait for something have a question mark."""
+    pending = queued.pending_plugins
+    names = (f"{name}?" if name in pending else name for name in sorted(queued.rejecting_plugins))
+    return f"[{' '.join(names)}]"
+
+
+class Recorder(Observer):
+    """Keeps lines until they are taken.
+
+    Attributes:
+        categories: Which lines are kept; empty for all.
+    """
+
+    def __init__(self) -> None:
+        self.categories: frozenset[str] = frozenset()
+        self._lines: list[str] = []
+        self._said: dict[str, str] = {}
+
+    def message(self, pod: str, text: str) -> str:
+        """Return a message in quotes; one that was the pod's last outcome is not repeated."""
+        return "<message>" if self._said.get(pod) == text else f'"{text}"'
+
+    def write(self, category: str, text: str) -> None:
+        """Write a line down."""
+        if not self.categories or category in self.categories:
+            now = seconds_of(asyncio.get_running_loop().time())
+            self._lines.append(f"{now:<7} {category:<8} {text}")
+
+    def take(self) -> list[str]:
+        """Return the lines since the last time."""
+        lines, self._lines = self._lines, []
+        return lines
+
+    def follow(self, scheduler: Scheduler) -> None:
+        """Follow what a scheduler does."""
+        queue = scheduler.queue
+        queue.observers.append(lambda move: self._moved(move, queue))
+        # The queue of a live scheduler is handed what times hints in the same place.
+        queue._hints._ask = self._asked
+        self._follow_cache(scheduler.cache)
+
+    # kubesched.scheduler.loop.Observer
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """Write a decision down."""
+        name = short(decision.pod.key)
+        if not isinstance(decision, Placed):
+            self._said[name] = decision.message
+        match decision:
+            case Placed(node_name=node, feasible=feasible):
+                self.write("decided", f"{name}: placed on {node}, {feasible} feasible")
+            case Rejected(message=message):
+                self.write("decided", f"{name}: rejected: {message}")
+                if decision.nominated_node_name:
+                    victims = ", ".join(short(victim.key) for victim in decision.victims)
+                    node = decision.nominated_node_name
+                    self.write("decided", f"{name}: nominated to {node}, victims {victims or '-'}")
+            case Failed(message=message):
+                self.write("decided", f"{name}: failed: {message}")
+
+    def bound(self, assumed: Assumed, now: float) -> None:
+        """Write a binding down."""
+        self.write("bound", f"{short(assumed.pod.key)} to {assumed.node_name}")
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        """Write down that a binding cycle failed."""
+        name = short(assumed.pod.key)
+        by = f" by {status.plugin}" if status.plugin else ""
+        self._said[name] = status.message
+        self.write("binding", f"{name} failed, {status.code.label}{by}: {status.message}")
+
+    # The queue.
+
+    def _moved(self, move: QueueMove, queue: SchedulingQueue) -> None:
+        origin, destination = PLACES[move.origin], PLACES[move.destination]
+        line = f"{short(move.pod)}: {origin} > {destination} by {move.event}"
+        queued = queue.get_pod(move.pod)
+        if move.gating_plugin:
+            line += f", gated by {move.gating_plugin}"
+        elif move.event == SCHEDULE_ATTEMPT_FAILURE and queued is not None:
+            line += f" {rejectors_of(queued)}"
+        self.write("queue", line)
+
+    def _asked(self, registration: Registration, change: Change, pod: Pod) -> bool:
+        event = change.event.label
+        line = f"{name_of(pod)}: {registration.plugin} on {event}"
+        try:
+            is_worth_it = ask_hint(registration, change, pod)
+        except Exception:
+            self.write("hint", f"{line}: Error")
+            raise
+        self.write("hint", f"{line}: {'Queue' if is_worth_it else 'QueueSkip'}")
+        return is_worth_it
+
+    # The cache.
+
+    def _follow_cache(self, cache: Cache) -> None:
+        assume, forget = cache.assume_pod, cache.forget_pod
+
+        def assume_pod(info: PodInfo, node_name: str) -> PodInfo:
+            there = assume(info, node_name)
+            self.write("cache", f"{short(info.key)} assumed on {node_name}")
+            return there
+
+        def forget_pod(info: PodInfo) -> None:
+            forget(info)
+            self.write("cache", f"{short(info.key)} forgotten")
+
+        replacements: dict[str, Callable[..., object]] = {
+            "assume_pod": assume_pod,
+            "forget_pod": forget_pod,
+        }
+        for name, replacement in replacements.items():
+            setattr(cache, name, replacement)

@@ -1,0 +1,74 @@
+"""Extenders over real sockets on loopback."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+from aiohttp import web
+
+from kubesched.app.http_extenders import HttpExtenders
+from kubesched.config.faults import ConfigError
+from kubesched.config.types import Extender, ExtenderTLSConfig
+
+T = TypeVar("T")
+Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+def served(answer: Answer, ask: Callable[[str], Awaitable[T]]) -> T:
+    """Serve an answer on loopback while something asks for it."""
+
+    async def main() -> T:
+        runner = web.ServerRunner(web.Server(answer))
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            host, port = runner.addresses[0][:2]
+            return await ask(f"http://{host}:{port}/filter")
+        finally:
+            await runner.cleanup()
+
+    return asyncio.run(main())
+
+
+async def post(url: str, timeout_seconds: float = 5.0) -> tuple[int, bytes]:
+    """Ask through a transport."""
+    async with HttpExtenders() as extenders:
+        transport = extenders.connect(Extender(url_prefix=url))
+        return await transport.post(url, b'{"Pod":1}', timeout_seconds)
+
+
+def test_body_and_headers_arrive_and_the_answer_comes_back() -> None:
+    """The extender reads JSON; its status and body are returned as they are."""
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        assert "application/json" == request.headers["Content-Type"]
+        return web.Response(status=418, body=await request.read() * 100_000)
+
+    assert (418, b'{"Pod":1}' * 100_000) == served(answer, post)
+
+
+def test_the_time_limit_covers_the_whole_exchange() -> None:
+    """An extender that does not answer in time is a TimeoutError, which is an OSError."""
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        await asyncio.sleep(1)
+        return web.Response()
+
+    with pytest.raises(TimeoutError):
+        served(answer, lambda url: post(url, 0.02))
+
+
+def test_nobody_there_is_an_os_error() -> None:
+    """A refused connection is an OSError."""
+    with pytest.raises(OSError, match="Connect"):
+        asyncio.run(post("http://127.0.0.1:9/filter"))
+
+
+def test_certificates_that_cannot_be_read_are_a_fault_of_the_configuration() -> None:
+    """The fault names the extender."""
+    tls = ExtenderTLSConfig(ca_file="/nowhere/ca.crt")
+    extender = Extender(url_prefix="https://x", enable_https=True, tls_config=tls)
+    with pytest.raises(ConfigError, match=r"https://x.*nowhere"):
+        HttpExtenders().connect(extender)

@@ -8,16 +8,20 @@ Differs:  a plugin's own state is typed and handed to it; string keys serve only
 
 from __future__ import annotations
 
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypeGuard
 
 
-@runtime_checkable
 class Clonable(Protocol):
     """A state that `add_pod` and `remove_pod` change."""
 
     def clone(self) -> Self:
         """Return a copy whose changes the original does not see."""
         ...
+
+
+def is_clonable(state: object) -> TypeGuard[Clonable]:
+    """Whether a state has a `clone`; an isinstance with the protocol costs ten times as much."""
+    return hasattr(state, "clone")
 
 
 class CycleState:
@@ -53,7 +57,7 @@ class CycleState:
         """Copy; states that know how to clone themselves are cloned, others are shared."""
         copy = CycleState()
         copy.filter_states = {
-            name: state.clone() if isinstance(state, Clonable) else state
+            name: state.clone() if is_clonable(state) else state
             for name, state in self.filter_states.items()
         }
         copy.score_states = self.score_states

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from kubesched.framework.binder import BindingHandle
+from kubesched.framework.binder import binder_of
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import BindPlugin, Scope
@@ -26,9 +26,10 @@ class DefaultBinder(BindPlugin):
 
     async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Create the Binding."""
-        if not isinstance(self.handle, BindingHandle):
+        binder = binder_of(self.handle)
+        if binder is None:
             return failure("there is no API to bind through")
-        return await self.handle.binder.bind(pod.pod, node_name)
+        return await binder.bind(pod.pod, node_name)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """It never rejects."""

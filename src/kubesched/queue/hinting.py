@@ -54,6 +54,7 @@ class _Matches(msgspec.Struct, frozen=True):
     """What is registered for one incoming event."""
 
     is_wildcard: bool
+    is_of_interest: bool
     by_profile: Mapping[str, Sequence[Registration]]
     topics: Sequence[Topic]
 
@@ -75,8 +76,7 @@ class QueueingHints:
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile registered the event; a wildcard always is."""
-        matches = self._matches_of(event)
-        return matches.is_wildcard or any(matches.by_profile.values())
+        return self._matches_of(event).is_of_interest
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
         """Return what a plugin registered in all profiles."""
@@ -150,7 +150,8 @@ class QueueingHints:
                 for name, own in self._registrations.items()
             }
             topics = {(name, each.plugin): None for name, own in by_profile.items() for each in own}
-            matches = _Matches(event.is_wildcard, by_profile, (*topics, _ANY_EVENT))
+            is_of_interest = event.is_wildcard or any(by_profile.values())
+            matches = _Matches(event.is_wildcard, is_of_interest, by_profile, (*topics, _ANY_EVENT))
             self._matches[event] = matches
         return matches
 

@@ -289,8 +289,10 @@ class SchedulingQueue:
         """
         if not self._hints.is_of_interest(event):
             return False
-        topics = self._hints.topics_of_event(event)
-        if topics is None:
+        candidates: Sequence[QueuedPodInfo]
+        if not self._unschedulable:
+            candidates = ()
+        elif (topics := self._hints.topics_of_event(event)) is None:
             candidates = self._unschedulable.pods()
         else:
             candidates = self._unschedulable.filed_under(topics)

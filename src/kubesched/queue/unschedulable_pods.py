@@ -81,6 +81,8 @@ class UnschedulablePods:
 
     def filed_under(self, topics: Iterable[Topic]) -> list[QueuedPodInfo]:
         """Return the pods filed under any of the topics, in the order of their arrival."""
+        if not self._by_topic:
+            return []
         filed = [pods for topic in topics if (pods := self._by_topic.get(topic))]
         if len(filed) > 1:
             merged: dict[str, _Entry] = {}

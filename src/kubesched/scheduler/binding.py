@@ -99,14 +99,17 @@ class BindingCycle:
                 return flight
             if flight.is_success or waiting is not None:
                 self._status_writer.write(pod.pod, nominated_node_name=node_name)
-        status = await self._wait_on_permit(assumed)
-        if not status.is_success:
-            return status
+        if waiting is not None:
+            status = await self._wait_on_permit(assumed)
+            if not status.is_success:
+                return status
         # From here on nothing that happened while the pod was in flight matters to it.
         self._done(pod.uid)
-        status = await self._pre_bind(assumed, is_cancellable=flight.is_success)
-        if not status.is_success:
-            return status
+        groups = _groups(profile.pre_bind_plugins, assumed.cycle.skip_pre_bind)
+        if groups:
+            status = await self._pre_bind(assumed, groups, is_cancellable=flight.is_success)
+            if not status.is_success:
+                return status
         return await self._bind(assumed)
 
     def _pre_flight(self, assumed: Assumed) -> Status:
@@ -160,13 +163,15 @@ class BindingCycle:
             )
         return verdict
 
-    async def _pre_bind(self, assumed: Assumed, *, is_cancellable: bool) -> Status:
+    async def _pre_bind(
+        self, assumed: Assumed, groups: list[list[PreBindPlugin]], *, is_cancellable: bool
+    ) -> Status:
         uid = assumed.pod.uid
         if not is_cancellable:
-            return await self._run_pre_bind(assumed)
+            return await self._run_pre_bind(assumed, groups)
         cancelled: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
         self._in_pre_bind[uid] = cancelled
-        work = asyncio.ensure_future(self._run_pre_bind(assumed))
+        work = asyncio.ensure_future(self._run_pre_bind(assumed, groups))
         try:
             await asyncio.wait([work, cancelled], return_when=asyncio.FIRST_COMPLETED)
             if cancelled.done():
@@ -179,8 +184,8 @@ class BindingCycle:
             del self._in_pre_bind[uid]
             work.cancel()
 
-    async def _run_pre_bind(self, assumed: Assumed) -> Status:
-        for group in _groups(assumed.profile.pre_bind_plugins, assumed.cycle.skip_pre_bind):
+    async def _run_pre_bind(self, assumed: Assumed, groups: list[list[PreBindPlugin]]) -> Status:
+        for group in groups:
             if len(group) == 1:
                 status = await self._ask_pre_bind(assumed, group[0])
             else:

@@ -50,7 +50,7 @@ from kubesched.queue.queue_events import (
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.loop import Scheduler, assumed_pod
 from kubesched.snapshot.objects import KubernetesObject
-from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
+from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +81,7 @@ class EventHandlers:
         self._cache: Cache = scheduler.cache
         self._queue: SchedulingQueue = scheduler.queue
         self._pods = scheduler.pods
+        self._now = scheduler.now
         self._pod_groups = scheduler.cache.pod_groups
         self._has_gangs = any(
             profile.feature_gates.enabled("GangScheduling")
@@ -172,14 +173,14 @@ class EventHandlers:
             self._assigned_updated(old, new)
         elif new.spec.node_name:
             if self._is_ours(new):
-                self._queue.delete(PodInfo(old), self._now())
+                self._queue.delete(self._on_node(old), self._now())
             self._assigned(new)
         elif self._is_ours(new):
             self._waiting_updated(old, new)
 
     def _pod_deleted(self, pod: Pod, *, is_final_state_known: bool) -> None:
         self._pods.delete(pod)
-        uid = PodInfo(pod).uid
+        uid = uid_of(pod)
         is_assigned = bool(pod.spec.node_name)
         if is_assigned or not is_final_state_known:
             known = self._cache.get_pod(uid)
@@ -199,13 +200,19 @@ class EventHandlers:
             return
         self._move(ASSIGNED_POD_ADD, None, pod)
 
+    def _on_node(self, pod: Pod) -> PodInfo:
+        """Return what the cache knows of this version of a pod, anew if it knows another."""
+        known = self._cache.get_pod(uid_of(pod))
+        return known if known is not None and known.pod is pod else PodInfo(pod)
+
     def _assigned_updated(self, old: Pod, new: Pod) -> None:
+        before = self._on_node(old)
         try:
-            self._cache.update_pod(new)
+            after = self._cache.update_pod(new)
         except CacheError as error:
             log.error("Failed to update pod in the cache: %s", error)  # noqa: TRY400 - as above
             return
-        for event in pod_events(PodInfo(old), PodInfo(new)):
+        for event in pod_events(before, after):
             self._move(event, old, new)
 
     def _waiting_updated(self, old: Pod, new: Pod) -> None:
@@ -269,6 +276,3 @@ class EventHandlers:
         pre_check: Callable[[QueuedPodInfo], bool] | None = None,
     ) -> None:
         self._queue.move_all(event, old, new, self._now(), pre_check)
-
-    def _now(self) -> float:
-        return self._scheduler.now()

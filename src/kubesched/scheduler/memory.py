@@ -34,6 +34,7 @@ from kubesched.scheduler.missing_states import make_filter_states, make_score_st
 from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
 from kubesched.scheduler.row_answers import PASSED, RowAnswers, StatusTable
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -58,24 +59,27 @@ class Memory:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._templates: OrderedDict[tuple[PodTemplate, str], Hashable] = OrderedDict()
-        self._answers: OrderedDict[Hashable, Remembered] = OrderedDict()
+        # Signatures are long tuples: they are hashed once per template, and numbered.
+        self._templates: OrderedDict[tuple[PodTemplate, str], int] = OrderedDict()
+        self._numbers: dict[Hashable, int] = {}
+        self._answers: OrderedDict[int, Remembered] = OrderedDict()
         self._kinds = tuple(
             dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
         )
         self._versions: tuple[int, ...] = ()
+        self._objects: Objects | None = None
+        self._changes = -1
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
         """Return the up-to-date answers for pods like this one; None if they cannot be kept."""
-        versions = tuple(map(snapshot.objects.version, self._kinds))
-        if versions != self._versions:
-            self._versions = versions
-            self._templates.clear()
-            self._answers.clear()
+        objects = snapshot.objects
+        if objects.changes != self._changes or objects is not self._objects:
+            self._objects, self._changes = objects, objects.changes
+            self._look_at(objects)
         key = (pod.template, pod.pod.spec.node_name)
         signature = self._templates.get(key)
         if signature is None:
-            signature = self._sign(pod)
+            signature = self._number_of(self._sign(pod))
             _keep(self._templates, key, signature, _TEMPLATES_MAX)
         answers = self._answers.get(signature)
         if answers is None:
@@ -88,6 +92,22 @@ class Memory:
             return None
         answers.refresh(pod, snapshot.nodes)
         return answers if answers.usable else None
+
+    def _look_at(self, objects: Objects) -> None:
+        versions = tuple(map(objects.version, self._kinds))
+        if versions != self._versions:
+            self._versions = versions
+            self._forget()
+
+    def _forget(self) -> None:
+        self._templates.clear()
+        self._numbers.clear()
+        self._answers.clear()
+
+    def _number_of(self, signature: Hashable) -> int:
+        if len(self._numbers) >= 2 * _TEMPLATES_MAX:
+            self._forget()
+        return self._numbers.setdefault(signature, len(self._numbers))
 
     def _sign(self, pod: PodInfo) -> Hashable:
         signs = []

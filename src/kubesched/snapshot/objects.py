@@ -26,9 +26,14 @@ _NOTHING: Final[Mapping[str, KubernetesObject]] = MappingProxyType({})
 
 
 class Objects:
-    """Read access by class, namespace and name. Cluster-scoped kinds have namespace ``""``."""
+    """Read access by class, namespace and name. Cluster-scoped kinds have namespace ``""``.
+
+    Attributes:
+        changes: How many changes there have been, of all kinds together.
+    """
 
     def __init__(self) -> None:
+        self.changes = 0
         self._kinds: dict[type, dict[str, dict[str, KubernetesObject]]] = {}
         self._versions: dict[type, int] = {}
 
@@ -80,4 +85,5 @@ class ObjectStore(Objects):
         return previous
 
     def _moved(self, kind: type) -> None:
+        self.changes += 1
         self._versions[kind] = self._versions.get(kind, 0) + 1

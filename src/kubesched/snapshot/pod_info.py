@@ -105,7 +105,7 @@ class PodInfo:
         self.pod = pod
         self.namespace = metadata.namespace
         self.name = metadata.name
-        self.uid = metadata.uid or f"{metadata.namespace}/{metadata.name}"
+        self.uid = uid_of(pod)
         self.priority = pod.spec.priority or 0
         self.node_name = pod.spec.node_name
         self.template = _template_of(pod)
@@ -160,6 +160,12 @@ class PodInfo:
     def containers(self) -> tuple[Container, ...]:
         """Init containers and containers."""
         return self.pod.spec.init_containers + self.pod.spec.containers
+
+
+def uid_of(pod: Pod) -> str:
+    """Return what tells a pod from all others: its uid, or its name where it has none."""
+    metadata = pod.metadata
+    return metadata.uid or f"{metadata.namespace}/{metadata.name}"
 
 
 def scheduler_name_of(pod: Pod) -> str:

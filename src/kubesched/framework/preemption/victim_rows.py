@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.framework.cycle_state import Clonable, CycleState
+from kubesched.framework.cycle_state import CycleState, is_clonable
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.importance import by_importance
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
@@ -44,7 +44,7 @@ def rows_are_independent(cycle: CycleState) -> bool:
     A state that `add_pod` changes must be clonable; that is how the framework keeps what-ifs apart.
     """
     return not any(
-        isinstance(state, Clonable)
+        is_clonable(state)
         for name, state in cycle.filter_states.items()
         if name not in cycle.skip_filter
     )

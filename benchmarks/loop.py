@@ -1,0 +1,175 @@
+"""How many pods a second the production loop takes through queue, cycles and simulated binding.
+
+Queue, cache, event handlers and loop are those of production, assembled as always; only the event
+loop is on virtual time. Pods come in bursts, as a watch brings them; a binding is answered after a
+while, and a while later the watch says so. `python -m benchmarks.loop` prints JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from time import perf_counter, process_time
+from typing import Final
+
+import msgspec
+
+from benchmarks.objects import Objects
+from benchmarks.throughput import peak_rss_mib
+from benchmarks.workloads import Nodes, Workload, workload
+from kubesched.api.core import Pod, PodCondition
+from kubesched.api.scheduling import PodGroup
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.scheduler.assembly import assemble
+from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.simulator.virtual_loop import run
+
+NODES: Final = 5_000
+PODS: Final = 50_000
+_BURST_PODS: Final = 100
+_BURST_SECONDS: Final = 0.01
+_ANSWER_SECONDS: Final = 0.004
+_WATCH_SECONDS: Final = 0.002
+_SCHEDULED: Final = PodCondition(type="PodScheduled", status="True")
+
+
+class LoopSpeed(msgspec.Struct, frozen=True):
+    """One run.
+
+    Attributes:
+        nodes: How many nodes.
+        pods: How many pods came.
+        bound: How many of them the watch has confirmed; anything but all is a fault.
+        virtual_seconds: How long it took on the simulation's clock.
+        pods_per_second: Of wall time, from the first pod's coming to the last confirmation.
+        pods_per_cpu_second: The same of CPU time.
+        rss_mib: Peak memory of the process.
+    """
+
+    nodes: int
+    pods: int
+    bound: int
+    virtual_seconds: float
+    pods_per_second: float
+    pods_per_cpu_second: float
+    rss_mib: int
+
+
+class BindingApi:
+    """An API server that takes every binding, and lets the watch tell of it.
+
+    Attributes:
+        bound: How many bindings the watch has told of.
+        handlers: Are told.
+    """
+
+    def __init__(self) -> None:
+        self.bound = 0
+        self._untold: list[tuple[Pod, str]] = []
+        self.handlers: EventHandlers | None = None
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Answer after a while; the watch is later."""
+        await asyncio.sleep(_ANSWER_SECONDS)
+        if not self._untold:
+            # As a watch does, tell of whatever has happened until then.
+            asyncio.get_running_loop().call_later(_WATCH_SECONDS, self._tell_all)
+        self._untold.append((pod, node_name))
+
+    def _tell_all(self) -> None:
+        untold, self._untold = self._untold, []
+        for pod, node_name in untold:
+            self._tell(pod, node_name)
+
+    def _tell(self, pod: Pod, node_name: str) -> None:
+        spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+        status = msgspec.structs.replace(pod.status, conditions=(_SCHEDULED,))
+        assert self.handlers is not None, "nothing is bound before there are handlers"
+        self.handlers.updated(pod, msgspec.structs.replace(pod, spec=spec, status=status))
+        self.bound += 1
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        condition: PodConditionPatch | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Take it."""
+
+    async def patch_pod_group_status(
+        self, group: PodGroup, condition: PodGroupConditionPatch
+    ) -> None:
+        """Take it."""
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Take it."""
+
+    def record_event(self, event: EventRecord) -> None:
+        """Drop it."""
+
+
+def _case(nodes: int, pods: int) -> Workload:
+    basic = workload("SchedulingBasic")
+    return replace(basic, nodes=(Nodes(nodes),), measured=replace(basic.measured, count=pods))
+
+
+async def _play(objects: Objects, pods: Sequence[Pod]) -> LoopSpeed:
+    gates = FeatureGates()
+    api = BindingApi()
+    scheduler, handlers = assemble(
+        default_configuration(gates), in_tree_registry(), gates, api, random=Random(1)
+    )
+    api.handlers = handlers
+    for item in objects.cluster():
+        handlers.added(item)
+    running = asyncio.ensure_future(scheduler.run())
+    await asyncio.sleep(0)
+    wall, cpu = perf_counter(), process_time()
+    began = scheduler.now()
+    for first in range(0, len(pods), _BURST_PODS):
+        for pod in pods[first : first + _BURST_PODS]:
+            handlers.added(pod)
+        await asyncio.sleep(_BURST_SECONDS)
+    await scheduler.drain()
+    await asyncio.sleep(_WATCH_SECONDS)
+    wall, cpu = perf_counter() - wall, process_time() - cpu
+    seconds = scheduler.now() - began
+    scheduler.stop()
+    await running
+    return LoopSpeed(
+        nodes=len(scheduler.cache.nodes),
+        pods=len(pods),
+        bound=api.bound,
+        virtual_seconds=round(seconds, 3),
+        pods_per_second=round(api.bound / wall, 1),
+        pods_per_cpu_second=round(api.bound / cpu, 1),
+        rss_mib=peak_rss_mib(),
+    )
+
+
+def measure_loop(nodes: int = NODES, pods: int = PODS) -> LoopSpeed:
+    """Take so many pods through the loop."""
+    objects = Objects(_case(nodes, pods))
+    came, _ = objects.pods(objects.workload.measured)
+    return run(_play(objects, came))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--pods", type=int, default=PODS)
+    options = parser.parse_args(arguments)
+    found = measure_loop(options.nodes, options.pods)
+    sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()

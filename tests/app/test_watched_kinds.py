@@ -1,0 +1,70 @@
+"""What a scheduler watches, as recorded, and what it does without."""
+
+from random import Random
+
+from kubesched.api.core import Node, Pod
+from kubesched.app.watched_kinds import watched_kinds
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration, load_configuration
+from kubesched.framework.plugin import Plugin
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.profile import build_profiles
+
+RECORDED = [
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
+    "deviceclasses",
+    "namespaces",
+    "nodes",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "poddisruptionbudgets",
+    "pods",
+    "replicasets",
+    "replicationcontrollers",
+    "resourceclaims",
+    "resourceslices",
+    "services",
+    "statefulsets",
+    "storageclasses",
+    "volumeattachments",
+]
+
+
+def plugins_of(text: str, gates: FeatureGates) -> list[Plugin]:
+    """Return the plugins of a configuration."""
+    configuration = load_configuration(text, gates) if text else default_configuration(gates)
+    profiles = build_profiles(configuration, in_tree_registry(), gates, Random(0))
+    return [plugin for profile in profiles.values() for plugin in profile.plugins.values()]
+
+
+def test_the_default_configuration_watches_what_was_recorded() -> None:
+    """The same eighteen kinds as kube-scheduler, pods last."""
+    gates = FeatureGates()
+    found = [kind.plural for kind in watched_kinds(plugins_of("", gates), gates)]
+    assert RECORDED == sorted(found)
+    assert "pods" == found[-1]
+
+
+def test_pod_groups_are_watched_behind_their_gate() -> None:
+    """With GenericWorkload the kind is watched, without it is not."""
+    gates = FeatureGates.of({"GenericWorkload": True, "GangScheduling": True})
+    kinds = watched_kinds(plugins_of("", gates), gates)
+    assert "podgroups" in [kind.plural for kind in kinds]
+
+
+def test_kinds_that_no_plugin_reads_are_left_alone() -> None:
+    """A profile of two plugins needs nodes, namespaces and pods."""
+    text = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      disabled: [{name: '*'}]
+      enabled: [{name: PrioritySort}, {name: DefaultBinder}]
+"""
+    gates = FeatureGates()
+    kinds = [kind.type for kind in watched_kinds(plugins_of(text, gates), gates)]
+    assert (Node, Pod, 3) == (kinds[0], kinds[-1], len(kinds))

@@ -176,7 +176,9 @@ class BindingCycle:
             await asyncio.wait([work, cancelled], return_when=asyncio.FIRST_COMPLETED)
             if cancelled.done():
                 work.cancel()
-                await asyncio.gather(work, return_exceptions=True)
+                (status,) = await asyncio.gather(work, return_exceptions=True)
+                if isinstance(status, Status) and not status.is_success:
+                    return status
                 return cancelled.result()
             return work.result()
         finally:
@@ -202,18 +204,35 @@ class BindingCycle:
                 status = await task
                 if not status.is_success:
                     return status
+        except asyncio.CancelledError:
+            late = (each for each, task in zip(group, tasks, strict=True) if not task.done())
+            return self._called_back(assumed, next(late, group[-1]))
+        else:
             return SUCCESS
         finally:
             for task in tasks:
                 task.cancel()
 
-    @staticmethod
-    async def _ask_pre_bind(assumed: Assumed, plugin: PreBindPlugin) -> Status:
+    async def _ask_pre_bind(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
         work = plugin.pre_bind(assumed.cycle, assumed.pod, assumed.node_name)
-        status = await assumed.profile.ask_async(PRE_BIND, plugin, work)
+        try:
+            status = await assumed.profile.ask_async(work)
+        except asyncio.CancelledError:
+            return self._called_back(assumed, plugin)
         if status.is_success or status.is_rejected:
             return status.by(plugin.name)
         return failure_of(PRE_BIND, plugin.name, status.message)
+
+    def _called_back(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
+        """Return what the plugin that was interrupted failed with.
+
+        Raises:
+            CancelledError: It was not the pod that was called back, but the scheduler that ends.
+        """
+        cancelled = self._in_pre_bind.get(assumed.pod.uid)
+        if cancelled is None or not cancelled.done():
+            raise asyncio.CancelledError
+        return failure_of(PRE_BIND, plugin.name, cancelled.result().message)
 
     async def _bind(self, assumed: Assumed) -> Status:
         if self.bind_with_extender is not None:
@@ -222,7 +241,7 @@ class BindingCycle:
                 return bound
         for plugin in assumed.profile.bind_plugins:
             work = plugin.bind(assumed.cycle, assumed.pod, assumed.node_name)
-            status = await assumed.profile.ask_async(BIND, plugin, work)
+            status = await assumed.profile.ask_async(work)
             if status.is_skip:
                 continue
             if status.is_success or status.is_rejected:

@@ -248,12 +248,13 @@ class Profile:
         except Exception as error:
             raise raised(wording, plugin, error) from error
 
-    async def ask_async(self, wording: str, plugin: Plugin, answer: Awaitable[Status]) -> Status:
-        """Await a plugin's answer; what it raises becomes a failure in upstream's words."""
+    @staticmethod
+    async def ask_async(answer: Awaitable[Status]) -> Status:
+        """Await a plugin's answer; what it raises becomes a failure, for the caller to word."""
         try:
             return await answer
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            return raised(wording, plugin, error).status
+            return Status(Code.ERROR, error=f"{type(error).__name__}: {error}")
 
     def ask_filter(
         self, plugin: FilterPlugin[object], state: object, pod: PodInfo, nodes: NodeTable

@@ -2,7 +2,8 @@
 
 Upstream: pkg/scheduler/util/utils.go, PatchPodStatus and PatchPodGroupStatus (v1.36)
 Invariants: changes of one object arrive in the order they were asked for.
-Differs:  the loop does not wait for the answer; upstream's does, without SchedulerAsyncAPICalls.
+Differs:  the loop does not wait for the answer; upstream's does, without SchedulerAsyncAPICalls;
+          tries are not spread by up to a tenth of the delay.
 """
 
 from __future__ import annotations

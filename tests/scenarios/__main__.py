@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from .running import played
@@ -21,7 +20,7 @@ def rewrite(path: Path) -> bool:
     """Rewrite a transcript; return whether it changed."""
     text = path.read_text()
     steps = steps_of(text)
-    outcomes: Iterator[list[str]] = iter([list(lines) for lines in played(steps)])
+    outcomes = iter(played(steps))
     new = rewritten(steps, lambda _: next(outcomes))
     path.write_text(new)
     return new != text

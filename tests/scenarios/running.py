@@ -276,9 +276,7 @@ class Scenario:
         while rest and rest[0] in told:
             told[rest[0]] = rest[1]
             rest = rest[2:]
-        reason = rest.pop() if " " in "".join(rest[-1:]) else ""
-        answer = answer_of(rest, reason)
-        self._script.say(plugin, point, answer, told["for"], told["on"])
+        self._script.say(plugin, point, answer_of(rest), told["for"], told["on"])
 
     def _do_allow(self, words: list[str], body: str) -> None:
         waiting = self.scheduler.waiting_pods.get(PodInfo(self._pod(words[0])).uid)

@@ -61,26 +61,27 @@ class Answer(msgspec.Struct, frozen=True):
     activates: tuple[str, ...] = ()
 
 
-def answer_of(words: Sequence[str], reason: str) -> Answer:
-    """Return an answer from words such as `Unschedulable`, `Wait 5s` or `after 2s Error`."""
+def answer_of(words: Sequence[str]) -> Answer:
+    """Return an answer from words such as `after 2s Error "no disk"` or `Wait 5s`."""
     rest = list(words)
     seconds = 0.0
-    if rest and rest[0] == "after":
+    if rest[0] == "after":
         seconds = float(rest[1].removesuffix("s"))
         rest = rest[2:]
-    word = rest[0] if rest else Code.SUCCESS.label
-    if word == "raise":
-        return Answer(seconds=seconds, raises=reason)
-    if word == "nodes":
-        return Answer(node_names=tuple(rest[1].split(",")))
-    if word == "activate":
-        return Answer(activates=tuple(rest[1].split(",")))
-    code = _CODES[word]
-    if code is Code.WAIT:
-        return Answer(Status(code, (reason,) if reason else ()), float(rest[1].removesuffix("s")))
-    if code is Code.ERROR:
-        return Answer(Status(code, error=reason), seconds)
-    return Answer(Status(code, (reason,) if reason else ()), seconds)
+    word, *rest = rest
+    reason = " ".join(rest)
+    match word:
+        case "raise":
+            return Answer(seconds=seconds, raises=reason)
+        case "nodes":
+            return Answer(seconds=seconds, node_names=tuple(reason.split(",")))
+        case "activate":
+            return Answer(seconds=seconds, activates=tuple(reason.split(",")))
+        case "Wait":
+            return Answer(Status(Code.WAIT), float(reason.removesuffix("s")))
+        case "Error":
+            return Answer(Status(Code.ERROR, error=reason), seconds)
+    return Answer(Status(_CODES[word], (reason,) if reason else ()), seconds)
 
 
 class Script:
@@ -152,6 +153,14 @@ class Scripted(
         answer = self._ask("preFilter", pod)
         names = frozenset(answer.node_names) if answer.node_names else None
         return PreFilterResult(status=answer.status, node_names=names)
+
+    def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
+        """Filter without PreFilter."""
+
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> None:
+        """Score without PreScore."""
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Answer for each node."""

@@ -16,5 +16,5 @@ class ActiveQueue(KeyedHeap):
     def check(self) -> None:
         """Assert that the heap is sound and holds nobody back."""
         super().check()
-        gated = [queued.pod_info.key for queued in self.pods() if queued.is_gated]
+        gated = [queued.pod_info.key for queued in self if queued.is_gated]
         assert not gated, f"gated pods are active: {gated}"

@@ -12,6 +12,7 @@ Differs:  members of pod groups are not popped early. They come back by backoff 
 
 from __future__ import annotations
 
+from itertools import chain
 from math import floor, inf
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
@@ -62,6 +63,10 @@ class BackoffQueue:
     def has_rejected(self) -> bool:
         """Whether `pop_rejected` finds a pod."""
         return len(self._rejected) > 0
+
+    def keys(self) -> frozenset[str]:
+        """Return the names of the pods."""
+        return frozenset(self._rejected.keys() | self._failed.keys())
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """Return the pod of that `namespace/name`, None if it is not here."""
@@ -136,13 +141,14 @@ class BackoffQueue:
         """Assert that both heaps are sound and hold what they are meant for."""
         self._rejected.check()
         self._failed.check()
-        for queued in self._rejected.pods():
+        for queued in self._rejected:
             assert self._may_be_early(queued), f"nothing rejected {queued.pod_info.key}"
             assert queued.pod_info.key not in self._failed, f"{queued.pod_info.key} waits twice"
-        for queued in self._failed.pods():
+        for queued in self._failed:
             assert not self._may_be_early(queued), f"{queued.pod_info.key} was rejected"
         if self._aligns:
-            gated = [queued.pod_info.key for queued in self.pods() if queued.is_gated]
+            pods = chain(self._rejected, self._failed)
+            gated = [queued.pod_info.key for queued in pods if queued.is_gated]
             assert not gated, f"gated pods may be popped: {gated}"
 
     def _order(self, queued: QueuedPodInfo) -> Order:

@@ -11,7 +11,7 @@ Differs:  the order among equal pods is their arrival; upstream's depends on the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, KeysView
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -41,10 +41,17 @@ class KeyedHeap:
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return (entry[3] for entry in self._entries.values())
+
     def get(self, key: str) -> QueuedPodInfo | None:
         """Return the pod of that `namespace/name`, None if it is not here."""
         entry = self._entries.get(key)
         return None if entry is None else entry[3]
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the pods, in the order of their arrival."""
+        return self._entries.keys()
 
     def add(self, queued: QueuedPodInfo) -> None:
         """Take a pod in, instead of one of the same name; or sort it anew after a change."""

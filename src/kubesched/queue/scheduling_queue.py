@@ -130,6 +130,9 @@ class SchedulingQueue:
         """Return the waiting pod of that `namespace/name`; pods in flight do not wait."""
         return self._backoff.get(key) or self._unschedulable.get(key) or self._active.get(key)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._unschedulable or key in self._backoff or key in self._active
+
     def is_in_flight(self, uid: str) -> bool:
         """Whether the pod was popped and nobody said yet what became of it."""
         return uid in self._in_flight
@@ -163,10 +166,9 @@ class SchedulingQueue:
         for part in (self._active, self._backoff, self._unschedulable, self._in_flight):
             part.check()
         self.nominator.check()
-        for queued in self.pods(Place.UNSCHEDULABLE) + self.pods(Place.BACKOFF):
-            assert queued.pod_info.key not in self._active, f"{queued.pod_info} waits twice"
-        for queued in self.pods(Place.UNSCHEDULABLE):
-            assert queued.pod_info.key not in self._backoff, f"{queued.pod_info} waits twice"
+        backoff, unschedulable = self._backoff.keys(), self._unschedulable.keys()
+        twice = (backoff & unschedulable) | (self._active.keys() & (backoff | unschedulable))
+        assert not twice, f"{sorted(twice)} wait twice"
         for queued in self.pods(Place.IN_FLIGHT):
             waiting = self.get_pod(queued.pod_info.key)
             assert waiting is None or waiting.pod_info.uid != queued.pod_info.uid, (

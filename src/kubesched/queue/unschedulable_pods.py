@@ -10,7 +10,7 @@ Differs:  pods are walked in the order of their arrival; upstream walks a map.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, KeysView, Sequence
 from typing import NamedTuple
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
@@ -49,6 +49,10 @@ class UnschedulablePods:
         """Return the pod of that `namespace/name`, None if it is not here."""
         entry = self._entries.get(key)
         return None if entry is None else entry.queued
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of the pods, in the order of their arrival."""
+        return self._entries.keys()
 
     def put(self, queued: QueuedPodInfo, topics: Sequence[Topic]) -> bool:
         """Take a pod in or file it anew after a change; return whether it was not here before."""

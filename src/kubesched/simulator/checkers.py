@@ -97,14 +97,14 @@ class Checkers(LedgerReader):
 
     def _is_remembered(self, uid: str, key: str) -> bool:
         scheduler = self._scheduler
-        namespace, _, name = key.partition("/")
-        known = self._world.informers[PODS].known.get(Key(PODS, namespace, name))
-        if known is None or known.metadata.uid != uid:
-            return True
-        queued = scheduler.queue.get_pod(key)
-        return (
-            queued is not None
+        if (
+            key in scheduler.queue
             or scheduler.queue.is_in_flight(uid)
             or scheduler.cache.is_assumed(uid)
             or scheduler.waiting_pods.get(uid) is not None
-        )
+        ):
+            return True
+        # What the scheduler has not heard of it cannot have forgotten.
+        namespace, _, name = key.partition("/")
+        known = self._world.informers[PODS].known.get(Key(PODS, namespace, name))
+        return known is None or known.metadata.uid != uid

@@ -1,0 +1,199 @@
+"""From flags and files to a connection.
+
+Upstream: staging/src/k8s.io/client-go/tools/clientcmd/client_config.go: BuildConfigFromFlags,
+          cmd/kube-scheduler/app/options/options.go: createKubeConfig (v1.36)
+Differs:  proxies of the environment are chosen once, for the server's own address.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from kubesched import __version__
+from kubesched.client.connection_settings import ConnectionSettings, Impersonation
+from kubesched.client.credentials import Credentials, FixedCredentials, TokenFile, fixed_credential
+from kubesched.client.exec_plugin import ExecPlugin
+from kubesched.client.in_cluster import (
+    SERVICE_ACCOUNT_DIRECTORY,
+    NotInClusterError,
+    in_cluster_settings,
+)
+from kubesched.client.kubeconfig import load_kubeconfig, master_settings, missing_configuration
+from kubesched.client.rate_limit import limiter_of
+from kubesched.client.request_observer import RequestObserver
+from kubesched.client.rest import AiohttpRest, Transport
+from kubesched.client.tls import CertificateFiles, tls_context
+
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386"}
+
+
+def find_settings(
+    *,
+    kubeconfig: str = "",
+    master: str = "",
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT_DIRECTORY,
+) -> ConnectionSettings:
+    """Return the settings that flags ask for.
+
+    A kubeconfig's server gives way to `master`; `master` alone is spoken to without credentials;
+    with neither this process must run in a pod.
+
+    Args:
+        kubeconfig: Path of a file, "" for none.
+        master: A server's address, "" for none.
+        environ: The environment.
+        service_account: Where a pod's own token lies.
+
+    Raises:
+        KubeconfigError: There is no usable configuration.
+    """
+    if kubeconfig:
+        return load_kubeconfig(kubeconfig).settings(server=master)
+    if master:
+        return master_settings(master)
+    try:
+        return in_cluster_settings(environ, service_account)
+    except NotInClusterError:
+        raise missing_configuration() from None
+
+
+def connect(
+    settings: ConnectionSettings,
+    *,
+    qps: float = 0.0,
+    burst: int = 0,
+    user_agent_suffix: str = "",
+    timeout_seconds: float | None = None,
+    observer: RequestObserver | None = None,
+    environ: Mapping[str, str] = os.environ,
+    now: Callable[[], float] = time.monotonic,
+    wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> AiohttpRest:
+    """Return a connection; nothing is sent yet, and no event loop needs to run.
+
+    Args:
+        settings: Server and user.
+        qps: Requests per second; 0 for client-go's default of 5, below 0 for no limit.
+        burst: Requests at once; 0 for client-go's default of 10.
+        user_agent_suffix: The part of the program that speaks, such as `leader-election`.
+        timeout_seconds: For each request; None for no limit.
+        observer: Is told of every request.
+        environ: The environment, for proxies and plugins.
+        now: The present moment in seconds, of a clock that never goes back.
+        wall_clock: The present moment, for the expiry of plugins' credentials.
+
+    Raises:
+        TlsError: Certificates or keys cannot be used.
+        ValueError: Burst is below zero.
+    """
+    return AiohttpRest(
+        settings.server,
+        transport=_transport(settings, user_agent_suffix, environ, now),
+        credentials=credentials_of(settings, environ, now, wall_clock),
+        limiter=limiter_of(qps, burst, now),
+        timeout_seconds=timeout_seconds,
+        observer=observer,
+        now=now,
+    )
+
+
+def _transport(
+    settings: ConnectionSettings,
+    suffix: str,
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+) -> Transport:
+    tls = settings.tls
+    context = tls_context(tls) if settings.server.startswith("https:") else None
+    has_files = bool(tls.certificate_file or tls.key_file)
+    files = None
+    if context is not None and has_files and tls.has_certificate:
+        files = CertificateFiles(context, tls, now)
+    agent = ("User-Agent", user_agent(suffix))
+    return Transport(
+        tls=context,
+        server_name=tls.server_name if context is not None else "",
+        proxy_url=settings.proxy_url or environment_proxy(settings.server, environ),
+        headers=(agent, *impersonation_headers(settings.user.impersonation)),
+        certificate_files=files,
+    )
+
+
+def credentials_of(
+    settings: ConnectionSettings,
+    environ: Mapping[str, str],
+    now: Callable[[], float],
+    wall_clock: Callable[[], datetime],
+) -> Credentials:
+    """Return who speaks: what is given outright comes before a plugin."""
+    user = settings.user
+    if user.token_file:
+        return TokenFile(user.token_file, now, user.token)
+    fixed = fixed_credential(user)
+    if user.exec is None or fixed.header or settings.tls.has_certificate:
+        return FixedCredentials(fixed)
+    return ExecPlugin(user.exec, wall_clock, environ)
+
+
+def user_agent(suffix: str = "") -> str:
+    """Return what a connection calls itself, as kube-scheduler's clients do."""
+    machine = platform.machine().lower()
+    place = f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
+    end = f"/{suffix}" if suffix else ""
+    return f"kubesched/v{__version__} ({place}) kubernetes/{__version__}{end}"
+
+
+def impersonation_headers(impersonation: Impersonation) -> tuple[tuple[str, str], ...]:
+    """Return the headers that ask to act as somebody else, () for nobody."""
+    if not impersonation.user_name:
+        return ()
+    headers = [("Impersonate-User", impersonation.user_name)]
+    if impersonation.uid:
+        headers.append(("Impersonate-Uid", impersonation.uid))
+    headers += [("Impersonate-Group", group) for group in impersonation.groups]
+    for key, values in impersonation.extra.items():
+        name = "Impersonate-Extra-" + quote(key, safe="!#$&'*+-.^_`|~")
+        headers += [(name, value) for value in values]
+    return tuple(headers)
+
+
+def environment_proxy(server: str, environ: Mapping[str, str]) -> str:
+    """Return the proxy that the environment names for a server, "" for none."""
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    if host == "localhost" or host.startswith("127.") or host == "::1":
+        return ""
+    name = f"{parts.scheme}_proxy"
+    proxy = environ.get(name.upper()) or environ.get(name) or ""
+    if not proxy or _is_excluded(host, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_excluded(host: str, no_proxy: str) -> bool:
+    return any(_matches(host, entry.strip().lower()) for entry in no_proxy.split(","))
+
+
+def _matches(host: str, entry: str) -> bool:
+    """Whether an entry of NO_PROXY names a host: by name, by domain, by address, by network."""
+    if not entry:
+        return False
+    if entry == "*":
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        domain = entry.removeprefix("*")
+        if domain.startswith("."):
+            return host.endswith(domain)
+        return host == domain or host.endswith(f".{domain}")

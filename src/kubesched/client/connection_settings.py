@@ -1,0 +1,162 @@
+"""Where an API server is, how it is recognised, and as whom it is spoken to.
+
+Upstream: staging/src/k8s.io/client-go/rest/config.go (v1.36)
+Differs:  one rate limiter, one user agent and one time limit belong to a connection, not here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+
+class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server proves who it is, and the client's certificate.
+
+    Attributes:
+        ca_file: Path of the authorities' certificates; `ca_pem` wins over it.
+        ca_pem: The certificates themselves.
+        server_name: The name to look for in the server's certificate; "" for the server's host.
+        is_insecure: Whether any certificate will do.
+        certificate_file: Path of the client's certificate; `certificate_pem` wins over it.
+        certificate_pem: The certificate itself.
+        key_file: Path of its key; `key_pem` wins over it.
+        key_pem: The key itself.
+    """
+
+    ca_file: str = ""
+    ca_pem: bytes = b""
+    server_name: str = ""
+    is_insecure: bool = False
+    certificate_file: str = ""
+    certificate_pem: bytes = b""
+    key_file: str = ""
+    key_pem: bytes = b""
+
+    @property
+    def has_authority(self) -> bool:
+        """Whether an authority is named."""
+        return bool(self.ca_file or self.ca_pem)
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether the client has a certificate of its own."""
+        return bool(self.certificate_file or self.certificate_pem)
+
+
+class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that prints credentials.
+
+    Attributes:
+        command: A path, or a name to look for in PATH.
+        args: Its arguments.
+        env: Variables it gets besides those of this process.
+        api_version: Of what it reads and prints, such as `client.authentication.k8s.io/v1`.
+        install_hint: For the error when the program is not there.
+        interactive_mode: `Never`, `IfAvailable` or `Always`.
+        cluster: What it is told of the cluster, as JSON values; None if it is not told.
+    """
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    api_version: str = "client.authentication.k8s.io/v1"
+    install_hint: str = ""
+    interactive_mode: str = "IfAvailable"
+    cluster: dict[str, Any] | None = None
+
+
+class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody else to act as; `user_name` is "" for nobody."""
+
+    user_name: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class UserSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who speaks.
+
+    Attributes:
+        token: A bearer token.
+        token_file: Path of a file with a bearer token; what it holds wins over `token`.
+        username: For basic authentication.
+        password: For basic authentication.
+        exec: A program that prints credentials; None without one.
+        impersonation: Whom to act as.
+    """
+
+    token: str = ""
+    token_file: str = ""
+    username: str = ""
+    password: str = ""
+    exec: ExecSettings | None = None
+    impersonation: Impersonation = Impersonation()
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything needed to speak to one API server as one user.
+
+    Attributes:
+        server: Its URL with scheme and host, perhaps a path, no slash at the end.
+        tls: How it is recognised, and the client's certificate.
+        user: Who speaks.
+        proxy_url: Of an HTTP proxy; "" for what the environment says.
+        namespace: For what names none; "" if it is not said.
+    """
+
+    server: str
+    tls: TlsSettings = TlsSettings()
+    user: UserSettings = UserSettings()
+    proxy_url: str = ""
+    namespace: str = ""
+
+    @property
+    def may_carry_credentials(self) -> bool:
+        """Whether nobody on the way can read what is sent: TLS, or this very machine."""
+        parts = urlsplit(self.server)
+        return parts.scheme == "https" or _is_loopback(parts.hostname or "")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def server_url(server: str, *, tls: TlsSettings = TlsSettings()) -> str:  # noqa: B008 - frozen
+    """Return the URL of a server that may be given as `host:port`.
+
+    Without a scheme it is https if there is anything to do TLS with, else http.
+
+    Raises:
+        ValueError: It is no such address.
+    """
+    text = server or "localhost"
+    if not _has_host(text):
+        by_default = tls.has_authority or tls.has_certificate or tls.is_insecure
+        text = f"{'https' if by_default else 'http'}://{text}"
+        if not _has_host(text) or urlsplit(text).path not in {"", "/"}:
+            raise ValueError(f"host must be a URL or a host:port pair: {server!r}")
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"}:
+        raise ValueError(
+            f"unsupported scheme {parts.scheme!r} in {server!r}, must be http or https"
+        )
+    return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
+
+
+def _has_host(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        # A port that is no number raises only when it is asked for.
+        return bool(parts.scheme and parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

@@ -1,0 +1,188 @@
+"""What an API server answered, or why it did not, as an `ApiError`.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go,
+          staging/src/k8s.io/client-go/rest/request.go (v1.36)
+Differs:  messages about answers that are no Status do not name the resource.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from kubesched.api.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    GoneError,
+    NotFoundError,
+    TooManyRequestsError,
+)
+
+CONNECTION_REFUSED: Final = "ConnectionRefused"
+TIMEOUT: Final = "Timeout"
+UNANSWERED: Final = "Unanswered"
+
+_TEXT_LENGTH_MAX: Final = 2048
+_BROKEN: Final = frozenset((errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.EBADF))
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int | None = None
+
+
+class _Status(msgspec.Struct):
+    kind: str = ""
+    status: str = ""
+    message: str | None = None
+    reason: str | None = None
+    code: int | None = None
+    details: _Details | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(_Status)
+
+_CLASSES: Final[dict[str, type[NotFoundError | ConflictError | AlreadyExistsError | GoneError]]] = {
+    "NotFound": NotFoundError,
+    "Conflict": ConflictError,
+    "AlreadyExists": AlreadyExistsError,
+    "Expired": GoneError,
+    "Gone": GoneError,
+}
+# What the code alone says, where a server gives no reason.
+_BY_CODE: Final = {404: "NotFound", 409: "Conflict", 410: "Gone", 429: "TooManyRequests"}
+
+_SLOW: Final = (
+    "the server was unable to return a response in the time allotted,"
+    " but may still be processing the request"
+)
+_BUSY: Final = "the server has received too many requests and has asked us to try again later"
+_GENERIC: Final = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+    404: ("NotFound", "the server could not find the requested resource"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    409: ("Conflict", "the server reported a conflict"),
+    422: ("Invalid", "the server rejected our request due to an error in our request"),
+    429: ("TooManyRequests", _BUSY),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", _SLOW),
+}
+_NOT_ACCEPTABLE: Final = (
+    "the server was unable to respond with a content type that the client supports"
+)
+
+
+def error_of_answer(
+    code: int,
+    body: bytes,
+    *,
+    method: str = "GET",
+    content_type: str = "",
+    retry_after: str = "",
+) -> ApiError:
+    """Return the error that an answer stands for.
+
+    Args:
+        code: HTTP status, outside 200 to 206.
+        body: What was sent with it: a Status, or anything.
+        method: Of the request.
+        content_type: Of the answer, "" if it does not say.
+        retry_after: The header's value, "" without one.
+    """
+    seconds = retry_after_seconds(retry_after)
+    status = error_of_status(body)
+    if status is not None:
+        if status.retry_after_seconds is None and seconds is not None:
+            status.retry_after_seconds = float(seconds)
+        return status
+    reason, message = _generic(code, method, _words_of(body, content_type))
+    return _error(code, reason, message, seconds)
+
+
+def error_of_status(body: bytes | msgspec.Raw) -> ApiError | None:
+    """Return the error that a Status stands for, None if the JSON text is no failure's Status."""
+    try:
+        status = _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if status.kind != "Status" or status.status == "Success":
+        return None
+    seconds = status.details.retry_after_seconds if status.details else None
+    return _error(status.code or 0, status.reason or "", status.message or "", seconds or None)
+
+
+def _error(code: int, reason: str, message: str, retry_after_seconds: int | None) -> ApiError:
+    retry_after = None if retry_after_seconds is None else float(retry_after_seconds)
+    word = reason or _BY_CODE.get(code, "")
+    class_ = _CLASSES.get(word)
+    if class_ is None:
+        if word == "TooManyRequests" or code == 429:
+            error: ApiError = TooManyRequestsError(message, retry_after)
+        else:
+            return ApiError(code, reason or "Unknown", message, retry_after)
+    else:
+        error = class_(message)
+        error.retry_after_seconds = retry_after
+    error.code = code or error.code
+    error.reason = reason or error.reason
+    return error
+
+
+def _generic(code: int, method: str, words: str) -> tuple[str, str]:
+    """Return reason and message of an answer that is no Status."""
+    speaking = {
+        403: ("Forbidden", words),
+        406: ("NotAcceptable", _NOT_ACCEPTABLE if words in {"", "unknown"} else words),
+        415: ("UnsupportedMediaType", words),
+    }
+    if code == 409 and method == "POST":
+        return "AlreadyExists", _GENERIC[409][1]
+    if code in speaking or code in _GENERIC:
+        return speaking.get(code) or _GENERIC[code]
+    if code >= 500:
+        quoted = json.dumps(words, ensure_ascii=False)
+        problem = f"an error on the server ({quoted}) has prevented the request from succeeding"
+        return "InternalError", problem
+    problem = f"the server responded with the status code {code}"
+    return "", f"{problem} but did not return more information"
+
+
+def _words_of(body: bytes, content_type: str) -> str:
+    """Return what a server says in plain text, `unknown` if it says something else."""
+    if content_type and not content_type.strip().lower().startswith("text/"):
+        return "unknown"
+    return body[:_TEXT_LENGTH_MAX].decode(errors="replace").strip()
+
+
+def retry_after_seconds(header: str) -> int | None:
+    """Return the whole seconds that a `Retry-After` header asks for, None if it names none."""
+    digits = header[1:] if header[:1] in {"+", "-"} else header
+    return int(header) if digits.isascii() and digits.isdigit() else None
+
+
+def error_of_failure(failure: Exception, method: str, url: str) -> ApiError:
+    """Return the error for a request that got no answer."""
+    words = str(failure) or type(failure).__name__
+    return ApiError(0, _reason_of_failure(failure), f'{method} "{url}": {words}')
+
+
+def _reason_of_failure(failure: Exception) -> str:
+    if isinstance(failure, TimeoutError):
+        return TIMEOUT
+    if isinstance(failure, OSError) and failure.errno == errno.ECONNREFUSED:
+        return CONNECTION_REFUSED
+    return UNANSWERED
+
+
+def is_broken_connection(failure: Exception) -> bool:
+    """Whether a connection was there, and then was not any more."""
+    if isinstance(failure, aiohttp.ClientConnectorError):
+        return failure.errno == errno.ECONNRESET
+    if isinstance(failure, aiohttp.ServerDisconnectedError | ConnectionResetError):
+        return True
+    return isinstance(failure, OSError) and failure.errno in _BROKEN

@@ -1,0 +1,197 @@
+"""Credentials printed by a program: the plugins of client.authentication.k8s.io.
+
+Upstream: staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go (v1.36)
+Differs:  plugins never talk to a terminal; credentials are renewed a little before they expire;
+          the hint for installing a plugin is in every error, not in ten an hour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.api.meta import parse_time
+from kubesched.client.connection_settings import ExecSettings
+from kubesched.client.credentials import Credential, CredentialsError
+
+_SKEW_SECONDS_MAX: Final = 10.0
+_SKEW_SHARE: Final = 0.1
+
+Run = Callable[[Sequence[str], Mapping[str, str]], Awaitable[tuple[int, bytes]]]
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    expiration_timestamp: str | None = None
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _Status | None = None
+
+
+async def run_program(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[int, bytes]:
+    """Run a program without input; return its exit code and what it printed.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    program = await asyncio.create_subprocess_exec(
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        env=dict(environ),
+    )
+    try:
+        printed, _ = await program.communicate()
+    except asyncio.CancelledError:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+        raise
+    return program.returncode or 0, printed
+
+
+class ExecPlugin:
+    """Credentials that a program prints, kept until they expire.
+
+    The program runs once however many requests wait for it.
+
+    Args:
+        settings: The program and what it is told.
+        wall_clock: The present moment, with a time zone.
+        environ: What the program inherits.
+        run: Runs it.
+    """
+
+    def __init__(
+        self,
+        settings: ExecSettings,
+        wall_clock: Callable[[], datetime],
+        environ: Mapping[str, str] | None = None,
+        run: Run = run_program,
+    ) -> None:
+        self._settings = settings
+        self._wall_clock = wall_clock
+        self._environ = os.environ if environ is None else environ
+        self._run = run
+        self._credential: Credential | None = None
+        self._renew_at = float("inf")
+        self._running: asyncio.Task[Credential] | None = None
+
+    async def get(self) -> Credential:
+        """Return the credentials, from the program if there are none that last.
+
+        Raises:
+            CredentialsError: The program cannot be run, fails, or prints no credentials.
+        """
+        if self._credential is not None and self._wall_clock().timestamp() < self._renew_at:
+            return self._credential
+        return await self._refresh()
+
+    async def renew(self, refused: Credential) -> Credential:
+        """Return newer credentials than those that a server refused.
+
+        Raises:
+            CredentialsError: As `get`.
+        """
+        if self._credential is not None and self._credential != refused:
+            return self._credential
+        return await self._refresh()
+
+    async def _refresh(self) -> Credential:
+        if self._running is None:
+            self._running = asyncio.create_task(self._ask(), name="exec plugin")
+            self._running.add_done_callback(self._finish)
+        # Who gives up waiting does not take the answer from the others.
+        return await asyncio.shield(self._running)
+
+    def _finish(self, task: asyncio.Task[Credential]) -> None:
+        self._running = None
+        if not task.cancelled():
+            # Reading it is what tells asyncio that a failure nobody waits for is known.
+            task.exception()
+
+    async def _ask(self) -> Credential:
+        status = self._status_of(await self._printed())
+        now = self._wall_clock().timestamp()
+        self._renew_at = _renewal(status.expiration_timestamp, now)
+        self._credential = Credential(
+            f"Bearer {status.token}" if status.token else "",
+            (status.client_certificate_data or "").encode(),
+            (status.client_key_data or "").encode(),
+        )
+        return self._credential
+
+    async def _printed(self) -> bytes:
+        settings = self._settings
+        if settings.interactive_mode == "Always":
+            raise CredentialsError(
+                "exec plugin cannot support interactive mode: standard input is unavailable;"
+                " set interactiveMode to IfAvailable or Never"
+            )
+        environ = {**self._environ, **dict(settings.env)}
+        environ["KUBERNETES_EXEC_INFO"] = self._told()
+        try:
+            code, printed = await self._run((settings.command, *settings.args), environ)
+        except OSError as error:
+            raise CredentialsError(self._not_started(error)) from None
+        if code != 0:
+            raise CredentialsError(
+                f"exec: executable {settings.command} failed with exit code {code}"
+            )
+        return printed
+
+    def _told(self) -> str:
+        spec: dict[str, Any] = {"interactive": False}
+        if self._settings.cluster is not None:
+            spec = {"cluster": self._settings.cluster, "interactive": False}
+        told = {"kind": "ExecCredential", "apiVersion": self._settings.api_version, "spec": spec}
+        return msgspec.json.encode(told).decode()
+
+    def _not_started(self, error: OSError) -> str:
+        command = self._settings.command
+        if isinstance(error, FileNotFoundError):
+            hint = f"; {self._settings.install_hint}" if self._settings.install_hint else ""
+            return f"exec: executable {command} not found{hint}"
+        return f"exec: {command}: {error.strerror}"
+
+    def _status_of(self, printed: bytes) -> _Status:
+        try:
+            credential = msgspec.json.decode(printed, type=_ExecCredential)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise CredentialsError(f"exec plugin: decoding stdout: {error}") from None
+        wanted = self._settings.api_version
+        if credential.kind != "ExecCredential" or credential.api_version != wanted:
+            raise CredentialsError(
+                f"exec plugin is configured to use API version {wanted},"
+                f" plugin returned version {credential.api_version}"
+            )
+        status = credential.status
+        if status is None:
+            raise CredentialsError("exec plugin didn't return a status field")
+        if not (status.token or status.client_certificate_data or status.client_key_data):
+            raise CredentialsError("exec plugin didn't return a token or cert/key pair")
+        if bool(status.client_certificate_data) != bool(status.client_key_data):
+            raise CredentialsError("exec plugin returned only certificate or key, not both")
+        return status
+
+
+def _renewal(expires: str | None, now: float) -> float:
+    """Return when to ask again: shortly before the end, and never at once."""
+    if not expires:
+        return float("inf")
+    try:
+        end = parse_time(expires) / 1e9
+    except ValueError:
+        problem = f"exec plugin returned no valid expirationTimestamp: {expires!r}"
+        raise CredentialsError(problem) from None
+    return end - min(_SKEW_SECONDS_MAX, max(0.0, end - now) * _SKEW_SHARE)

@@ -1,0 +1,473 @@
+"""Read kubeconfig files, merge them, and choose a context: the settings of a connection.
+
+Upstream: staging/src/k8s.io/client-go/tools/clientcmd: loader.go, client_config.go, validation.go
+          (v1.36)
+Differs:  *-data fields win over files beside them, where upstream refuses both; credentials are
+          sent over plain HTTP to this very machine, where an embedded API server listens, else
+          only over TLS as upstream; auth-provider and SOCKS proxies are refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.api.yaml_syntax import YamlError, load_documents
+from kubesched.client.connection_settings import (
+    ConnectionSettings,
+    ExecSettings,
+    Impersonation,
+    TlsSettings,
+    UserSettings,
+    server_url,
+)
+
+_EXEC_GROUP: Final = "client.authentication.k8s.io"
+_EXEC_VERSIONS: Final = (f"{_EXEC_GROUP}/v1", f"{_EXEC_GROUP}/v1beta1")
+_EXEC_EXTENSION: Final = f"{_EXEC_GROUP}/exec"
+_INTERACTIVE_MODES: Final = ("Never", "IfAvailable", "Always")
+_NOTHING: Final = (
+    "invalid configuration: no configuration has been provided,"
+    " try setting KUBERNETES_MASTER environment variable"
+)
+
+
+class KubeconfigError(ValueError):
+    """A kubeconfig that cannot be used: one line with file, field and remedy."""
+
+
+class _Extension(msgspec.Struct):
+    name: str = ""
+    extension: Any = None
+
+
+class _Cluster(msgspec.Struct, rename="kebab"):
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+    disable_compression: bool = False
+    extensions: tuple[_Extension, ...] | None = ()
+
+
+class _Variable(msgspec.Struct):
+    name: str = ""
+    value: str = ""
+
+
+class _Exec(msgspec.Struct, rename="camel"):
+    command: str = ""
+    args: tuple[str, ...] | None = ()
+    env: tuple[_Variable, ...] | None = ()
+    api_version: str = ""
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+
+
+class _Provider(msgspec.Struct):
+    name: str = ""
+
+
+class _User(msgspec.Struct, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    as_: str = msgspec.field(name="as", default="")
+    as_uid: str = ""
+    as_groups: tuple[str, ...] | None = ()
+    as_user_extra: dict[str, tuple[str, ...]] | None = None
+    username: str = ""
+    password: str = ""
+    auth_provider: _Provider | None = None
+    exec: _Exec | None = None
+
+
+class _Context(msgspec.Struct):
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(msgspec.Struct):
+    name: str
+    cluster: _Cluster | None = None
+
+
+class _NamedUser(msgspec.Struct):
+    name: str
+    user: _User | None = None
+
+
+class _NamedContext(msgspec.Struct):
+    name: str
+    context: _Context | None = None
+
+
+class _File(msgspec.Struct, rename="kebab"):
+    api_version: str = msgspec.field(name="apiVersion", default="")
+    kind: str = ""
+    current_context: str = ""
+    clusters: tuple[_NamedCluster, ...] | None = ()
+    users: tuple[_NamedUser, ...] | None = ()
+    contexts: tuple[_NamedContext, ...] | None = ()
+
+
+class _Entry(msgspec.Struct):
+    """A cluster, user or context, and the file it stands in."""
+
+    file: str
+    path: str
+    value: Any
+
+    def fault(self, field: str, problem: str) -> KubeconfigError:
+        return KubeconfigError(f"{self.file}: {self.path}.{field}: {problem}")
+
+    def resolved(self, path: str) -> str:
+        """Relative paths start where the file lies."""
+        return str(Path(self.file).absolute().parent / path) if path else ""
+
+    def decoded(self, field: str, text: str) -> bytes:
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise self.fault(field, "is no base64; encode the PEM text with `base64 -w0`") from None
+
+
+class Kubeconfig:
+    """What one or more kubeconfig files say; the first to name a thing wins, entry by entry.
+
+    Attributes:
+        files: The files, in the order of precedence.
+        current_context: The name of the context that is used if none is asked for.
+    """
+
+    def __init__(self, files: Iterable[str]) -> None:
+        self.files: list[str] = []
+        self.current_context = ""
+        self._clusters: dict[str, _Entry] = {}
+        self._users: dict[str, _Entry] = {}
+        self._contexts: dict[str, _Entry] = {}
+        for file in files:
+            self._add(file, _read(file))
+
+    def _add(self, file: str, content: _File) -> None:
+        self.files.append(file)
+        self.current_context = self.current_context or content.current_context
+        for cluster in content.clusters or ():
+            path = f"clusters[{cluster.name}].cluster"
+            value = cluster.cluster or _Cluster()
+            self._clusters.setdefault(cluster.name, _Entry(file, path, value))
+        for user in content.users or ():
+            path = f"users[{user.name}].user"
+            self._users.setdefault(user.name, _Entry(file, path, user.user or _User()))
+        for context in content.contexts or ():
+            path = f"contexts[{context.name}].context"
+            chosen = context.context or _Context()
+            self._contexts.setdefault(context.name, _Entry(file, path, chosen))
+
+    def settings(self, context: str = "", server: str = "") -> ConnectionSettings:
+        """Return the settings of a context.
+
+        Args:
+            context: Its name, "" for the current one.
+            server: A server's address that wins over the cluster's, "" for the cluster's own.
+
+        Raises:
+            KubeconfigError: Something is missing or wrong.
+        """
+        place = self._find_context(context)
+        chosen = place.value
+        cluster = self._find("cluster", self._clusters, place, chosen.cluster)
+        user = self._find("user", self._users, place, chosen.user)
+        settings = _connection(cluster, user, server)
+        if settings is None:
+            raise KubeconfigError(
+                f"{cluster.file}: {cluster.path}.server: no server found for cluster"
+                f" {chosen.cluster!r}; name the API server's URL"
+                if chosen.cluster
+                else _NOTHING
+            )
+        return msgspec.structs.replace(settings, namespace=chosen.namespace)
+
+    def _find_context(self, name: str) -> _Entry:
+        wanted = name or self.current_context
+        if wanted in self._contexts:
+            return self._contexts[wanted]
+        if wanted:
+            known = ", ".join(self._contexts) or "none"
+            raise KubeconfigError(
+                f"{self._files}: context was not found for specified context: {wanted};"
+                f" there are: {known}"
+            )
+        return _Entry(self._files, "contexts", _Context())
+
+    def _find(self, kind: str, known: dict[str, _Entry], place: _Entry, name: str) -> _Entry:
+        if name in known:
+            return known[name]
+        if name:
+            names = ", ".join(known) or "none"
+            raise place.fault(kind, f"there is no {kind} named {name!r}; there are: {names}")
+        return _Entry(place.file, f"{kind}s", _Cluster() if kind == "cluster" else _User())
+
+    @property
+    def _files(self) -> str:
+        return os.pathsep.join(self.files) or "kubeconfig"
+
+
+def _connection(cluster: _Entry, user: _Entry, server: str) -> ConnectionSettings | None:
+    """Return the settings, None if no server is named."""
+    value: _Cluster = cluster.value
+    if not (server or value.server):
+        return None
+    tls = _tls(cluster, user, keep_server_name=not server)
+    try:
+        url = server_url(server or value.server, tls=tls)
+    except ValueError as error:
+        if server:
+            raise KubeconfigError(f"--master: {error}") from None
+        raise cluster.fault("server", str(error)) from None
+    settings = ConnectionSettings(
+        server=url, tls=tls, user=_user(cluster, user), proxy_url=_proxy(cluster)
+    )
+    if settings.may_carry_credentials:
+        return settings
+    # Only who is impersonated may be read by everybody.
+    anonymous = UserSettings(impersonation=settings.user.impersonation)
+    return msgspec.structs.replace(settings, user=anonymous, tls=TlsSettings())
+
+
+def _proxy(cluster: _Entry) -> str:
+    url: str = cluster.value.proxy_url
+    scheme = url.partition("://")[0]
+    if url and scheme not in {"http", "https"}:
+        problem = f"unsupported scheme {scheme!r} of {url!r}, must be http or https"
+        raise cluster.fault("proxy-url", problem)
+    return url
+
+
+def _tls(cluster: _Entry, user: _Entry, *, keep_server_name: bool) -> TlsSettings:
+    value: _Cluster = cluster.value
+    person: _User = user.value
+    ca_pem = cluster.decoded("certificate-authority-data", value.certificate_authority_data)
+    certificate = user.decoded("client-certificate-data", person.client_certificate_data)
+    settings = TlsSettings(
+        ca_file=cluster.resolved(value.certificate_authority),
+        ca_pem=ca_pem,
+        server_name=value.tls_server_name if keep_server_name else "",
+        is_insecure=value.insecure_skip_tls_verify,
+        certificate_file=user.resolved(person.client_certificate),
+        certificate_pem=certificate,
+        key_file=user.resolved(person.client_key),
+        key_pem=user.decoded("client-key-data", person.client_key_data),
+    )
+    _check_tls(settings, cluster, user)
+    return settings
+
+
+def _check_tls(settings: TlsSettings, cluster: _Entry, user: _Entry) -> None:
+    if settings.is_insecure and settings.has_authority:
+        problem = "is not allowed together with a certificate authority; remove one of them"
+        raise cluster.fault("insecure-skip-tls-verify", problem)
+    if not settings.ca_pem:
+        _check_readable(cluster, "certificate-authority", settings.ca_file)
+    if not settings.has_certificate:
+        return
+    if not (settings.key_file or settings.key_pem):
+        problem = "client-key-data or client-key must be specified with a client certificate"
+        raise user.fault("client-key", problem)
+    if not settings.certificate_pem:
+        _check_readable(user, "client-certificate", settings.certificate_file)
+    if not settings.key_pem:
+        _check_readable(user, "client-key", settings.key_file)
+
+
+def _check_readable(entry: _Entry, field: str, path: str) -> None:
+    if not path:
+        return
+    try:
+        with Path(path).open("rb"):
+            pass
+    except OSError as error:
+        raise entry.fault(field, f"unable to read {path}: {error.strerror}") from None
+
+
+def _user(cluster: _Entry, user: _Entry) -> UserSettings:
+    person: _User = user.value
+    if person.auth_provider is not None:
+        problem = f"the auth provider {person.auth_provider.name!r} was removed from Kubernetes"
+        raise user.fault("auth-provider", f"{problem}; use an exec plugin instead")
+    if person.token and (person.username or person.password):
+        problem = "more than one authentication method found: [token basicAuth]"
+        raise user.fault("token", f"{problem}; only one is allowed")
+    has_others = person.as_uid or person.as_groups or person.as_user_extra
+    if has_others and not person.as_:
+        problem = "requesting uid, groups or user-extra without impersonating a user"
+        raise user.fault("as", f"{problem}; name the user")
+    token_file = user.resolved(person.token_file)
+    if not person.token:
+        _check_readable(user, "tokenFile", token_file)
+    return UserSettings(
+        token=person.token,
+        token_file=token_file,
+        username=person.username,
+        password=person.password,
+        exec=None if person.exec is None else _exec(cluster, user, person.exec),
+        impersonation=Impersonation(
+            user_name=person.as_,
+            uid=person.as_uid,
+            groups=person.as_groups or (),
+            extra=person.as_user_extra or {},
+        ),
+    )
+
+
+def _exec(cluster: _Entry, user: _Entry, plugin: _Exec) -> ExecSettings:
+    _check_exec(user, plugin)
+    command = plugin.command
+    mode = plugin.interactive_mode
+    return ExecSettings(
+        # A bare name is looked for in PATH; anything else starts where the file lies.
+        command=user.resolved(command) if os.sep in command else command,
+        args=plugin.args or (),
+        env=tuple((variable.name, variable.value) for variable in plugin.env or ()),
+        api_version=plugin.api_version,
+        install_hint=plugin.install_hint,
+        interactive_mode=mode or "IfAvailable",
+        cluster=_cluster_told(cluster) if plugin.provide_cluster_info else None,
+    )
+
+
+def _check_exec(user: _Entry, plugin: _Exec) -> None:
+    if not plugin.command:
+        raise user.fault("exec.command", "must be specified to use an exec plugin")
+    if plugin.api_version not in _EXEC_VERSIONS:
+        problem = f"invalid apiVersion {plugin.api_version!r}, must be one of: "
+        raise user.fault("exec.apiVersion", problem + ", ".join(_EXEC_VERSIONS))
+    for index, variable in enumerate(plugin.env or ()):
+        if not variable.name:
+            raise user.fault(f"exec.env[{index}].name", "must be specified")
+    if not plugin.interactive_mode and plugin.api_version == _EXEC_VERSIONS[0]:
+        problem = "must be specified, one of: " + ", ".join(_INTERACTIVE_MODES)
+        raise user.fault("exec.interactiveMode", problem)
+    if plugin.interactive_mode not in {"", *_INTERACTIVE_MODES}:
+        problem = f"invalid {plugin.interactive_mode!r}, must be one of: "
+        raise user.fault("exec.interactiveMode", problem + ", ".join(_INTERACTIVE_MODES))
+
+
+def _cluster_told(cluster: _Entry) -> dict[str, Any]:
+    """Return what an exec plugin learns of the cluster it is asked for."""
+    value: _Cluster = cluster.value
+    told: dict[str, Any] = {"server": value.server}
+    if value.tls_server_name:
+        told["tls-server-name"] = value.tls_server_name
+    if value.insecure_skip_tls_verify:
+        told["insecure-skip-tls-verify"] = True
+    pem = cluster.decoded("certificate-authority-data", value.certificate_authority_data)
+    if not pem and value.certificate_authority:
+        path = cluster.resolved(value.certificate_authority)
+        _check_readable(cluster, "certificate-authority", path)
+        pem = Path(path).read_bytes()
+    if pem:
+        told["certificate-authority-data"] = base64.b64encode(pem).decode()
+    if value.proxy_url:
+        told["proxy-url"] = value.proxy_url
+    if value.disable_compression:
+        told["disable-compression"] = True
+    for extension in value.extensions or ():
+        if extension.name == _EXEC_EXTENSION:
+            told["config"] = extension.extension
+    return told
+
+
+def load_kubeconfig(path: str) -> Kubeconfig:
+    """Return what one file says.
+
+    Raises:
+        KubeconfigError: It is not there, or is no kubeconfig.
+    """
+    return Kubeconfig((path,))
+
+
+def merged_kubeconfig(
+    environ: Mapping[str, str], home: Callable[[], Path] = Path.home
+) -> Kubeconfig:
+    """Return what kubectl would read: the files of $KUBECONFIG, or ~/.kube/config without it.
+
+    Files that are not there are left out.
+
+    Raises:
+        KubeconfigError: A file is no kubeconfig.
+    """
+    listed = environ.get("KUBECONFIG", "")
+    paths = listed.split(os.pathsep) if listed else [str(home() / ".kube" / "config")]
+    files = dict.fromkeys(path for path in paths if path)
+    return Kubeconfig(path for path in files if Path(path).exists())
+
+
+def master_settings(server: str) -> ConnectionSettings:
+    """Return the settings for a bare address, as `--master` gives it without a kubeconfig.
+
+    Raises:
+        KubeconfigError: It is no address.
+    """
+    try:
+        return ConnectionSettings(server=server_url(server))
+    except ValueError as error:
+        raise KubeconfigError(f"--master: {error}") from None
+
+
+def _read(file: str) -> _File:
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise KubeconfigError(f"stat {file}: no such file or directory") from None
+    except OSError as error:
+        problem = f"error loading config file {file!r}: {error.strerror}"
+        raise KubeconfigError(problem) from None
+    except UnicodeDecodeError:
+        raise KubeconfigError(f"error loading config file {file!r}: it is no UTF-8 text") from None
+    try:
+        document: object = next((value for _, value in load_documents(text)), {})
+    except YamlError as error:
+        where = f"{file}:{error.line}" if error.line else file
+        raise KubeconfigError(f"error loading config file {where}: {error}") from None
+    return _file_of(document, file)
+
+
+def _file_of(document: object, file: str) -> _File:
+    if not isinstance(document, dict):
+        raise KubeconfigError(f"error loading config file {file!r}: it is no kubeconfig")
+    try:
+        content = msgspec.convert(_without_nulls(document), _File)
+    except msgspec.ValidationError as error:
+        raise KubeconfigError(f"error loading config file {file!r}: {error}") from None
+    if (content.kind or "Config", content.api_version or "v1") != ("Config", "v1"):
+        problem = f"it is a {content.kind!r} of {content.api_version!r}, not a Config of v1"
+        raise KubeconfigError(f"error loading config file {file!r}: {problem}")
+    return content
+
+
+def _without_nulls(value: Any) -> Any:
+    """Null means absent."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def missing_configuration() -> KubeconfigError:
+    """Return the error for having been told of no server at all."""
+    return KubeconfigError(_NOTHING)

@@ -1,0 +1,109 @@
+"""A token bucket that limits how many requests are sent per second.
+
+Upstream: staging/src/k8s.io/client-go/util/flowcontrol/throttle.go,
+          golang.org/x/time/rate (v1.36)
+Differs:  one bucket serves a whole connection even with the default rate, where upstream has one
+          per API group.
+Invariants: in any stretch of t seconds at most burst + t * qps waits end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+QPS_DEFAULT: Final = 5.0
+BURST_DEFAULT: Final = 10
+
+
+class TokenBucket:
+    """Tokens that come back at a steady rate; each request takes one.
+
+    Args:
+        qps: Tokens per second, above zero.
+        burst: How many there are at most, and at first; at least one.
+        now: The present moment in seconds, of a clock that never goes back.
+
+    Raises:
+        ValueError: Nothing could ever be sent.
+    """
+
+    def __init__(self, qps: float, burst: int, now: Callable[[], float]) -> None:
+        if qps <= 0:
+            raise ValueError(f"qps is {qps}, must be greater than 0")
+        if burst < 1:
+            raise ValueError(
+                "burst is required to be greater than 0 when qps is set to greater than 0"
+            )
+        self._qps = qps
+        self._burst = burst
+        self._now = now
+        self._tokens = float(burst)
+        self._counted_at = now()
+        self._last_turn = self._counted_at
+
+    def try_accept(self) -> bool:
+        """Take a token if there is one."""
+        now = self._now()
+        tokens = self._tokens_at(now)
+        if tokens < 1:
+            return False
+        self._set(tokens - 1, now)
+        self._last_turn = now
+        return True
+
+    async def wait(self) -> float:
+        """Take a token, at its turn if there is none now; return the seconds waited.
+
+        Turns are given in the order of the calls. A wait that is cancelled gives its token back.
+        """
+        asked = self._now()
+        tokens = self._tokens_at(asked) - 1
+        self._set(tokens, asked)
+        delay = max(0.0, -tokens / self._qps)
+        turn = self._last_turn = asked + delay
+        if delay <= 0:
+            return 0.0
+        try:
+            await asyncio.sleep(delay)
+        except asyncio.CancelledError:
+            self._give_back(turn)
+            raise
+        return self._now() - asked
+
+    def _give_back(self, turn: float) -> None:
+        """Undo a reservation, as far as later ones do not build on it."""
+        now = self._now()
+        if turn < now:
+            return
+        restored = 1 - (self._last_turn - turn) * self._qps
+        if restored <= 0:
+            return
+        self._set(min(self._tokens_at(now) + restored, self._burst), now)
+        if turn == self._last_turn:
+            self._last_turn = max(now, turn - 1 / self._qps)
+
+    def _tokens_at(self, now: float) -> float:
+        elapsed = max(0.0, now - self._counted_at)
+        return min(self._tokens + elapsed * self._qps, self._burst)
+
+    def _set(self, tokens: float, now: float) -> None:
+        self._tokens = tokens
+        self._counted_at = now
+
+
+def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket | None:
+    """Return the limiter for configured values, None for no limit.
+
+    Args:
+        qps: Requests per second; 0 for the default, below 0 for no limit.
+        burst: Requests at once; 0 for the default.
+        now: The present moment in seconds.
+
+    Raises:
+        ValueError: Burst is below zero while the rate is not.
+    """
+    if qps < 0:
+        return None
+    return TokenBucket(qps or QPS_DEFAULT, burst or BURST_DEFAULT, now)

@@ -1,0 +1,143 @@
+"""TLS contexts: whose certificates are believed, and the certificate shown in return.
+
+Upstream: staging/src/k8s.io/client-go/transport/transport.go, cert_rotation.go (v1.36)
+Differs:  certificate authorities are read once; versions below TLS 1.2 are never spoken.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kubesched.client.connection_settings import TlsSettings
+
+_CHECK_PERIOD_SECONDS: Final = 300.0
+
+
+class TlsError(ValueError):
+    """Certificates or keys that cannot be used; the message names the file or field."""
+
+
+def tls_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Return the context for connections to a server.
+
+    Raises:
+        TlsError: The settings contradict each other, or a certificate or key cannot be read.
+    """
+    if settings.is_insecure and settings.has_authority:
+        raise TlsError(
+            "specifying a root certificates file with the insecure flag is not allowed:"
+            " remove certificate-authority or insecure-skip-tls-verify"
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if settings.is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    else:
+        _load_authorities(context, settings)
+    if settings.has_certificate:
+        show_certificate(context, settings)
+    return context
+
+
+def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    if not settings.has_authority:
+        context.load_default_certs()
+        return
+    place = "certificate-authority-data" if settings.ca_pem else settings.ca_file
+    try:
+        pem = settings.ca_pem or Path(settings.ca_file).read_bytes()
+        context.load_verify_locations(cadata=pem.decode("ascii"))
+    except (OSError, ValueError) as error:
+        raise TlsError(f"unable to load root certificates from {place}: {error}") from None
+
+
+def show_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Have new connections show the client's certificate.
+
+    Raises:
+        TlsError: Certificate or key is missing or cannot be read, or they do not fit.
+    """
+    if not settings.key_pem and not settings.key_file:
+        raise TlsError("client-key-data or client-key must be specified with a client certificate")
+    place = "client-certificate-data" if settings.certificate_pem else settings.certificate_file
+    try:
+        certificate = settings.certificate_pem or Path(settings.certificate_file).read_bytes()
+        key = settings.key_pem or Path(settings.key_file).read_bytes()
+        load_key_pair(context, certificate, key)
+    except (OSError, ValueError) as error:
+        raise TlsError(f"unable to load the client certificate of {place}: {error}") from None
+
+
+def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load certificate and key from memory.
+
+    OpenSSL's loader wants a path, so they lie in a file that only this user may read, for as long
+    as loading takes.
+
+    Raises:
+        OSError: They are no certificate and key, do not fit, or no file could be written.
+    """
+    descriptor, path = tempfile.mkstemp(prefix="kubesched-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(certificate.rstrip() + b"\n" + key)
+        # A key with a passphrase must fail, not ask on the terminal.
+        context.load_cert_chain(path, password=_refuse_passphrase)
+    finally:
+        Path(path).unlink(missing_ok=True)
+
+
+def _refuse_passphrase() -> str:
+    raise ValueError("the key has a passphrase, which is not supported")
+
+
+class CertificateFiles:
+    """Keeps a context's client certificate as its files are, when they are replaced.
+
+    Args:
+        context: Whose certificate to renew.
+        settings: Names the files.
+        now: The present moment in seconds.
+    """
+
+    def __init__(
+        self, context: ssl.SSLContext, settings: TlsSettings, now: Callable[[], float]
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._now = now
+        self._checked_at = now()
+        self._seen = self._read()
+
+    def renew(self) -> bool:
+        """Look at the files every five minutes; return whether a new certificate is shown.
+
+        Files that cannot be read, or do not fit each other, leave the old certificate in use.
+        """
+        now = self._now()
+        if now - self._checked_at < _CHECK_PERIOD_SECONDS:
+            return False
+        self._checked_at = now
+        found = self._read()
+        if found is None or found == self._seen:
+            return False
+        try:
+            load_key_pair(self._context, *found)
+        except (OSError, ValueError):
+            return False
+        self._seen = found
+        return True
+
+    def _read(self) -> tuple[bytes, bytes] | None:
+        settings = self._settings
+        try:
+            certificate = settings.certificate_pem or Path(settings.certificate_file).read_bytes()
+            return certificate, settings.key_pem or Path(settings.key_file).read_bytes()
+        except OSError:
+            return None

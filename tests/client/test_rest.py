@@ -1,0 +1,448 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+from aiohttp import web
+from tests.client.speaking_server import Answer, Asked, SpeakingServer, serving
+
+from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
+from kubesched.client.credentials import Credential, bearer
+from kubesched.client.rate_limit import TokenBucket
+from kubesched.client.requests import JSON_PATCH, Request
+from kubesched.client.rest import AiohttpRest, Transport
+
+STATUS = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Failure",
+    "message": 'pods "p" not found',
+    "reason": "NotFound",
+    "details": {"name": "p", "kind": "pods"},
+    "code": 404,
+}
+
+
+class Observed:
+    """An observer that keeps what it is told, times left out."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, ...]] = []
+
+    def rate_limited(self, verb: str, host: str, seconds: float) -> None:
+        """Keep the verb."""
+        self.told.append(("rate_limited", verb))
+
+    def attempted(self, code: str, method: str, host: str, *, is_retry: bool) -> None:
+        """Keep the code and whether it was the first attempt."""
+        self.told.append(("attempted", code, method, "again" if is_retry else "first"))
+
+    def finished(
+        self, verb: str, host: str, seconds: float, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Keep the sizes."""
+        self.told.append(("finished", verb, str(request_bytes), str(response_bytes)))
+
+
+class Renewable:
+    """Credentials whose token number grows when they are renewed, up to a last one."""
+
+    def __init__(self, last: int) -> None:
+        self.number = 0
+        self.last = last
+
+    async def get(self) -> Credential:
+        """Return the present token."""
+        return bearer(f"t{self.number}")
+
+    async def renew(self, refused: Credential) -> Credential:
+        """Return the next token, or the last again."""
+        self.number = min(self.last, self.number + 1)
+        return await self.get()
+
+
+def _talk(
+    answer: Answer,
+    talk: Callable[[AiohttpRest, SpeakingServer], Awaitable[None]],
+    **options: object,
+) -> None:
+    async def main() -> None:
+        async with serving(answer) as server:
+            rest = AiohttpRest(server.url, now=time.monotonic, **options)  # type: ignore[arg-type] # the tests' own
+            try:
+                await talk(rest, server)
+            finally:
+                await rest.aclose()
+
+    asyncio.run(main())
+
+
+def _answering(*answers: web.Response) -> Answer:
+    """The n-th request gets the n-th answer, the rest the last one."""
+
+    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+        chosen = answers[min(len(asked), len(answers)) - 1]
+        return web.Response(status=chosen.status, body=chosen.body, headers=chosen.headers.copy())
+
+    return answer
+
+
+OK = web.Response(text="{}", content_type="application/json")
+
+
+def _refusing(status: int, **headers: str) -> web.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return web.Response(status=status, text="no", headers=named)
+
+
+def test_sends_what_is_asked() -> None:
+    """Method, path, query, body and headers arrive; compression and cookies are not asked for."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        body = await rest.send(
+            Request(
+                method="PATCH",
+                path="/api/v1/x y/é",
+                query=(("b", "1 2"), ("a", "x=y,z!=w")),
+                body=b"[]",
+                content_type=JSON_PATCH,
+            )
+        )
+        assert b"{}" == body
+        (asked,) = server.asked
+        assert ("PATCH", "/api/v1/x%20y/%C3%A9") == (asked.method, asked.path)
+        assert (("a", "x=y,z!=w"), ("b", "1 2")) == asked.query
+        assert b"[]" == asked.body
+        assert {
+            "host": server.url.removeprefix("http://"),
+            "accept": "application/json",
+            "user-agent": "me",
+            "content-type": JSON_PATCH,
+            "content-length": "2",
+        } == asked.headers
+
+    _talk(_answering(OK), talk, transport=Transport(headers=(("User-Agent", "me"),)))
+
+
+def test_connection_timeout_is_told_to_the_server() -> None:
+    """A connection with a limit adds `timeout` to the query, as upstream; others do not."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        await rest.send(Request(path="/a"))
+        await rest.send(Request(path="/a", query=(("timeout", "1h"), ("b", "c"))))
+        await rest.send(Request(path="/a", timeout_seconds=90.5))
+        assert [
+            (("timeout", "5s"),),
+            (("b", "c"), ("timeout", "5s")),
+            (("timeout", "1m30.5s"),),
+        ] == [asked.query for asked in server.asked]
+
+    _talk(_answering(OK), talk, timeout_seconds=5.0)
+
+
+def test_refusal_is_an_error_of_its_class() -> None:
+    """A Status becomes the error's class, code, reason and message."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        with pytest.raises(NotFoundError) as caught:
+            await rest.send(Request(path="/x"))
+        assert (404, "NotFound", 'pods "p" not found') == (
+            caught.value.code,
+            caught.value.reason,
+            caught.value.message,
+        )
+        assert 1 == len(server.asked)
+
+    _talk(_answering(web.json_response(STATUS, status=404)), talk)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 504])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+def test_retries_when_told_when(status: int, method: str) -> None:
+    """A refusal with Retry-After is repeated with the same body, whatever the method."""
+    observed = Observed()
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        body = b"" if method == "GET" else b"{1}"
+        assert b"{}" == await rest.send(Request(method=method, path="/x", body=body))
+        assert [body] * 3 == [asked.body for asked in server.asked]
+        assert [
+            ("attempted", str(status), method, "first"),
+            ("attempted", str(status), method, "again"),
+            ("attempted", "200", method, "again"),
+            ("finished", method, str(len(body)), "2"),
+        ] == observed.told
+
+    refusal = _refusing(status, Retry_After="0")
+    _talk(_answering(refusal, refusal, OK), talk, observer=observed)
+
+
+def test_gives_up_after_ten_retries() -> None:
+    """Eleven attempts are made, then the last refusal is raised with what it asked for."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        with pytest.raises(TooManyRequestsError) as caught:
+            await rest.send(Request(path="/x"))
+        assert 11 == len(server.asked)
+        assert 0.0 == caught.value.retry_after_seconds
+
+    _talk(_answering(_refusing(429, Retry_After="0")), talk)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(_refusing(500), id="no header"),
+        pytest.param(_refusing(503, Retry_After="Fri, 31 Dec 1999 23:59:59 GMT"), id="a date"),
+        pytest.param(_refusing(404, Retry_After="0"), id="404"),
+        pytest.param(_refusing(409, Retry_After="0"), id="409"),
+        pytest.param(_refusing(301, Location="/y"), id="redirect"),
+    ],
+)
+def test_other_refusals_are_final(refusal: web.Response) -> None:
+    """Without a number of seconds, or with another status, nothing is repeated."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        with pytest.raises(ApiError) as caught:
+            await rest.send(Request(path="/x"))
+        assert refusal.status == caught.value.code
+        assert 1 == len(server.asked)
+
+    _talk(_answering(refusal), talk)
+
+
+def _breaking(times: int) -> Answer:
+    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+        if len(asked) <= times:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(text="{}")
+
+    return answer
+
+
+def test_broken_get_is_repeated() -> None:
+    """A GET whose connection breaks is sent again."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        assert b"{}" == await rest.send(Request(path="/x"))
+        assert 2 == len(server.asked)
+
+    _talk(_breaking(1), talk)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_broken_write_is_not_repeated(method: str) -> None:
+    """What changes something is not sent again, as it may have been done; not even after a GET."""
+
+    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+        if request.method == method:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(text="{}")
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        await rest.send(Request(path="/x"))
+        with pytest.raises(ApiError) as caught:
+            await rest.send(Request(method=method, path="/x", body=b"{}"))
+        assert (0, "Unanswered") == (caught.value.code, caught.value.reason)
+        assert caught.value.is_transient
+        assert ["GET", method] == [asked.method for asked in server.asked]
+
+    _talk(answer, talk)
+
+
+def test_refused_connection_has_its_own_reason() -> None:
+    """Nobody listens: code 0 and ConnectionRefused."""
+
+    async def main() -> None:
+        async with serving(_answering(OK)) as server:
+            url = server.url
+        rest = AiohttpRest(url, now=time.monotonic)
+        with pytest.raises(ApiError) as caught:
+            await rest.send(Request(path="/x"))
+        assert (0, "ConnectionRefused") == (caught.value.code, caught.value.reason)
+        assert f'GET "{url}/x"' in caught.value.message
+        await rest.aclose()
+
+    asyncio.run(main())
+
+
+def test_slow_answer_times_out() -> None:
+    """The request's own limit holds, and counts as an attempt without an answer."""
+    observed = Observed()
+
+    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        with pytest.raises(ApiError) as caught:
+            await rest.send(Request(path="/x", timeout_seconds=0.02))
+        assert (0, "Timeout") == (caught.value.code, caught.value.reason)
+        assert [
+            ("attempted", "<error>", "GET", "first"),
+            ("finished", "GET", "0", "0"),
+        ] == observed.told
+
+    _talk(answer, talk, observer=observed)
+
+
+def test_unauthorized_renews_once() -> None:
+    """A 401 is answered with newer credentials, once."""
+
+    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+        good = request.headers["Authorization"] == "Bearer t1"
+        return web.Response(text="{}", status=200 if good else 401)
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        assert b"{}" == await rest.send(Request(path="/x"))
+        assert ["Bearer t0", "Bearer t1"] == [a.headers["authorization"] for a in server.asked]
+
+    _talk(answer, talk, credentials=Renewable(1))
+
+
+@pytest.mark.parametrize(("last", "attempts"), [(0, 1), (5, 2)])
+def test_unauthorized_is_final_when_nothing_newer_helps(last: int, attempts: int) -> None:
+    """The same credentials are not sent twice, and newer ones only once."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        with pytest.raises(ApiError) as caught:
+            await rest.send(Request(path="/x"))
+        assert (401, "Unauthorized") == (caught.value.code, caught.value.reason)
+        assert attempts == len(server.asked)
+
+    _talk(_answering(_refusing(401)), talk, credentials=Renewable(last))
+
+
+def test_requests_are_limited_and_streams_are_not() -> None:
+    """Each request takes a token, a retry another one; a stream takes none at first."""
+    observed = Observed()
+    bucket = TokenBucket(0.001, 5, time.monotonic)
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        await rest.send(Request(path="/x"))
+        async with rest.stream(Request(path="/x")) as lines:
+            assert [b"{}"] == [line async for line in lines]
+        names = [told[0] for told in observed.told]
+        assert [
+            *("rate_limited", "attempted", "rate_limited", "attempted", "finished"),
+            "attempted",
+        ] == names
+        assert [True, True, True, False] == [bucket.try_accept() for _ in range(4)]
+
+    refusal = _refusing(429, Retry_After="0")
+    _talk(_answering(refusal, OK), talk, observer=observed, limiter=bucket)
+
+
+def _streaming(*chunks: bytes, is_cut: bool = False) -> Answer:
+    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for chunk in chunks:
+            await response.write(chunk)
+            await asyncio.sleep(0)
+        if is_cut:
+            assert request.transport is not None
+            request.transport.close()
+        return response
+
+    return answer
+
+
+def test_streams_lines_of_any_length() -> None:
+    """Lines arrive whole, however long they are and however they were cut."""
+    long = json.dumps({"x": "y" * 3_000_000}).encode()
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        async with rest.stream(Request(path="/x", query=(("watch", "true"),))) as lines:
+            assert [b"a", b"bc", long, b"d"] == [line async for line in lines]
+
+    chunks = (b"a\nb", b"c\n", long[:1000], long[1000:] + b"\nd", b"\n")
+    _talk(_streaming(*chunks), talk)
+
+
+def test_cut_stream_raises() -> None:
+    """A connection that breaks while reading is an error after the lines that came."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        seen = []
+        with pytest.raises(ApiError) as caught:  # noqa: PT012 - the whole reading
+            async with rest.stream(Request(path="/x")) as lines:
+                async for line in lines:
+                    seen.append(line)  # noqa: PERF401 - what came before the break counts
+        assert [b"a"] == seen
+        assert (0, "Unanswered") == (caught.value.code, caught.value.reason)
+
+    _talk(_streaming(b"a\n", b"b", is_cut=True), talk)
+
+
+def test_leaving_a_stream_closes_it() -> None:
+    """Who leaves early leaves no connection behind, and the next request works."""
+
+    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+        if len(asked) == 2:
+            return web.Response(text="{}")
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"a\n")
+        await asyncio.sleep(30)
+        return response
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        async with rest.stream(Request(path="/x")) as lines:
+            async for line in lines:
+                assert b"a" == line
+                break
+        assert b"{}" == await rest.send(Request(path="/x"))
+
+    _talk(answer, talk)
+
+
+def test_stream_refusal_raises_on_entering() -> None:
+    """A refused stream raises as a request does, after the same retries."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        with pytest.raises(NotFoundError):
+            async with rest.stream(Request(path="/x")):
+                raise AssertionError("a refused stream was entered")
+        assert 2 == len(server.asked)
+
+    gone = web.json_response(STATUS, status=404)
+    _talk(_answering(_refusing(503, Retry_After="0"), gone), talk)
+
+
+def test_cancelled_request_leaves_a_working_connection() -> None:
+    """Giving up a request harms no other one."""
+
+    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+        if request.path == "/slow":
+            await asyncio.sleep(30)
+        return web.Response(text="{}")
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        slow = asyncio.create_task(rest.send(Request(path="/slow")))
+        quick = asyncio.create_task(rest.send(Request(path="/x")))
+        assert b"{}" == await quick
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+        assert b"{}" == await rest.send(Request(path="/x"))
+
+    _talk(answer, talk)
+
+
+def test_closed_connection_answers_with_an_error() -> None:
+    """After `aclose` requests fail as if the server were gone; closing twice is fine."""
+
+    async def talk(rest: AiohttpRest, server: SpeakingServer) -> None:
+        await rest.aclose()
+        with pytest.raises(ApiError) as caught:
+            await rest.send(Request(path="/x"))
+        assert 0 == caught.value.code
+
+    _talk(_answering(OK), talk)

@@ -3,8 +3,8 @@
 Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go (v1.36)
 Reads:    what extenders answer
 Differs:  pods and nodes are sent with the fields that are kept of them; of nodes that an extender
-          sends back only the names are read; the wording of decoding errors; null among victims
-          is no victim, upstream crashes on it.
+          sends back only the names are read; the wording where a value is not of the type that
+          its field has; null among victims is no victim, upstream crashes on it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.framework.preemption.candidate import Candidate
+from kubesched.scheduler.json_syntax import json_error
 from kubesched.snapshot.pod_info import PodInfo
 
 T = TypeVar("T")
@@ -217,12 +218,10 @@ def _node_name(value: object, where: str) -> str:
 
 def _first_value(body: bytes) -> object:
     text = body.decode(errors="replace").lstrip(_BLANKS)
-    if not text:
-        raise WireError("EOF")
     try:
         value: object = _JSON.raw_decode(text)[0]
     except (ValueError, RecursionError) as error:
-        raise WireError(f"the answer is no JSON: {error}") from error
+        raise WireError(json_error(body) or f"the answer cannot be read: {error}") from error
     return value
 
 

@@ -152,8 +152,8 @@ class Evictions:
                 type="Normal",
                 reason="Preempted",
                 action="Preempting",
+                # Upstream means to relate the preemptor, and hands over what no API knows instead.
                 note=f"{note} (in kube-scheduler memory)." if in_memory else note,
-                related=preemption.preemptor.pod,
                 reporting_controller=preemption.scheduler_name,
             )
         )

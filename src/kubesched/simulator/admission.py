@@ -59,7 +59,7 @@ def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
         tolerations=(*spec.tolerations, *_default_tolerations(spec.tolerations)),
     )
     pod = replace(pod, spec=spec, status=replace(pod.status, phase=pod.status.phase or "Pending"))
-    return with_condition(pod, _GATED, now) if spec.scheduling_gates else pod
+    return with_condition(pod, _GATED, now, observed_generation=0) if spec.scheduling_gates else pod
 
 
 def _default_tolerations(given: tuple[Toleration, ...]) -> Iterator[Toleration]:

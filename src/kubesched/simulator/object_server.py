@@ -14,7 +14,7 @@ from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, Pod, Taint
+from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod, Taint
 from kubesched.api.errors import ConflictError, NotFoundError
 from kubesched.api.meta import KubeStruct, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PriorityClass
@@ -35,6 +35,7 @@ FINISHED: Final = ("Succeeded", "Failed")
 _SCHEDULED: Final = PodConditionPatch("PodScheduled", "True", "", "")
 _READY: Final = PodConditionPatch("Ready", "True", "", "")
 _NOT_READY: Final = PodConditionPatch("Ready", "False", "", "")
+_WITHOUT_GENERATION: Final = (Node, PersistentVolume, PersistentVolumeClaim)
 _NOT_READY_TAINT: Final = Taint(key=NOT_READY, effect="NoSchedule")
 _TOPOLOGY_LABELS: Final[tuple[str, ...]] = (
     "topology.kubernetes.io/zone",
@@ -99,7 +100,7 @@ class ObjectServer:
             item.metadata,
             uid=item.metadata.uid or f"00000000-0000-4000-8000-{self._created:012x}",
             creation_timestamp=timestamp(self._now()),
-            generation=1,
+            generation=0 if isinstance(item, _WITHOUT_GENERATION) else 1,
         )
         completed: KubernetesObject = _with_metadata(item, metadata)
         if isinstance(completed, Pod):

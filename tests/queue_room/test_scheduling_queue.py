@@ -535,6 +535,31 @@ def test_flush_backoff(scene: Scene, start: str, now: float, expected: Place) ->
         assert "BackoffComplete" == scene.moves[-1].event
 
 
+@pytest.mark.parametrize("start", ["backoff", "error"])
+@pytest.mark.parametrize("options", [None, NO_EARLY_POPS], ids=["early pops", "no early pops"])
+def test_next_backoff_flush(options: QueueOptions | None, start: str) -> None:
+    """No whole second before it moves a pod, and that one does."""
+    scene = Scene(options)
+    assert scene.queue.next_backoff_flush(0.0) is None
+    woken: list[None] = []
+    scene.queue.on_backoff = lambda: woken.append(None)
+    put(scene, start)
+    assert [None] == woken
+    due = scene.queue.next_backoff_flush(0.0)
+    assert due is not None
+    moved = [scene.queue.flush_backoff(float(second)) for second in range(1, int(due) + 1)]
+    assert [*[False] * (int(due) - 1), True] == moved
+    assert scene.queue.next_backoff_flush(due) is None
+
+
+def test_backoff_is_never_flushed_in_the_past() -> None:
+    """A pod whose backoff ended long ago goes with the next whole second."""
+    scene = Scene(NO_EARLY_POPS)
+    put(scene, "error")
+    assert 101.0 == scene.queue.next_backoff_flush(100.0)
+    assert 101.0 == scene.queue.next_backoff_flush(100.5)
+
+
 def test_flush_backoff_and_gates() -> None:
     """The gate was asked on the way in; without early pops it is asked on the way out."""
     for options, expected in ((None, ACTIVE), (NO_EARLY_POPS, UNSCHEDULABLE)):

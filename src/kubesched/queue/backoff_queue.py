@@ -109,6 +109,18 @@ class BackoffQueue:
                 completed.append(first)
         return completed
 
+    def next_completion(self, now: float) -> float | None:
+        """Return the first whole second after `now` at which `pop_completed` finds a pod.
+
+        None if no pod is here. The pod may be gone by then.
+        """
+        firsts = [first for heap in (self._rejected, self._failed) if (first := heap.peek())]
+        if not firsts:
+            return None
+        # A second too early for no pod: the second in which a backoff ends counts as backoff.
+        end = max(min(map(self.expiration, firsts)), now)
+        return floor(end) + 1.0
+
     def pods(self) -> list[QueuedPodInfo]:
         """Return all pods, each heap in its order, rejected ones first."""
         return self._rejected.pods() + self._failed.pods()

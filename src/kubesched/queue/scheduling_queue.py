@@ -22,13 +22,14 @@ Differs:  pods are moved in the order of their arrival, where upstream walks map
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue import queue_events
 from kubesched.queue.active_queue import ActiveQueue
+from kubesched.queue.apart import check_apart
 from kubesched.queue.backoff_queue import BackoffQueue, note_failure
 from kubesched.queue.cross_topology import PreCheck
 from kubesched.queue.gates import Gates
@@ -44,11 +45,6 @@ from kubesched.queue.queue_statistics import QueueStatistics
 from kubesched.queue.rejection_counts import RejectionCounts
 from kubesched.queue.unschedulable_pods import UnschedulablePods
 from kubesched.snapshot.pod_info import PodInfo
-
-FLUSH_BACKOFF_INTERVAL_SECONDS: Final = 1.0
-"""How often `flush_backoff` is due, at whole seconds."""
-FLUSH_UNSCHEDULABLE_INTERVAL_SECONDS: Final = 30.0
-"""How often `flush_unschedulable` is due."""
 
 _ADD_LABEL: Final = queue_events.UNSCHEDULED_POD_ADD.label
 _UPDATE_LABEL: Final = queue_events.UNSCHEDULED_POD_UPDATE.label
@@ -67,6 +63,7 @@ class SchedulingQueue:
     Attributes:
         nominator: Pods that were promised a node.
         observers: Told of every move.
+        on_backoff: Called when a pod begins to back off: `next_backoff_flush` may be sooner now.
         scheduling_cycle: How many pods have been popped.
         is_closed: Whether `close` was called; whoever waits for a pod then stops once `pop` finds
             none.
@@ -95,6 +92,7 @@ class SchedulingQueue:
         self._options = options = options or QueueOptions()
         self.nominator = Nominator(find_pod)
         self.observers = list(observers)
+        self.on_backoff: Callable[[], None] = lambda: None
         self.scheduling_cycle = 0
         self.is_closed = False
         self._active = ActiveQueue(sort_key)
@@ -166,14 +164,7 @@ class SchedulingQueue:
         for part in (self._active, self._backoff, self._unschedulable, self._in_flight):
             part.check()
         self.nominator.check()
-        backoff, unschedulable = self._backoff.keys(), self._unschedulable.keys()
-        twice = (backoff & unschedulable) | (self._active.keys() & (backoff | unschedulable))
-        assert not twice, f"{sorted(twice)} wait twice"
-        for queued in self.pods(Place.IN_FLIGHT):
-            waiting = self.get_pod(queued.pod_info.key)
-            assert waiting is None or waiting.pod_info.uid != queued.pod_info.uid, (
-                f"{queued.pod_info} waits and is in flight"
-            )
+        check_apart(self._active, self._backoff, self._unschedulable, self._in_flight)
 
     # Pods come, change and go.
 
@@ -324,6 +315,10 @@ class SchedulingQueue:
             label = queue_events.BACKOFF_COMPLETE
             woke = self._to_active(queued, Place.BACKOFF, label, now) or woke
         return woke
+
+    def next_backoff_flush(self, now: float) -> float | None:
+        """Return the whole second when `flush_backoff` is due next; None if no pod backs off."""
+        return self._backoff.next_completion(now)
 
     def flush_unschedulable(self, now: float) -> bool:
         """Move pods that nothing has helped for too long; return whether `pop` may find one."""
@@ -477,6 +472,7 @@ class SchedulingQueue:
         self._unschedulable.delete(queued.pod_info.key)
         self._backoff.add(queued)
         self._report(queued, origin, Place.BACKOFF, label, now)
+        self.on_backoff()
         return Place.BACKOFF
 
     def _to_unschedulable(

@@ -31,7 +31,7 @@ from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
-from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
 from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle
 from kubesched.scheduler.cycle import SchedulingCycle
@@ -53,7 +53,6 @@ _NOTE_BYTES_MAX: Final = 1024
 _PODS_PER_SLICE: Final = 16
 """After so many pods other tasks get their turn."""
 
-_BACKOFF_FLUSH_SECONDS: Final = 1.0
 _UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
 _NONE: Final[frozenset[str]] = frozenset()
 _ASSIGNED_POD_DELETE: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
@@ -127,6 +126,7 @@ class Scheduler:
         self._pod_groups = None
         if cache.pod_groups is not None:
             self._pod_groups = PodGroupCycle(self, cache.pod_groups)
+        self._backoff_flush: asyncio.TimerHandle | None = None
         self._wake = asyncio.Event()
         self._stopped = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -151,10 +151,9 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until stopped."""
-        flushes = [
-            asyncio.ensure_future(self._flush_backoff()),
-            asyncio.ensure_future(self._flush_unschedulable()),
-        ]
+        flushes = asyncio.ensure_future(self._flush_unschedulable())
+        self.queue.on_backoff = self._plan_backoff_flush
+        self._plan_backoff_flush()
         popped = 0
         try:
             while not self._stopped:
@@ -170,8 +169,8 @@ class Scheduler:
                 if popped % _PODS_PER_SLICE == 0:
                     await asyncio.sleep(0)
         finally:
-            for flush in flushes:
-                flush.cancel()
+            flushes.cancel()
+            self._cancel_backoff_flush()
 
     def wake(self) -> None:
         """Look at the queue again: something may be ready."""
@@ -194,12 +193,30 @@ class Scheduler:
         self.queue.activate(pods, self.now())
         self.wake()
 
-    async def _flush_backoff(self) -> None:
-        while True:
-            now = self.now()
-            await asyncio.sleep(_BACKOFF_FLUSH_SECONDS - now % _BACKOFF_FLUSH_SECONDS)
-            self.queue.flush_backoff(self.now())
-            self.wake()
+    def _plan_backoff_flush(self) -> None:
+        """Set the timer for the first whole second at which a backoff has ended.
+
+        Upstream looks every second; nothing is to be seen in the seconds that are left out here.
+        """
+        at = self.queue.next_backoff_flush(self.now())
+        planned = self._backoff_flush
+        if at is None or self._stopped or (planned is not None and planned.when() <= at):
+            return
+        if planned is not None:
+            planned.cancel()
+        self._backoff_flush = asyncio.get_running_loop().call_at(at, self._flush_backoff)
+
+    def _flush_backoff(self) -> None:
+        self._backoff_flush = None
+        self.queue.flush_backoff(self.now())
+        self.wake()
+        self._plan_backoff_flush()
+
+    def _cancel_backoff_flush(self) -> None:
+        self.queue.on_backoff = lambda: None
+        if self._backoff_flush is not None:
+            self._backoff_flush.cancel()
+            self._backoff_flush = None
 
     async def _flush_unschedulable(self) -> None:
         while True:
@@ -436,7 +453,11 @@ class Scheduler:
             return
         else:
             queued.pod_info = pod = PodInfo(known)
-            self.queue.add_unschedulable_if_not_present(queued, self.now())
+            try:
+                self.queue.add_unschedulable_if_not_present(queued, self.now())
+            except QueueError as error:
+                # It came back another way meanwhile, and only the queue need not have it twice.
+                log.error("Failed to put pod back: %s", error)  # noqa: TRY400 - its words say all
             self.wake()
         self.queue.nominator.add(pod, nominated_node_name)
         note = _truncate(message)

@@ -10,9 +10,11 @@ travel apart from the other writes):
 * what an extender was asked, in order, about which nodes in any order (upstream filters them in
   parallel);
 
-and the objects at the end. Uids stand for what they belong to, versions of pods for their number
-in the pod's history, and current times for nothing. Where the recorded runs disagreed in their
-events (`runs_agree`), repetitions of an event count once.
+the order in which victims are deleted, and the objects at the end. Uids stand for what they belong
+to, versions of pods for their number in the pod's history, and current times for nothing. Where
+the recorded runs disagreed in their events (`runs_agree`), repetitions of an event count once.
+
+The order of bindings is not compared: upstream's goroutines send them in any order.
 """
 
 from __future__ import annotations
@@ -66,6 +68,7 @@ class Story:
 
     Attributes:
         writes, events, changes, asked: By pod, or other object written to.
+        bindings, deletions: Names of pods, in the order in which the scheduler asked for it.
         final: Objects by kind, then name.
     """
 
@@ -77,6 +80,8 @@ class Story:
         self.events: ByPod = {}
         self.changes: ByPod = {}
         self.asked: ByPod = {}
+        self.bindings: list[str] = []
+        self.deletions: list[str] = []
         self.final: dict[str, dict[str, Any]] = {}
 
     def request(self, method: str, path: str, code: int, body: Plain, steps: int) -> None:
@@ -86,7 +91,10 @@ class Story:
             return
         parts = path.split("/")
         name = next(parts[at + 1] for at in (-3, -2) if parts[at] in _KINDS)
+        if path.endswith("/binding"):
+            self.bindings.append(name)
         if method == "DELETE":
+            self.deletions.append(name)
             body = {}
         elif method == "PUT":
             body = _projected(body)

@@ -24,6 +24,7 @@ from .requests_on_objects import ObjectRequests, Plain
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 HALF_WAY_SECONDS: Final = 0.001
+_APART_SECONDS: Final = 0.00001
 
 
 class Sent(msgspec.Struct):
@@ -57,6 +58,7 @@ class RecordingApi:
         self.sent = sent
         self._events: dict[tuple[object, ...], tuple[str, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._last_arrival = 0.0
 
     async def drain(self) -> None:
         """Wait until every event is written."""
@@ -148,11 +150,17 @@ class RecordingApi:
         task.add_done_callback(self._tasks.discard)
 
     async def _send_event(self, method: str, path: str, body: Plain) -> None:
-        await asyncio.sleep(HALF_WAY_SECONDS)
+        await self._arrive()
         self.sent.append(Sent(self._steps(), method, path, body, 201 if method == "POST" else 200))
 
+    async def _arrive(self) -> None:
+        """Wait until a request that is sent now arrives: after those sent before it."""
+        now = asyncio.get_running_loop().time()
+        self._last_arrival = max(now + HALF_WAY_SECONDS, self._last_arrival + _APART_SECONDS)
+        await asyncio.sleep(self._last_arrival - now)
+
     async def _send(self, method: str, path: str, body: Plain) -> None:
-        await asyncio.sleep(HALF_WAY_SECONDS)
+        await self._arrive()
         sent = Sent(self._steps(), method, path, body, 0)
         self.sent.append(sent)
         try:

@@ -8,72 +8,23 @@ import pytest
 
 from kubesched.simulator.virtual_loop import run
 
-from .comparing import recorded_story, replayed_story
+from .comparing import Story, recorded_story, replayed_story
 from .records import read_record, recorded_names
 from .replay import replay
+from .requests_on_objects import Plain
+from .table import REPLAYED
 
-AGREES: Final = "agrees"
-READING: Final = "writes agree; what is read at the start is not compared: it needs a client"
-WIRE: Final = "writes agree; the wire itself is not compared: it needs sockets"
-PORT: Final = "writes agree; the secure port is not compared: it needs a process"
-ELECTION: Final = "not replayed: leader election needs leases, sockets and processes"
-CONFIG: Final = "not replayed: no scenario, but configurations and a process that reads them"
-
-TABLE: Final = {
-    "bind-node-deleted": AGREES,
-    "bind-pod-bound-elsewhere": AGREES,
-    "bind-pod-deleted": AGREES,
-    "bind-server-refuses": AGREES,
-    "config-errors": CONFIG,
-    "extender-broken": AGREES,
-    "extender-cache-capable": AGREES,
-    "extender-filter-prioritize-bind": AGREES,
-    "extender-managed-resources": AGREES,
-    "extender-preempt": AGREES,
-    "five-pods-three-nodes": AGREES,
-    "leader-election-expired-foreign": ELECTION,
-    "leader-election-server-gone": ELECTION,
-    "leader-election-sigkill": ELECTION,
-    "leader-election-sigterm": ELECTION,
-    "leader-election-stolen": ELECTION,
-    "metrics-and-health": PORT,
-    "pods-deleted-while-pending": AGREES,
-    "preemption-basic": AGREES,
-    "preemption-no-help": AGREES,
-    "preemption-overtaken": AGREES,
-    "preemption-pdb": AGREES,
-    "preemption-pdb-violated": AGREES,
-    "preemption-policy-never": AGREES,
-    "preemption-two-preemptors": AGREES,
-    "preemption-victim-finishes": AGREES,
-    "repeated-failures": AGREES,
-    "restart": AGREES,
-    "scheduling-gates": AGREES,
-    "selectors-and-affinity": AGREES,
-    "startup": READING,
-    "startup-backlog": AGREES,
-    "startup-empty": READING,
-    "startup-headers-json": WIRE,
-    "startup-headers-protobuf": WIRE,
-    "startup-no-watchlist": WIRE,
-    "two-profiles": AGREES,
-    "unschedulable-affinity": AGREES,
-    "unschedulable-cordoned": AGREES,
-    "unschedulable-cpu": AGREES,
-    "unschedulable-host-port": AGREES,
-    "unschedulable-mixed": AGREES,
-    "unschedulable-no-nodes": AGREES,
-    "unschedulable-several-resources": AGREES,
-    "unschedulable-spread": AGREES,
-    "unschedulable-volumes": AGREES,
-    "volume-binding": AGREES,
-    "written-config": CONFIG,
-}
-"""Every recorded file, and what becomes of it here."""
-
-REPLAYED: Final = sorted(name for name, outcome in TABLE.items() if not outcome.startswith("not"))
-_PHASES: Final = (100.5, 100.9)
+_START: Final = 100.5
 """When to begin: where the whole seconds lie, at which pods leave the backoff queue."""
+
+
+def _stories(record: Plain, start: float = _START) -> tuple[Story, Story]:
+    replayed, extender = run(replay(record), start=start)
+    stories = recorded_story(record), replayed_story(record, replayed, extender.asked)
+    if not record.get("runs_agree", {}).get("events", True):
+        for story in stories:
+            story.without_repetitions()
+    return stories
 
 
 def test_the_table_is_complete() -> None:
@@ -84,15 +35,27 @@ def test_the_table_is_complete() -> None:
 @pytest.mark.parametrize("name", REPLAYED)
 def test_replay(name: str) -> None:
     """Writes, events, changes of pods, questions to extenders and the final objects agree."""
-    record = read_record(name)
-    replayed, extender = run(replay(record), start=_PHASES[0])
-    expected = recorded_story(record)
-    actual = replayed_story(record, replayed, extender.asked)
-    if not record.get("runs_agree", {}).get("events", True):
-        expected.without_repetitions()
-        actual.without_repetitions()
+    expected, actual = _stories(read_record(name))
     assert expected.writes == actual.writes
+    assert expected.deletions == actual.deletions
     assert expected.events == actual.events
     assert expected.changes == actual.changes
     assert expected.asked == actual.asked
     assert expected.final == actual.final
+
+
+def test_backlog_is_bound_by_priority_and_age() -> None:
+    """With one pod after another, the order in the queue is the order of the bindings."""
+    _, actual = _stories(read_record("startup-backlog"))
+    expected = ["d-high", "f-high", "b-mid", "e-mid", "a-low", "c-low"]
+    assert expected == actual.bindings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [100.0, 100.25, 100.75])
+def test_whole_seconds_do_not_matter(start: float) -> None:
+    """What pods go through is the same wherever the backoff queue's whole seconds lie."""
+    for name in REPLAYED:
+        expected, actual = _stories(read_record(name), start)
+        assert expected.changes == actual.changes, name
+        assert expected.final == actual.final, name

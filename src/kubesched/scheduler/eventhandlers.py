@@ -10,7 +10,7 @@ taken in when that cycle has ended. The table:
     pod without, ours    added    -               add; move_all UnschedulablePodAdd, with gangs
                          changed  -               update
                          deleted  -               delete
-    pod gets its node             add_pod         delete; move_all AssignedPodAdd
+    pod gets its node             add_pod         move_all AssignedPodAdd; delete
     node                 added    add_node        move_all NodeAdd
                          changed  update_node     move_all per changed property
                          deleted  remove_node     move_all NodeDelete, before the cache forgets it
@@ -172,23 +172,21 @@ class EventHandlers:
         if old.spec.node_name:
             self._assigned_updated(old, new)
         elif new.spec.node_name:
-            if self._is_ours(new):
-                self._queue.delete(self._on_node(old), self._now())
+            before = self._on_node(old)
             self._assigned(new)
+            if self._is_ours(new):
+                self._queue.delete(before, self._now())
         elif self._is_ours(new):
             self._waiting_updated(old, new)
 
     def _pod_deleted(self, pod: Pod, *, is_final_state_known: bool) -> None:
         self._pods.delete(pod)
-        uid = uid_of(pod)
         is_assigned = bool(pod.spec.node_name)
         if is_assigned or not is_final_state_known:
-            known = self._cache.get_pod(uid)
-            if known is not None and not self._cache.is_assumed(uid):
-                self._cache.remove_pod(uid)
-                self._move(ASSIGNED_POD_DELETE, pod, None)
-            elif is_assigned and is_final_state_known:
+            # A last state that nobody saw does not say whether the pod had got a node.
+            if self._cache.remove_pod(uid_of(pod)) is None and is_final_state_known:
                 log.warning("Deleted pod %s was not in the cache", pod.metadata.name)
+            self._move(ASSIGNED_POD_DELETE, pod, None)
         if not is_assigned and self._is_ours(pod):
             self._waiting_deleted(pod)
 
@@ -197,7 +195,6 @@ class EventHandlers:
             self._cache.add_pod(pod)
         except CacheError as error:
             log.error("Failed to add pod to the cache: %s", error)  # noqa: TRY400 - its words say all
-            return
         self._move(ASSIGNED_POD_ADD, None, pod)
 
     def _on_node(self, pod: Pod) -> PodInfo:
@@ -211,7 +208,7 @@ class EventHandlers:
             after = self._cache.update_pod(new)
         except CacheError as error:
             log.error("Failed to update pod in the cache: %s", error)  # noqa: TRY400 - as above
-            return
+            after = PodInfo(new)
         for event in pod_events(before, after):
             self._move(event, old, new)
 

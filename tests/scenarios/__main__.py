@@ -28,7 +28,7 @@ def rewrite(path: Path) -> bool:
 
 def main() -> None:
     """Rewrite the transcripts that are named, or all."""
-    paths = [Path(name) for name in sys.argv[1:]] or transcripts()
+    paths = [Path(name).resolve() for name in sys.argv[1:]] or transcripts()
     for path in paths:
         if rewrite(path):
             sys.stdout.write(f"{path.relative_to(HERE.parent.parent)}\n")

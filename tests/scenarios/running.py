@@ -252,7 +252,7 @@ class Scenario:
         word, name, *options = words
         patch = patch_of(body)
         if options:
-            patch = merged(patch, _PATCHES[word](options))
+            patch = merged(patch, _PATCHES.get(word, pod_patch)(options))
         self._server.update(object_of(merged(plain_of(self._object(word, name)), patch)))
 
     def _do_delete(self, words: list[str], body: str) -> None:

@@ -1,0 +1,141 @@
+"""What a lock says: who leads, since when, for how long; in a Lease and in an annotation.
+
+Upstream: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock: interface.go,
+          leaselock.go (v1.36)
+Differs:  two records of a Lease are equal only if their times are, to the microsecond; upstream
+          compares seconds, so that a candidate may overlook a renewal and lead up to a second too
+          early.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from kubesched.api.meta import parse_time
+
+
+class ElectionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Who leads.
+
+    Attributes:
+        holder_identity: The leader, "" for nobody.
+        lease_duration_seconds: How long candidates wait after the last change they see.
+        acquire_time: When the leader became it; None if it is not said.
+        renew_time: When it last said so; None if it is not said.
+        leader_transitions: How often the leader has changed.
+        preferred_holder: Who should lead instead, "" for nobody.
+        strategy: How that was decided.
+    """
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    leader_transitions: int = 0
+    preferred_holder: str = ""
+    strategy: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+    leader_transitions: int | None = None
+    preferred_holder: str | None = None
+    strategy: str | None = None
+
+
+def record_of_spec(spec: dict[str, Any]) -> ElectionRecord:
+    """Return the record of a Lease's spec.
+
+    Raises:
+        ValueError: A field has the wrong type.
+    """
+    fields = msgspec.convert(spec, _Spec)
+    return _record(fields, fields.lease_transitions)
+
+
+def record_of_annotation(text: str) -> ElectionRecord:
+    """Return the record of an annotation's JSON text.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        fields = msgspec.json.decode(text, type=_Spec)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the annotation is no JSON: {error}") from None
+    return _record(fields, fields.leader_transitions)
+
+
+def _record(fields: _Spec, transitions: int | None) -> ElectionRecord:
+    return ElectionRecord(
+        holder_identity=fields.holder_identity or "",
+        lease_duration_seconds=fields.lease_duration_seconds or 0,
+        acquire_time=_time(fields.acquire_time),
+        renew_time=_time(fields.renew_time),
+        leader_transitions=transitions or 0,
+        preferred_holder=fields.preferred_holder or "",
+        strategy=fields.strategy or "",
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    microseconds = parse_time(text) // 1000
+    seconds, rest = divmod(microseconds, 10**6)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+
+
+def spec_of(record: ElectionRecord) -> dict[str, Any]:
+    """Return a Lease's spec: times with microseconds."""
+    spec: dict[str, Any] = {
+        "holderIdentity": record.holder_identity,
+        "leaseDurationSeconds": record.lease_duration_seconds,
+        "acquireTime": micro_time(record.acquire_time),
+        "renewTime": micro_time(record.renew_time),
+        "leaseTransitions": record.leader_transitions,
+    }
+    if record.preferred_holder:
+        spec["preferredHolder"] = record.preferred_holder
+    if record.strategy:
+        spec["strategy"] = record.strategy
+    return spec
+
+
+def annotation_of(record: ElectionRecord) -> str:
+    """Return an annotation's JSON text: times in whole seconds."""
+    return msgspec.json.encode(
+        {
+            "holderIdentity": record.holder_identity,
+            "leaseDurationSeconds": record.lease_duration_seconds,
+            "acquireTime": second_time(record.acquire_time),
+            "renewTime": second_time(record.renew_time),
+            "leaderTransitions": record.leader_transitions,
+        }
+    ).decode()
+
+
+def raw_record(record: ElectionRecord) -> bytes:
+    """Return a text that is the same for equal records only."""
+    return msgspec.json.encode(spec_of(record))
+
+
+def micro_time(time: datetime | None) -> str | None:
+    """Return RFC 3339 text with microseconds, as a Lease's times are written."""
+    if time is None:
+        return None
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def second_time(time: datetime | None) -> str | None:
+    """Return RFC 3339 text in whole seconds, as an annotation's times are written."""
+    if time is None:
+        return None
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

@@ -1,0 +1,364 @@
+"""Take part in an election: acquire a lock, renew it, lose it or give it back.
+
+An elector needs nothing but its lock and the loop it runs in. A process whose main loop may be busy
+for seconds runs it in a thread of its own, with its own event loop and its own connection, so that
+renewing goes on during a long scheduling cycle:
+
+    def elect() -> None:
+        asyncio.run(elector.run())
+
+    threading.Thread(target=elect).start()
+
+Then the callbacks come in that thread (hand them over with `loop.call_soon_threadsafe`), `stop` is
+called by `elector_loop.call_soon_threadsafe(elector.stop)`, and `fence`, `is_leader`, `leader`,
+`health_fault` and `statistics` may be read from any thread.
+
+Upstream: staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go, healthzadaptor.go
+          (v1.36)
+Differs:  a leader's permission to act ends by itself (`leader_fence`), and is given back before the
+          lock is; a lock that somebody else holds by now is not released; coordinated election is
+          not supported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.client.election_record import ElectionRecord
+from kubesched.client.leader_fence import ElectionStatistics, LeaderFence
+from kubesched.client.resource_locks import LockError, ResourceLock
+
+_JITTER_FACTOR: Final = 1.2
+_RELEASED_SECONDS: Final = 1
+_HEALTH_TOLERANCE_SECONDS: Final = 20.0
+_CLIENT_TIMEOUT_SECONDS_MIN: Final = 1.0
+
+_log: Final = logging.getLogger(__name__)
+
+
+class ElectionTiming(msgspec.Struct, frozen=True, kw_only=True):
+    """How long everything takes.
+
+    Attributes:
+        lease_duration_seconds: How long candidates wait after the last change they see.
+        renew_deadline_seconds: How long a leader tries to renew before it gives up.
+        retry_period_seconds: Between two attempts.
+    """
+
+    lease_duration_seconds: float = 15.0
+    renew_deadline_seconds: float = 10.0
+    retry_period_seconds: float = 2.0
+
+    def check(self) -> None:
+        """Raise ValueError if a leader could not renew in time."""
+        if self.lease_duration_seconds <= self.renew_deadline_seconds:
+            raise ValueError("leaseDuration must be greater than renewDeadline")
+        if self.renew_deadline_seconds <= _JITTER_FACTOR * self.retry_period_seconds:
+            raise ValueError("renewDeadline must be greater than retryPeriod*JitterFactor")
+        for name, seconds in (
+            ("leaseDuration", self.lease_duration_seconds),
+            ("renewDeadline", self.renew_deadline_seconds),
+            ("retryPeriod", self.retry_period_seconds),
+        ):
+            if seconds < 1e-9:
+                raise ValueError(f"{name} must be greater than zero")
+
+    @property
+    def client_timeout_seconds(self) -> float:
+        """The limit for each request to the lock."""
+        return max(_CLIENT_TIMEOUT_SECONDS_MIN, self.renew_deadline_seconds / 2)
+
+
+class LeaderCallbacks(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is told what happens; all must be quick.
+
+    Attributes:
+        on_started_leading: Once, when the lock has been acquired.
+        on_stopped_leading: Always at the end, even if it never led.
+        on_new_leader: Gets the identity of every leader that is seen, this process included; ""
+            when the lock has been released.
+    """
+
+    on_started_leading: Callable[[], None]
+    on_stopped_leading: Callable[[], None]
+    on_new_leader: Callable[[str], None] | None = None
+
+
+class LeaderElector:
+    """One candidate for one lock.
+
+    Args:
+        lock: Says who leads.
+        timing: How long everything takes.
+        callbacks: Who is told.
+        clock: The present moment in seconds; never goes back and goes on while the process is
+            stopped, as `time.monotonic`.
+        wall_clock: The present moment with a time zone, for others to read.
+        random: Returns numbers in [0, 1), so that candidates do not ask all at once.
+        name: The label of metrics, and the name in the health check's message.
+        release_on_cancel: Whether the lock is given back at the end.
+
+    Attributes:
+        fence: To be asked before every write that only the leader may do.
+
+    Raises:
+        ValueError: The timing cannot work, or the lock names no candidate.
+    """
+
+    def __init__(
+        self,
+        lock: ResourceLock,
+        timing: ElectionTiming,
+        callbacks: LeaderCallbacks,
+        *,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], datetime],
+        random: Callable[[], float],
+        name: str = "kube-scheduler",
+        release_on_cancel: bool = True,
+    ) -> None:
+        timing.check()
+        if not lock.identity:
+            raise ValueError("Lock identity is empty")
+        self.fence = LeaderFence()
+        self._lock = lock
+        self._timing = timing
+        self._callbacks = callbacks
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._random = random
+        self._name = name
+        self._release_on_cancel = release_on_cancel
+        self._stop = asyncio.Event()
+        self._observed = ElectionRecord()
+        self._observed_raw = b""
+        self._observed_at = -math.inf
+        self._reported_leader = ""
+        self._leads = False
+        self._slowpath_total = 0
+
+    @property
+    def leader(self) -> str:
+        """The identity of the last leader seen, "" for none."""
+        return self._observed.holder_identity
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process is the last leader seen; says nothing of whether it still is."""
+        return self._observed.holder_identity == self._lock.identity
+
+    def is_valid_leader(self, now: float) -> bool:
+        """Whether this process may act as the leader at a moment of the elector's clock."""
+        return self.fence.holds(now)
+
+    def health_fault(self) -> str:
+        """Return why this process should be restarted, "" if it is well.
+
+        The check is named `leaderElection`. A leader that cannot renew gives up by itself; one
+        that does not is stuck.
+        """
+        limit = self._timing.lease_duration_seconds + _HEALTH_TOLERANCE_SECONDS
+        if self.is_leader and self._clock() - self._observed_at > limit:
+            return f"failed election to renew leadership on lease {self._name}"
+        return ""
+
+    def statistics(self) -> ElectionStatistics:
+        """Return what metrics say."""
+        return ElectionStatistics(self._name, int(self._leads), self._slowpath_total)
+
+    def stop(self) -> None:
+        """End `run`: give the lock back and return."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Wait for the lock, lead, and return when that is over; cancelling it is like `stop`.
+
+        A process that returns from here must end or start anew: work it has begun as the leader
+        may still be under way.
+        """
+        try:
+            if await self._unless_stopped(self._acquire()):
+                try:
+                    self._callbacks.on_started_leading()
+                    await self._unless_stopped(self._renew())
+                finally:
+                    await self._resign()
+        finally:
+            self._callbacks.on_stopped_leading()
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, bool]) -> bool:
+        """Return what the work returns, False if it is interrupted."""
+        tasks = (asyncio.ensure_future(work), asyncio.ensure_future(self._stop.wait()))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return not tasks[0].cancelled() and tasks[0].result()
+
+    async def _acquire(self) -> bool:
+        _log.info("Attempting to acquire leader lease... lock=%s", self._lock.description)
+        while True:
+            has_acquired = await self._try_acquire_or_renew()
+            self._report_transition()
+            if has_acquired:
+                break
+            _log.debug("Failed to acquire lease lock=%s", self._lock.description)
+            jitter = 1.0 + self._random() * _JITTER_FACTOR
+            await asyncio.sleep(self._timing.retry_period_seconds * jitter)
+        self._lock.record_event("became leader")
+        self._leads = True
+        _log.info("Successfully acquired lease lock=%s", self._lock.description)
+        return True
+
+    async def _renew(self) -> bool:
+        """Renew until that fails for too long."""
+        while True:
+            if not await self._renew_within_deadline():
+                _log.info("Failed to renew lease lock=%s", self._lock.description)
+                return False
+            await asyncio.sleep(self._timing.retry_period_seconds)
+
+    async def _renew_within_deadline(self) -> bool:
+        period = self._timing.retry_period_seconds
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        try:
+            async with asyncio.timeout_at(start + self._timing.renew_deadline_seconds):
+                while True:
+                    asked = loop.time()
+                    if await self._try_acquire_or_renew():
+                        return True
+                    # A tick that passed during an attempt is made up for, as Go's tickers do.
+                    tick = start + (math.floor((asked - start) / period) + 1) * period
+                    await asyncio.sleep(max(0.0, tick - loop.time()))
+        except TimeoutError:
+            return False
+        finally:
+            self._report_transition()
+
+    async def _resign(self) -> None:
+        self.fence.drop()
+        self._leads = False
+        if self._release_on_cancel:
+            await self._release()
+        self._lock.record_event("stopped leading")
+
+    async def _try_acquire_or_renew(self) -> bool:
+        """Make one attempt to get the lock or to keep it; return whether this process leads."""
+        now = self._clock()
+        written_at = self._wall_clock()
+        mine = ElectionRecord(
+            holder_identity=self._lock.identity,
+            lease_duration_seconds=int(self._timing.lease_duration_seconds),
+            renew_time=written_at,
+            acquire_time=written_at,
+        )
+        try:
+            if self.is_leader and self._is_lease_valid(now) and await self._renew_at_once(mine):
+                return True
+            return await self._acquire_or_renew_after_reading(mine, now)
+        except (ApiError, LockError) as error:
+            _log.error("%s lock=%s", error, self._lock.description)
+            return False
+
+    async def _renew_at_once(self, mine: ElectionRecord) -> bool:
+        """Write without reading, which works as long as nobody else has written."""
+        sent = self._clock()
+        record = _continued(mine, self._observed)
+        try:
+            await self._lock.update(record)
+        except (ApiError, LockError) as error:
+            _log.info(
+                "Failed to update lease optimistically, falling back to slow path lock=%s err=%s",
+                self._lock.description,
+                error,
+            )
+            return False
+        self._keep(record, sent)
+        return True
+
+    async def _acquire_or_renew_after_reading(self, mine: ElectionRecord, now: float) -> bool:
+        try:
+            found, raw = await self._lock.get()
+        except NotFoundError:
+            sent = self._clock()
+            await self._lock.create(mine)
+            self._keep(mine, sent)
+            return True
+        if raw != self._observed_raw:
+            self._observe(found)
+            self._observed_raw = raw
+        if found.holder_identity and self._is_lease_valid(now) and not self.is_leader:
+            _log.debug("Lease is held by %s and has not yet expired", found.holder_identity)
+            return False
+        if self.is_leader:
+            mine = _continued(mine, found)
+            self._slowpath_total += 1
+        else:
+            transitions = found.leader_transitions + 1
+            mine = msgspec.structs.replace(mine, leader_transitions=transitions)
+        sent = self._clock()
+        await self._lock.update(mine)
+        self._keep(mine, sent)
+        return True
+
+    async def _release(self) -> None:
+        try:
+            async with asyncio.timeout(self._timing.renew_deadline_seconds):
+                found, _ = await self._lock.get()
+                if not self.is_leader or found.holder_identity != self._lock.identity:
+                    return
+                now = self._wall_clock()
+                released = ElectionRecord(
+                    leader_transitions=found.leader_transitions,
+                    lease_duration_seconds=_RELEASED_SECONDS,
+                    renew_time=now,
+                    acquire_time=now,
+                )
+                await self._lock.update(released)
+                self._observe(released)
+        except (ApiError, LockError, TimeoutError) as error:
+            problem = str(error) or "no answer in time"
+            _log.error("Failed to release lease lock=%s err=%s", self._lock.description, problem)
+
+    def _is_lease_valid(self, now: float) -> bool:
+        return self._observed_at + self._observed.lease_duration_seconds > now
+
+    def _keep(self, record: ElectionRecord, sent: float) -> None:
+        """Take note that a record has been written that names this process."""
+        self._observe(record)
+        self.fence.extend(sent, record.renew_time, record.lease_duration_seconds)
+
+    def _observe(self, record: ElectionRecord) -> None:
+        self._observed = record
+        self._observed_at = self._clock()
+
+    def _report_transition(self) -> None:
+        leader = self.leader
+        if leader == self._reported_leader:
+            return
+        self._reported_leader = leader
+        if self._callbacks.on_new_leader is not None:
+            asyncio.get_running_loop().call_soon(self._callbacks.on_new_leader, leader)
+
+
+def _continued(mine: ElectionRecord, term: ElectionRecord) -> ElectionRecord:
+    """Return a record that goes on with a term."""
+    return msgspec.structs.replace(
+        mine, acquire_time=term.acquire_time, leader_transitions=term.leader_transitions
+    )
+
+
+def new_identity(hostname: str, uid: str) -> str:
+    """Return a name that no other candidate has: `<hostname>_<uid>`."""
+    return f"{hostname}_{uid}"

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from client.lock_server import LockServer, Plain, Way
+from kubesched.client.election_record import ElectionRecord, annotation_of, record_of_annotation
+from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
+from kubesched.client.resource_locks import ANNOTATION, LeaseLock, ResourceLock, new_lock
+from kubesched.simulator.virtual_loop import run
+
+_START = datetime(2024, 5, 1, 10, tzinfo=UTC)
+_DEFAULT = ElectionTiming()
+_QUICK = ElectionTiming(
+    lease_duration_seconds=3, renew_deadline_seconds=2, retry_period_seconds=0.5
+)
+
+
+class SecondsLock(LeaseLock):
+    """A lock that sees changes by whole seconds, as kube-scheduler's candidates do."""
+
+    async def get(self) -> tuple[ElectionRecord, bytes]:
+        """Return a text of whole seconds."""
+        record, _ = await super().get()
+        return record, annotation_of(record).encode()
+
+
+def _new_lock(kind: str, way: Way, identity: str) -> ResourceLock:
+    if kind == "leases by seconds":
+        return SecondsLock(way, "kube-system", "kube-scheduler", identity)
+    return new_lock(kind, way, "kube-system", "kube-scheduler", identity, allows_removed=True)
+
+
+class Replica:
+    """A process that takes part, and is started anew when it ends, under another name."""
+
+    def __init__(self, election: Election, number: int) -> None:
+        self._election = election
+        self._dice = random.Random(election.dice.random())
+        self.number = number
+        self.starts = 0
+        # Nobody's wall clock is right.
+        self.skew_seconds = self._dice.uniform(-100, 100)
+        self.way = self._new_way()
+        self.elector: LeaderElector | None = None
+        self.task = asyncio.create_task(self._live())
+
+    def _new_way(self) -> Way:
+        timeout_seconds = self._election.timing.client_timeout_seconds
+        return Way(self._election.server, self._dice, timeout_seconds=timeout_seconds)
+
+    def _wall_clock(self) -> datetime:
+        seconds = asyncio.get_running_loop().time() + self.skew_seconds
+        return _START + timedelta(seconds=seconds)
+
+    async def _live(self) -> None:
+        while True:
+            self.starts += 1
+            kind = self._dice.choice(self._election.kinds)
+            self.elector = LeaderElector(
+                _new_lock(kind, self.way, f"r{self.number}-{self.starts}"),
+                self._election.timing,
+                LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None),
+                clock=asyncio.get_running_loop().time,
+                wall_clock=self._wall_clock,
+                random=self._dice.random,
+            )
+            await self.elector.run()
+            await asyncio.sleep(1)
+
+    def leads(self) -> bool:
+        """Whether this process may act."""
+        return self.elector is not None and self.elector.is_valid_leader(
+            asyncio.get_running_loop().time()
+        )
+
+    async def kill(self) -> None:
+        """End at once, without a word; what was sent still arrives."""
+        self.elector = None
+        self.way.is_cut = True
+        self.way = self._new_way()
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        self.task = asyncio.create_task(self._live())
+
+
+class Election:
+    """Replicas, their server, and what befalls them."""
+
+    def __init__(self, seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
+        self.dice = random.Random(seed)
+        self.timing = timing
+        self.kinds = kinds
+        self.server = LockServer(asyncio.get_running_loop().time)
+        self.replicas = [Replica(self, number) for number in range(self.dice.choice([2, 3]))]
+
+    async def befall(self) -> None:
+        """Do something to one of them."""
+        replica = self.dice.choice(self.replicas)
+        events: list[Callable[[], object]] = [
+            lambda: setattr(replica.way, "is_cut", not replica.way.is_cut),
+            lambda: setattr(replica.way, "fault_share", self.dice.choice([0, 0.2, 0.9])),
+            lambda: setattr(replica.way, "delay_seconds_max", self.dice.choice([0, 0.1, 4])),
+            lambda: setattr(replica, "skew_seconds", self.dice.uniform(-100, 100)),
+            lambda: replica.elector and replica.elector.stop(),
+            lambda: None,
+        ]
+        chosen = self.dice.randrange(len(events))
+        if chosen == len(events) - 1:
+            await replica.kill()
+        else:
+            events[chosen]()
+        await asyncio.sleep(self.dice.choice([0.01, 1, 5, 20]) * self.dice.random())
+
+    def heal(self) -> None:
+        """End all faults."""
+        for replica in self.replicas:
+            replica.way.is_cut = False
+            replica.way.fault_share = 0
+            replica.way.delay_seconds_max = 0
+
+    def check(self) -> None:
+        """At most one may act."""
+        leaders = [replica.number for replica in self.replicas if replica.leads()]
+        assert len(leaders) <= 1, leaders
+
+    async def end(self) -> None:
+        """Stop everybody."""
+        for replica in self.replicas:
+            replica.task.cancel()
+        await asyncio.gather(*(r.task for r in self.replicas), return_exceptions=True)
+
+
+def _check_transitions(history: list[tuple[float, str, Plain]]) -> None:
+    """The count grows by one whenever another holder than the last one takes the lock."""
+    last, count = "", -1
+    for _, path, content in history:
+        record = _record(path, content)
+        if record.holder_identity not in {"", last}:
+            last = record.holder_identity
+            count += 1
+        assert count == record.leader_transitions
+
+
+def _record(path: str, content: Plain) -> ElectionRecord:
+    if path.endswith("/leases/kube-scheduler"):
+        spec = content["spec"]
+        return ElectionRecord(
+            holder_identity=spec["holderIdentity"], leader_transitions=spec["leaseTransitions"]
+        )
+    return record_of_annotation(content["metadata"]["annotations"][ANNOTATION])
+
+
+def _play(seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
+    elections: list[Election] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        election = Election(seed, timing, kinds)
+        elections.append(election)
+        while loop.time() < 120 * timing.retry_period_seconds:
+            await election.befall()
+        election.heal()
+        await asyncio.sleep(1.5 * timing.lease_duration_seconds + 3 * timing.retry_period_seconds)
+        leaders = [replica for replica in election.replicas if replica.leads()]
+        assert 1 == len(leaders)
+        starts = leaders[0].starts
+        await asyncio.sleep(3 * timing.lease_duration_seconds)
+        assert leaders[0].leads()
+        assert starts == leaders[0].starts
+        await election.end()
+        if len(kinds) == 1 and not kinds[0].endswith("sleases"):
+            _check_transitions(election.server.history)
+
+    run(main(), on_idle=lambda: elections[0].check() if elections else None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("timing", [_DEFAULT, _QUICK], ids=["default", "quick"])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(["leases"], id="leases"),
+        pytest.param(["leases by seconds"], id="upstream"),
+        pytest.param(["leases", "leases by seconds"], id="beside upstream"),
+        pytest.param(["endpoints"], id="endpoints"),
+        pytest.param(["configmaps"], id="configmaps"),
+        pytest.param(["endpointsleases"], id="endpointsleases"),
+        pytest.param(["configmapsleases", "configmaps"], id="migrating"),
+    ],
+)
+def test_at_most_one_acts_and_somebody_does(timing: ElectionTiming, kinds: list[str]) -> None:
+    """Whatever gets lost, late, cut, killed or refused: one leader, and soon one again."""
+    for seed in range(6):
+        _play(seed, timing, kinds)

@@ -30,7 +30,7 @@ from kubesched.client.in_cluster import (
 from kubesched.client.kubeconfig import load_kubeconfig, master_settings, missing_configuration
 from kubesched.client.rate_limit import limiter_of
 from kubesched.client.request_observer import RequestObserver
-from kubesched.client.rest import AiohttpRest, Transport
+from kubesched.client.rest import AiohttpRest, Permit, Transport
 from kubesched.client.tls import CertificateFiles, tls_context
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386"}
@@ -75,6 +75,7 @@ def connect(
     user_agent_suffix: str = "",
     timeout_seconds: float | None = None,
     observer: RequestObserver | None = None,
+    permit: Permit | None = None,
     environ: Mapping[str, str] = os.environ,
     now: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -88,6 +89,7 @@ def connect(
         user_agent_suffix: The part of the program that speaks, such as `leader-election`.
         timeout_seconds: For each request; None for no limit.
         observer: Is told of every request.
+        permit: Asked right before a request that changes something is written.
         environ: The environment, for proxies and plugins.
         now: The present moment in seconds, of a clock that never goes back.
         wall_clock: The present moment, for the expiry of plugins' credentials.
@@ -104,6 +106,7 @@ def connect(
         timeout_seconds=timeout_seconds,
         observer=observer,
         now=now,
+        permit=permit,
     )
 
 

@@ -17,7 +17,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
@@ -55,6 +55,9 @@ _PATH_SAFE: Final = "/:@!$&'()*+,;=~"
 _NO_LIMIT: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS_MAX)
 
 
+Permit = Callable[[], None]
+
+
 class Transport(msgspec.Struct, frozen=True, kw_only=True):
     """What lies below the requests.
 
@@ -85,6 +88,8 @@ class AiohttpRest:
             for no limit.
         observer: Is told of every request.
         now: The present moment in seconds.
+        permit: Asked right before a request that changes something is written; raises an ApiError
+            to keep it back. None permits everything.
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class AiohttpRest:
         timeout_seconds: float | None = None,
         observer: RequestObserver | None = None,
         now: Callable[[], float],
+        permit: Permit | None = None,
     ) -> None:
         self._server = server
         self._host = urlsplit(server).netloc
@@ -106,6 +112,7 @@ class AiohttpRest:
         self._timeout_seconds = timeout_seconds
         self._observer: RequestObserver = observer or IgnoringObserver()
         self._now = now
+        self._permit = permit
         self._session: aiohttp.ClientSession | None = None
         self._certificate = b""
         self._closing: list[asyncio.Task[None]] = []
@@ -289,7 +296,8 @@ class AiohttpRest:
         return files is not None and files.renew()
 
     def _new_session(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
+        connector = _PermittedConnector(
+            self._permit,
             limit=_CONNECTIONS_MAX,
             keepalive_timeout=_IDLE_SECONDS_MAX,
             ssl=self._transport.tls or True,
@@ -322,6 +330,30 @@ class AiohttpRest:
         if isinstance(failure, CredentialsError):
             return ApiError(0, UNANSWERED, f"getting credentials: {failure}")
         return error_of_failure(failure, request.method, str(self._url(request)))
+
+
+class _PermittedConnector(aiohttp.TCPConnector):
+    """Asks for permission once there is a connection: nothing is waited for after that."""
+
+    def __init__(self, permit: Permit | None, **options: Any) -> None:
+        super().__init__(**options)
+        self._permit = permit
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Any],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own
+    ) -> Any:
+        """Return a connection for a request that is still permitted."""
+        connection = await super().connect(req, traces, timeout)
+        if self._permit is not None and req.method != "GET":
+            try:
+                self._permit()
+            except ApiError:
+                connection.release()
+                raise
+        return connection
 
 
 def _headers_of(request: Request, credential: Credential) -> dict[str, str]:

@@ -1,0 +1,75 @@
+"""Who asks before each write never writes without permission."""
+
+import asyncio
+import time
+
+import pytest
+from aiohttp import web
+
+from kubesched.api.errors import ApiError
+from kubesched.client.requests import Request
+from kubesched.client.rest import AiohttpRest
+from tests.client.speaking_server import Asked, serving
+
+WRITE = Request(method="POST", path="/api/v1/x", body=b"{}")
+READ = Request(path="/api/v1/x")
+
+
+async def _answer(_request: web.BaseRequest, _asked: list[Asked]) -> web.Response:
+    return web.Response(body=b"{}")
+
+
+class _Leadership:
+    """Permits until it is lost."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+
+    def check(self) -> None:
+        if self.is_lost:
+            raise ApiError(0, "NotLeader", "another replica leads")
+
+
+def test_writes_are_held_back_and_reads_are_not() -> None:
+    """Without permission nothing is written, on kept connections neither; reading goes on."""
+    leadership = _Leadership()
+
+    async def main() -> list[str]:
+        async with serving(_answer) as server:
+            rest = AiohttpRest(server.url, now=time.monotonic, permit=leadership.check)
+            await rest.send(WRITE)
+            leadership.is_lost = True
+            with pytest.raises(ApiError, match="another replica leads"):
+                await rest.send(WRITE)
+            await rest.send(READ)
+            leadership.is_lost = False
+            await rest.send(WRITE)
+            await rest.aclose()
+            return [asked.method for asked in server.asked]
+
+    assert ["POST", "GET", "POST"] == asyncio.run(main())
+
+
+def test_permission_is_asked_after_waiting_for_a_connection() -> None:
+    """A write that waited for one of the connections is held back if it is too late by then."""
+    leadership = _Leadership()
+    release = asyncio.Event()
+
+    async def slow(_request: web.BaseRequest, _asked: list[Asked]) -> web.Response:
+        await release.wait()
+        return web.Response(body=b"{}")
+
+    async def main() -> tuple[int, int]:
+        async with serving(slow) as server:
+            rest = AiohttpRest(server.url, now=time.monotonic, permit=leadership.check)
+            writes = [asyncio.ensure_future(rest.send(WRITE)) for _ in range(70)]
+            while len(server.asked) < 64:
+                await asyncio.sleep(0)
+            leadership.is_lost = True
+            release.set()
+            outcomes = await asyncio.gather(*writes, return_exceptions=True)
+            await rest.aclose()
+            refused = sum(isinstance(outcome, ApiError) for outcome in outcomes)
+            return len(server.asked), refused
+
+    assert (64, 6) == asyncio.run(main())

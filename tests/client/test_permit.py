@@ -5,11 +5,11 @@ import time
 
 import pytest
 from aiohttp import web
+from tests.client.speaking_server import Asked, serving
 
 from kubesched.api.errors import ApiError
 from kubesched.client.requests import Request
 from kubesched.client.rest import AiohttpRest
-from tests.client.speaking_server import Asked, serving
 
 WRITE = Request(method="POST", path="/api/v1/x", body=b"{}")
 READ = Request(path="/api/v1/x")
@@ -54,8 +54,11 @@ def test_permission_is_asked_after_waiting_for_a_connection() -> None:
     """A write that waited for one of the connections is held back if it is too late by then."""
     leadership = _Leadership()
     release = asyncio.Event()
+    all_busy = asyncio.Event()
 
-    async def slow(_request: web.BaseRequest, _asked: list[Asked]) -> web.Response:
+    async def slow(_request: web.BaseRequest, asked: list[Asked]) -> web.Response:
+        if len(asked) == 64:
+            all_busy.set()
         await release.wait()
         return web.Response(body=b"{}")
 
@@ -63,8 +66,7 @@ def test_permission_is_asked_after_waiting_for_a_connection() -> None:
         async with serving(slow) as server:
             rest = AiohttpRest(server.url, now=time.monotonic, permit=leadership.check)
             writes = [asyncio.ensure_future(rest.send(WRITE)) for _ in range(70)]
-            while len(server.asked) < 64:
-                await asyncio.sleep(0)
+            await all_busy.wait()
             leadership.is_lost = True
             release.set()
             outcomes = await asyncio.gather(*writes, return_exceptions=True)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from kubesched.apiserver import openapi
+from kubesched.apiserver.resources import RESOURCES
+
+
+def _fields(message: bytes) -> list[tuple[int, bytes]]:
+    """Take a message of protocol buffers apart that holds nothing but messages and text."""
+    fields = []
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        assert 2 == tag & 7
+        length, at = _varint(message, at)
+        fields.append((tag >> 3, message[at : at + length]))
+        at += length
+    assert at == len(message)
+    return fields
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = message[at]
+        number |= (byte & 127) << shift
+        at += 1
+        shift += 7
+        if byte < 128:
+            return number, at
+
+
+def test_the_index_leads_to_documents() -> None:
+    """Every address is that of a document, and every version of a group has one."""
+    paths = openapi.v3_index()["paths"]
+    assert {"api/v1", "apis/apps/v1", "apis/apps", "api", "apis", "version"} <= set(paths)
+    for path, entry in paths.items():
+        assert entry["serverRelativeURL"].startswith(f"/openapi/v3/{path}?hash=")
+        assert openapi.v3_document(path) is not None
+    assert openapi.v3_document("apis/nosuch/v1") is None
+
+
+def test_documents_say_that_patches_validate_fields() -> None:
+    """Each kind that can be patched has a path with what kubectl looks for."""
+    document = openapi.v3_document("apis/apps/v1")
+    assert document is not None
+    patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/replicasets/{name}"]["patch"]
+    assert {"group": "apps", "version": "v1", "kind": "ReplicaSet"} == (
+        patch["x-kubernetes-group-version-kind"]
+    )
+    assert {"dryRun", "fieldManager", "fieldValidation", "force"} == {
+        parameter["name"] for parameter in patch["parameters"]
+    }
+
+
+def test_the_older_document_has_all_kinds() -> None:
+    """One path for each kind that can be patched."""
+    patchable = [
+        resource
+        for served in RESOURCES.group_versions
+        for resource in served.resources
+        if "patch" in resource.verbs
+    ]
+    assert len(patchable) == len(openapi.v2_document()["paths"])
+
+
+def test_the_older_document_in_protocol_buffers() -> None:
+    """It says the same: version, paths, parameters and kinds, at the fields of the schema."""
+    document = _fields(openapi.v2_protobuf())
+    assert [1, 2, 8] == [field for field, _ in document]
+    assert b"2.0" == document[0][1]
+    paths = {}
+    for field, named in _fields(document[2][1]):
+        assert 2 == field
+        (_, name), (_, item) = _fields(named)
+        ((patch, operation),) = _fields(item)
+        assert 8 == patch
+        paths[name.decode()] = _fields(operation)
+    assert list(openapi.v2_document()["paths"]) == list(paths)
+    node = paths["/api/v1/nodes/{name}"]
+    first = node[0][1]
+    for expected in (1, 2, 3):
+        ((number, first),) = _fields(first)
+        assert expected == number
+    assert [(2, b"query"), (4, b"dryRun"), (6, b"string")] == _fields(first)
+    extension = next(content for number, content in node if number == 13)
+    (_, name), (_, value) = _fields(extension)
+    assert b"x-kubernetes-group-version-kind" == name
+    assert [(2, b'group: ""\nkind: "Node"\nversion: "v1"\n')] == _fields(value)

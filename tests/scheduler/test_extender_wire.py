@@ -185,3 +185,63 @@ def test_any_bytes(body: bytes) -> None:
             decode(body)
         except WireError:
             continue
+
+
+@pytest.mark.parametrize(
+    ("decode", "body", "expected"),
+    [
+        pytest.param(decode_filter_result, b"", "EOF", id="nothing"),
+        pytest.param(
+            decode_filter_result,
+            b"no",
+            "invalid character 'o' in literal null (expecting 'u')",
+            id="text",
+        ),
+        pytest.param(
+            decode_filter_result,
+            b"[]",
+            "json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult",
+            id="array",
+        ),
+        pytest.param(
+            decode_filter_result,
+            b'{"nodeNames":"a"}',
+            "json: cannot unmarshal string into Go struct field "
+            "ExtenderFilterResult.NodeNames of type []string",
+            id="names",
+        ),
+        pytest.param(
+            decode_filter_result,
+            b'{"FailedNodes":{"a":1.5}}',
+            "json: cannot unmarshal number into Go struct field "
+            "ExtenderFilterResult.FailedNodes of type string",
+            id="reason",
+        ),
+        pytest.param(
+            decode_filter_result,
+            b'{"Nodes":{"items":[{"metadata":{"name":true}}]}}',
+            "json: cannot unmarshal bool into Go struct field "
+            "ObjectMeta.Nodes.items.metadata.name of type string",
+            id="node",
+        ),
+        pytest.param(
+            decode_host_priorities,
+            b'[{"Score":1e1}]',
+            "json: cannot unmarshal number 1e1 into Go struct field "
+            "HostPriority.Score of type int64",
+            id="score",
+        ),
+        pytest.param(
+            decode_preemption_result,
+            b'{"NodeNameToMetaVictims":{"n":{"Pods":[{"UID":{}}]}}}',
+            "json: cannot unmarshal object into Go struct field "
+            "MetaPod.NodeNameToMetaVictims.Pods.UID of type string",
+            id="victim",
+        ),
+    ],
+)
+def test_words(decode: Callable[[bytes], object], body: bytes, expected: str) -> None:
+    """What is wrong is said as Go says it."""
+    with pytest.raises(WireError) as caught:
+        decode(body)
+    assert expected == str(caught.value)

@@ -64,7 +64,7 @@ VALUES = st.recursive(
         pytest.param("tru", "unexpected EOF", id="literal-ends"),
         pytest.param('{"a": ', "unexpected EOF", id="object-ends"),
         pytest.param("1.", "unexpected EOF", id="number-ends"),
-        pytest.param("[" * 10_001, "exceeded max depth", id="depth"),
+        pytest.param("[" * 10_001, "invalid character '[' exceeded max depth", id="depth"),
     ],
 )  # fmt: skip
 def test_json_error(text: str, expected: str) -> None:

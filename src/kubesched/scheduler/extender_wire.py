@@ -3,15 +3,16 @@
 Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go (v1.36)
 Reads:    what extenders answer
 Differs:  pods and nodes are sent with the fields that are kept of them; of nodes that an extender
-          sends back only the names are read; the wording where a value is not of the type that
-          its field has; null among victims is no victim, upstream crashes on it.
+          sends back only the names are read; of several values that are not of their fields'
+          types the first field counts, upstream's is the first in the text; null among victims
+          is no victim, upstream crashes on it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -148,15 +149,17 @@ def decode_filter_result(body: bytes) -> FilterResult:
     Raises:
         WireError: if it is none.
     """
-    fields = _object(_first_value(body), "the answer")
-    nodes = fields.get("nodes")
-    names = fields.get("nodenames")
+    answer = _Place()
+    fields = _object(_first_value(body), answer, "v1.ExtenderFilterResult")
+    at = answer.field("ExtenderFilterResult")
+    nodes, names = fields.get("nodes"), fields.get("nodenames")
+    unresolvable = fields.get("failedandunresolvablenodes")
     return FilterResult(
-        None if nodes is None else _node_list(nodes),
-        None if names is None else _list(names, "NodeNames", _text),
-        _messages(fields.get("failednodes"), "FailedNodes"),
-        _messages(fields.get("failedandunresolvablenodes"), "FailedAndUnresolvableNodes"),
-        _text(fields.get("error"), "Error"),
+        None if nodes is None else _node_list(nodes, at("Nodes")),
+        None if names is None else _list(names, at("NodeNames"), "[]string", _text),
+        _messages(fields.get("failednodes"), at("FailedNodes")),
+        _messages(unresolvable, at("FailedAndUnresolvableNodes")),
+        _text(fields.get("error"), at("Error")),
     )
 
 
@@ -166,7 +169,7 @@ def decode_host_priorities(body: bytes) -> tuple[tuple[str, int], ...]:
     Raises:
         WireError: if it is none.
     """
-    return _list(_first_value(body), "the answer", _host_priority)
+    return _list(_first_value(body), _Place(), "v1.HostPriorityList", _host_priority)
 
 
 def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
@@ -175,9 +178,11 @@ def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
     Raises:
         WireError: if it is none.
     """
-    fields = _object(_first_value(body), "the answer")
-    nodes = _map(fields.get("nodenametometavictims"), "NodeNameToMetaVictims")
-    return {name: _decoded_victims(victims) for name, victims in nodes.items()}
+    answer = _Place()
+    fields = _object(_first_value(body), answer, "v1.ExtenderPreemptionResult")
+    at = answer.field("ExtenderPreemptionResult")("NodeNameToMetaVictims")
+    nodes = _map(fields.get("nodenametometavictims"), at, "map[string]*v1.MetaVictims")
+    return {name: _decoded_victims(victims, at) for name, victims in nodes.items()}
 
 
 def decode_binding_error(body: bytes) -> str:
@@ -186,34 +191,76 @@ def decode_binding_error(body: bytes) -> str:
     Raises:
         WireError: if it is none.
     """
-    return _text(_object(_first_value(body), "the answer").get("error"), "Error")
+    answer = _Place()
+    fields = _object(_first_value(body), answer, "v1.ExtenderBindingResult")
+    return _text(fields.get("error"), answer.field("ExtenderBindingResult")("Error"))
 
 
-def _host_priority(value: object, where: str) -> tuple[str, int]:
-    fields = _object(value, where)
-    return _text(fields.get("host"), "Host"), _int64(fields.get("score"), "Score")
+def _host_priority(value: object, place: _Place) -> tuple[str, int]:
+    fields = _object(value, place, "v1.HostPriority")
+    at = place.field("HostPriority")
+    return _text(fields.get("host"), at("Host")), _int64(fields.get("score"), at("Score"))
 
 
-def _decoded_victims(value: object) -> MetaVictims:
-    fields = _object(value, "NodeNameToMetaVictims")
-    violations = _int64(fields.get("numpdbviolations"), "NumPDBViolations")
-    return MetaVictims(_list(fields.get("pods"), "Pods", _uid), violations)
+def _decoded_victims(value: object, place: _Place) -> MetaVictims:
+    fields = _object(value, place, "v1.MetaVictims")
+    at = place.field("MetaVictims")
+    pods = _list(fields.get("pods"), at("Pods"), "[]*v1.MetaPod", _uid)
+    return MetaVictims(pods, _int64(fields.get("numpdbviolations"), at("NumPDBViolations")))
 
 
-def _uid(value: object, where: str) -> str:
-    return _text(_object(value, where).get("uid"), "UID")
+def _uid(value: object, place: _Place) -> str:
+    uid = _object(value, place, "v1.MetaPod").get("uid")
+    return _text(uid, place.field("MetaPod")("UID"))
 
 
-def _node_list(value: object) -> tuple[str, ...]:
-    return _list(_object(value, "Nodes").get("items"), "items", _node_name)
+def _node_list(value: object, place: _Place) -> tuple[str, ...]:
+    items = _object(value, place, "v1.NodeList").get("items")
+    return _list(items, place.field("NodeList")("items"), "[]v1.Node", _node_name)
 
 
-def _node_name(value: object, where: str) -> str:
-    metadata = _object(_object(value, where).get("metadata"), "metadata")
-    return _text(metadata.get("name"), "name")
+def _node_name(value: object, place: _Place) -> str:
+    within = place.field("Node")("metadata")
+    metadata = _object(_object(value, place, "v1.Node").get("metadata"), within, "v1.ObjectMeta")
+    return _text(metadata.get("name"), within.field("ObjectMeta")("name"))
 
 
 # As Go reads JSON: the first value counts, field names in any case, null is as good as absent.
+
+
+class _Place(NamedTuple):
+    """Where a value stands, as Go says it: the innermost type, and the fields from the top."""
+
+    type: str = ""
+    path: str = ""
+
+    def field(self, type_: str) -> Callable[[str], _Place]:
+        """Return what gives the places of the fields of a type that stands here."""
+        return lambda name: _Place(type_, f"{self.path}.{name}")
+
+    def fault(self, value: object, type_: str) -> WireError:
+        """Say that a value is not of its type."""
+        into = f"struct field {self.type}{self.path}" if self.type else "value"
+        return WireError(f"json: cannot unmarshal {_kind(value)} into Go {into} of type {type_}")
+
+
+class _Decimal(NamedTuple):
+    """A number that is not written as an integer."""
+
+    text: str
+
+
+def _kind(value: object) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case int() | _Decimal():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+    return "object"
 
 
 def _first_value(body: bytes) -> object:
@@ -229,44 +276,54 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-_JSON: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+_JSON: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_Decimal)
 
 
-def _object(value: object, where: str) -> dict[str, object]:
-    return {name.casefold(): found for name, found in _map(value, where).items()}
+def _object(value: object, place: _Place, type_: str) -> dict[str, object]:
+    return {name.casefold(): found for name, found in _map(value, place, type_).items()}
 
 
-def _map(value: object, where: str) -> dict[str, object]:
+def _map(value: object, place: _Place, type_: str) -> dict[str, object]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise WireError(f"{where}: expected an object")
+        raise place.fault(value, type_)
     return value
 
 
-def _list(value: object, where: str, read: Callable[[object, str], T]) -> tuple[T, ...]:
+def _list(
+    value: object, place: _Place, type_: str, read: Callable[[object, _Place], T]
+) -> tuple[T, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise WireError(f"{where}: expected an array")
-    return tuple(read(item, where) for item in value)
+        raise place.fault(value, type_)
+    return tuple(read(item, place) for item in value)
 
 
-def _messages(value: object, where: str) -> dict[str, str]:
-    return {name: _text(message, where) for name, message in _map(value, where).items()}
+def _messages(value: object, place: _Place) -> dict[str, str]:
+    messages = _map(value, place, "v1.FailedNodesMap")
+    return {name: _text(message, place) for name, message in messages.items()}
 
 
-def _text(value: object, where: str) -> str:
+def _text(value: object, place: _Place) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise WireError(f"{where}: expected a string")
+        raise place.fault(value, "string")
     return value
 
 
-def _int64(value: object, where: str) -> int:
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool) or not -_INT64 <= value < _INT64:
-        raise WireError(f"{where}: expected an integer of 64 bits")
-    return value
+def _int64(value: object, place: _Place) -> int:
+    match value:
+        case None:
+            return 0
+        case bool():
+            pass
+        case int() if -_INT64 <= value < _INT64:
+            return value
+        case int() | _Decimal():
+            written = value.text if isinstance(value, _Decimal) else value
+            into = f"struct field {place.type}{place.path}"
+            raise WireError(f"json: cannot unmarshal number {written} into Go {into} of type int64")
+    raise place.fault(value, "int64")

@@ -75,10 +75,10 @@ class _Scanner:
         while True:
             opened = self._solid()
             if opened in b"{[":
-                self._at += 1
                 closers.append(b"}" if opened == b"{" else b"]")
                 if len(closers) > _DEPTH_MAX:
-                    raise JsonSyntaxError("exceeded max depth")
+                    raise self._fault("exceeded max depth")
+                self._at += 1
                 if self._solid() != closers[-1]:
                     self._key(closers)
                     continue

@@ -1,4 +1,8 @@
-"""The recorded conversations of kube-scheduler 1.36 with its API server."""
+"""The recorded conversations of kube-scheduler 1.36 with its API server.
+
+The files are as recorded, only that HTTP exchanges (`http`), which are not compared here, are left
+out.
+"""
 
 from __future__ import annotations
 

@@ -113,6 +113,17 @@ class _Log(Generic[V]):
             self._dropped += count
             del self._changes[:count]
 
+    def newer_than(self, version: int) -> list[Change[V]]:
+        """Return the changes after a version, oldest first."""
+        return self._changes[
+            bisect_right(self._changes, version, key=lambda change: change.version) :
+        ]
+
+    @property
+    def newest(self) -> int:
+        """The version of the newest change; that of the newest dropped one if none is kept."""
+        return self._changes[-1].version if self._changes else self.compacted
+
     def position_after(self, version: int) -> int:
         """Return where reading goes on that has seen everything up to a version."""
         after = bisect_right(self._changes, version, key=lambda change: change.version)
@@ -191,6 +202,7 @@ class Store(Generic[V]):
         self._stamp = stamp
         self._changes_kept = changes_kept
         self._version = 1
+        self._compacted = 0
         self._kinds: dict[str, dict[tuple[str, str], _Stored[V]]] = {}
         self._logs: dict[str, _Log[V]] = {}
 
@@ -233,6 +245,34 @@ class Store(Generic[V]):
             ),
             self._version,
         )
+
+    def list_at(self, kind: str, version: int, namespace: str | None = None) -> Listing[V]:
+        """Return the objects of a kind as they were at a version that has passed.
+
+        Raises:
+            GoneError: Changes since that version are no longer kept.
+        """
+        log = self._log(kind)
+        if version < log.compacted:
+            raise _gone(version, log.compacted)
+        objects = {key: stored.value for key, stored in self._kinds.get(kind, {}).items()}
+        for change in reversed(log.newer_than(version)):
+            if change.previous is None:
+                del objects[change.key[1:]]
+            else:
+                objects[change.key[1:]] = change.previous
+        return Listing(
+            tuple(
+                value
+                for (space, _), value in objects.items()
+                if namespace is None or space == namespace
+            ),
+            version,
+        )
+
+    def newest_change(self, kind: str) -> int:
+        """Return the version of the newest change to a kind."""
+        return self._log(kind).newest
 
     def count(self, kind: str) -> int:
         """Return how many objects of a kind there are."""
@@ -333,10 +373,17 @@ class Store(Generic[V]):
         """Forget the changes of a kind up to a version; who is behind it gets an error."""
         self._log(kind).compact(min(version, self._version))
 
+    def compact_all(self) -> None:
+        """Forget every change so far, of every kind."""
+        self._compacted = self._version
+        for log in self._logs.values():
+            log.compact(self._version)
+
     def _log(self, kind: str) -> _Log[V]:
         log = self._logs.get(kind)
         if log is None:
             log = self._logs[kind] = _Log(self._changes_kept)
+            log.compacted = self._compacted
         return log
 
 

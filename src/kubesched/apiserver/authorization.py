@@ -1,0 +1,258 @@
+"""Who may do what: fixed rules for the users that a scheduler's stage needs.
+
+Upstream: plugin/pkg/auth/authorizer/rbac (bootstrappolicy, v1.36)
+Differs:  the rules are those of the default roles; roles that are stored give nobody anything,
+          since the stage has no users but those it is started with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.apiserver.request import Request, Target, User
+from kubesched.apiserver.status import StatusError, details_of
+
+_MASTERS: Final = "system:masters"
+_AUTHENTICATED: Final = "system:authenticated"
+SCHEDULER: Final = "system:kube-scheduler"
+_READ: Final = ("get", "list", "watch")
+_CHANGE: Final = ("update", "patch")
+
+
+class Attributes(msgspec.Struct, frozen=True):
+    """What somebody wants to do.
+
+    Attributes:
+        user: Who.
+        verb: Such as `get`.
+        group: Of the resource.
+        resource: Its plural name; "" if a path is asked for.
+        subresource: "" for the object itself.
+        namespace: "" for none or all.
+        name: "" for none in particular.
+        path: Where no resource is asked for.
+    """
+
+    user: User
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    groups: tuple[str, ...]
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+
+class _Grant(msgspec.Struct, frozen=True):
+    """Rules that one binding gives.
+
+    Attributes:
+        binding: As upstream names it in the reason, with its kind.
+        role: The same.
+        rules: What may be done.
+        namespace: Where; "" for everywhere.
+    """
+
+    binding: str
+    role: str
+    rules: tuple[_Rule, ...]
+    namespace: str = ""
+
+
+_SCHEDULER_GRANTS: Final = (
+    _Grant(
+        'ClusterRoleBinding "system:kube-scheduler"',
+        'ClusterRole "system:kube-scheduler"',
+        (
+            _Rule(("", "events.k8s.io"), ("events",), ("create", "patch", "update")),
+            _Rule(("coordination.k8s.io",), ("leases",), ("create",)),
+            _Rule(
+                ("coordination.k8s.io",),
+                ("leases",),
+                ("get", "list", "update", "watch"),
+                ("kube-scheduler",),
+            ),
+            _Rule(
+                ("coordination.k8s.io",),
+                ("leasecandidates",),
+                ("create", "delete", "deletecollection", *_READ, *_CHANGE),
+            ),
+            _Rule(("",), ("nodes",), _READ),
+            _Rule(("",), ("pods",), ("delete", *_READ)),
+            _Rule(("",), ("bindings", "pods/binding"), ("create",)),
+            _Rule(("",), ("pods/status",), _CHANGE),
+            _Rule(("",), ("pods/finalizers",), ("update",)),
+            _Rule(("",), ("replicationcontrollers", "services", "namespaces"), _READ),
+            _Rule(("apps", "extensions"), ("replicasets",), _READ),
+            _Rule(("apps",), ("statefulsets",), _READ),
+            _Rule(("policy",), ("poddisruptionbudgets",), _READ),
+            _Rule(("",), ("persistentvolumeclaims", "persistentvolumes"), _READ),
+            _Rule(("authentication.k8s.io",), ("tokenreviews",), ("create",)),
+            _Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
+            _Rule(
+                ("storage.k8s.io",),
+                ("csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"),
+                _READ,
+            ),
+            _Rule(("resource.k8s.io",), ("deviceclasses", "resourceslices"), _READ),
+            _Rule(
+                ("resource.k8s.io",),
+                ("resourceclaims", "resourceclaims/status"),
+                (*_READ, *_CHANGE),
+            ),
+            _Rule(("resource.k8s.io",), ("resourceclaims",), ("create", "delete")),
+            _Rule(("resource.k8s.io",), ("resourceclaims/binding",), _CHANGE),
+            _Rule(("scheduling.k8s.io",), ("podgroups", "workloads"), _READ),
+            _Rule(("scheduling.k8s.io",), ("podgroups/status",), _CHANGE),
+        ),
+    ),
+    _Grant(
+        'ClusterRoleBinding "system:volume-scheduler"',
+        'ClusterRole "system:volume-scheduler"',
+        (
+            _Rule(("",), ("persistentvolumes",), (*_READ, *_CHANGE)),
+            _Rule(("storage.k8s.io",), ("storageclasses",), _READ),
+            _Rule(("",), ("persistentvolumeclaims",), (*_READ, *_CHANGE)),
+        ),
+    ),
+    _Grant(
+        'RoleBinding "system::extension-apiserver-authentication-reader/kube-system"',
+        'Role "extension-apiserver-authentication-reader"',
+        (_Rule(("",), ("configmaps",), _READ, ("extension-apiserver-authentication",)),),
+        "kube-system",
+    ),
+    _Grant(
+        'RoleBinding "system::leader-locking-kube-scheduler/kube-system"',
+        'Role "system::leader-locking-kube-scheduler"',
+        (
+            _Rule(
+                ("coordination.k8s.io",),
+                ("leases", "leasecandidates"),
+                ("create", "get", "list", "update", "watch"),
+            ),
+        ),
+        "kube-system",
+    ),
+)
+_SELF_REVIEWS: Final = (
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authentication.k8s.io", "selfsubjectreviews"),
+)
+_PUBLIC_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_DISCOVERY_PATHS: Final = ("/api", "/apis", "/openapi")
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Whether somebody may, and which rule says so; "" if it needs no saying."""
+
+    is_allowed: bool
+    reason: str = ""
+
+
+_NO: Final = Decision(is_allowed=False)
+_YES: Final = Decision(is_allowed=True)
+
+
+def attributes_of(request: Request, target: Target | None) -> Attributes:
+    """Return what a request asks permission for."""
+    if target is None:
+        return Attributes(request.user, request.method.lower(), path=request.path)
+    return Attributes(
+        request.user,
+        target.verb,
+        target.group,
+        target.plural,
+        target.subresource,
+        target.namespace,
+        target.name,
+    )
+
+
+def decide(wanted: Attributes) -> Decision:
+    """Return whether somebody may do something."""
+    if _MASTERS in wanted.user.groups:
+        return _YES
+    if not wanted.resource:
+        return _decide_path(wanted)
+    if _is_self_review(wanted):
+        return Decision(
+            is_allowed=True,
+            reason='RBAC: allowed by ClusterRoleBinding "system:basic-user" of ClusterRole '
+            f'"system:basic-user" to Group "{_AUTHENTICATED}"',
+        )
+    if wanted.user.name == SCHEDULER:
+        return _decide_by(_SCHEDULER_GRANTS, wanted)
+    return _NO
+
+
+def _is_self_review(wanted: Attributes) -> bool:
+    return (
+        wanted.verb == "create"
+        and (wanted.group, wanted.resource) in _SELF_REVIEWS
+        and (_AUTHENTICATED in wanted.user.groups)
+    )
+
+
+def _decide_path(wanted: Attributes) -> Decision:
+    if wanted.verb not in {"get", "head"}:
+        return _NO
+    if wanted.path in _PUBLIC_PATHS:
+        return _YES
+    first = "/" + wanted.path.split("/")[1]
+    return _YES if first in _DISCOVERY_PATHS and _AUTHENTICATED in wanted.user.groups else _NO
+
+
+def _decide_by(grants: Sequence[_Grant], wanted: Attributes) -> Decision:
+    for grant in grants:
+        if grant.namespace not in {"", wanted.namespace}:
+            continue
+        if any(_matches(rule, wanted) for rule in grant.rules):
+            reason = (
+                f'RBAC: allowed by {grant.binding} of {grant.role} to User "{wanted.user.name}"'
+            )
+            return Decision(is_allowed=True, reason=reason)
+    return _NO
+
+
+def _matches(rule: _Rule, wanted: Attributes) -> bool:
+    resource = wanted.resource
+    if wanted.subresource:
+        resource = f"{resource}/{wanted.subresource}"
+    return (
+        wanted.verb in rule.verbs
+        and wanted.group in rule.groups
+        and resource in rule.resources
+        and (not rule.names or wanted.name in rule.names)
+    )
+
+
+def refusal(wanted: Attributes) -> StatusError:
+    """Return the error for somebody who may not."""
+    user = wanted.user.name
+    if not wanted.resource:
+        message = f'forbidden: User "{user}" cannot {wanted.verb} path "{wanted.path}"'
+        return StatusError(403, "Forbidden", message, {})
+    resource = wanted.resource
+    if wanted.subresource:
+        resource = f"{resource}/{wanted.subresource}"
+    place = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
+    qualified = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
+    subject = f'{qualified} "{wanted.name}"' if wanted.name else qualified
+    message = (
+        f'{subject} is forbidden: User "{user}" cannot {wanted.verb} resource "{resource}" '
+        f'in API group "{wanted.group}" {place}'
+    )
+    return StatusError(
+        403, "Forbidden", message, details_of(wanted.group, wanted.resource, wanted.name)
+    )

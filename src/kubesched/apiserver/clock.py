@@ -1,0 +1,63 @@
+"""The clock and the dice of a server, and the times and names that come from them.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/storage/names/generate.go,
+          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from random import Random
+from typing import Final
+
+# Without letters that make words, and digits that look like letters.
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH: Final = 5
+_GENERATED_MAX: Final = 63
+_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+
+
+class Clock:
+    """The present, and what is drawn."""
+
+    def __init__(self, now: Callable[[], datetime], dice: Random) -> None:
+        """Take a clock and dice.
+
+        Args:
+            now: Returns the present, with time zone UTC.
+            dice: Where identities and names come from.
+        """
+        self.now = now
+        self._dice = dice
+
+    def timestamp(self, after_seconds: float = 0) -> str:
+        """Return the present, or a moment after it, in whole seconds."""
+        return timestamp(self.now() + timedelta(seconds=after_seconds))
+
+    def uid(self) -> str:
+        """Return a new identity, a random UUID."""
+        bits = self._dice.getrandbits(128)
+        text = f"{bits:032x}"
+        variant = "89ab"[bits >> 62 & 3]
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+
+    def name_after(self, prefix: str) -> str:
+        """Return a name that begins as asked and ends by chance."""
+        suffix = "".join(self._dice.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
+        return prefix[: _GENERATED_MAX - _SUFFIX_LENGTH] + suffix
+
+    def between(self, low: float, high: float) -> float:
+        """Return a number between two."""
+        return self._dice.uniform(low, high)
+
+
+def timestamp(moment: datetime) -> str:
+    """Return a moment as objects carry it."""
+    return moment.strftime(_FORMAT)
+
+
+def moment_of(text: str) -> datetime:
+    """Return the moment of an object's time."""
+    return datetime.fromisoformat(text)

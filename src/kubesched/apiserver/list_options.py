@@ -1,0 +1,189 @@
+"""ListOptions says what a list or a watch asks for.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/internalversion (ListOptions, validation,
+          v1.36)
+Rejects:  numbers that are none, selectors that do not parse, combinations that make no sense.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.api.requirements import SelectorError
+from kubesched.api.selector_syntax import parse_selector
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.request import Request
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.selection import Selection
+from kubesched.apiserver.status import bad_request, cause, internal, invalid
+
+EXACT: Final = "Exact"
+NOT_OLDER_THAN: Final = "NotOlderThan"
+_MATCH: Final = "resourceVersionMatch"
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_VERSION: Final = re.compile(r"[0-9]+", re.ASCII)
+_UINT64_MAX: Final = 2**64 - 1
+_INT64_MAX: Final = 2**63 - 1
+
+
+class ListOptions(msgspec.Struct, frozen=True):
+    """What a list or a watch asks for.
+
+    Attributes:
+        selection: Which objects.
+        resource_version: As it was sent; "" for the newest.
+        match: How exact the version is meant; "" if it is not said.
+        limit: How many objects a page has; 0 for all.
+        continue_token: Where the page begins; "" for the first.
+        timeout_seconds: When a watch ends; None if the client does not care.
+        allows_bookmarks: Whether a watch may get bookmarks.
+        sends_initial_events: Whether a watch shows first what is there; None if it is not said.
+    """
+
+    selection: Selection
+    resource_version: str = ""
+    match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    timeout_seconds: int | None = None
+    allows_bookmarks: bool = False
+    sends_initial_events: bool | None = None
+
+
+def list_options(request: Request, resource: Resource, *, is_watch: bool) -> ListOptions:
+    """Return what a request asks for.
+
+    Raises:
+        StatusError: It makes no sense.
+    """
+    timeout = request.parameter("timeoutSeconds")
+    options = ListOptions(
+        selection=_selection(request, resource),
+        resource_version=request.parameter("resourceVersion"),
+        match=request.parameter(_MATCH),
+        limit=max(0, _number(request.parameter("limit") or "0")),
+        continue_token=request.parameter("continue"),
+        timeout_seconds=_number(timeout) if timeout else None,
+        allows_bookmarks=request.flag("allowWatchBookmarks"),
+        sends_initial_events=(
+            request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
+        ),
+    )
+    faults = _watch_faults(options) if is_watch else _list_faults(options)
+    if faults:
+        raise invalid("meta.k8s.io", "ListOptions", "", faults)
+    return options
+
+
+def _selection(request: Request, resource: Resource) -> Selection:
+    labels = request.parameter("labelSelector")
+    try:
+        selector = parse_selector(labels) if labels else None
+    except SelectorError as error:
+        raise bad_request(str(error)) from None
+    return Selection.of(resource, selector, request.parameter("fieldSelector"))
+
+
+def _number(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    number = int(text)
+    if not -_INT64_MAX - 1 <= number <= _INT64_MAX:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return number
+
+
+def _forbidden(field: str, why: str) -> Plain:
+    return cause("FieldValueForbidden", field, f"Forbidden: {why}")
+
+
+def _unsupported(value: str, supported: Sequence[str]) -> Plain:
+    names = ", ".join(f'"{name}"' for name in supported)
+    message = f'Unsupported value: "{value}": supported values: {names}'
+    return cause("FieldValueNotSupported", _MATCH, message)
+
+
+def _list_faults(options: ListOptions) -> list[Plain]:
+    faults = []
+    match = options.match
+    if match:
+        if not options.resource_version:
+            faults.append(
+                _forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided")
+            )
+        if options.continue_token:
+            faults.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
+        if match not in {EXACT, NOT_OLDER_THAN}:
+            faults.append(_unsupported(match, (EXACT, NOT_OLDER_THAN, "")))
+        if match == EXACT and options.resource_version == "0":
+            why = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
+            faults.append(_forbidden(_MATCH, why))
+    if options.sends_initial_events is not None:
+        why = "sendInitialEvents is forbidden for list"
+        faults.append(_forbidden("sendInitialEvents", why))
+    return faults
+
+
+def _watch_faults(options: ListOptions) -> list[Plain]:
+    faults = []
+    match = options.match
+    if options.sends_initial_events is not None and match != NOT_OLDER_THAN:
+        why = f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER_THAN}"
+        faults.append(_forbidden(_MATCH, why))
+    if match:
+        if options.sends_initial_events is None:
+            why = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
+            faults.append(_forbidden(_MATCH, why))
+        if match != NOT_OLDER_THAN:
+            faults.append(_unsupported(match, (NOT_OLDER_THAN,)))
+        if options.continue_token:
+            faults.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
+    return faults
+
+
+def version_fault(text: str) -> str | None:
+    """Return what is wrong with a resource version, None if nothing is."""
+    if not text or (_VERSION.fullmatch(text) and int(text) <= _UINT64_MAX):
+        return None
+    what = "value out of range" if _VERSION.fullmatch(text) else "invalid syntax"
+    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {what}'
+
+
+def list_version(options: ListOptions) -> int:
+    """Return the version that a list asks for; 0 for none in particular.
+
+    Raises:
+        StatusError: It is no number.
+    """
+    fault = version_fault(options.resource_version)
+    if fault is not None:
+        raise bad_request(f"invalid resource version: {fault}")
+    return int(options.resource_version or "0")
+
+
+def exact_version(text: str) -> int:
+    """Return the version that a get or a watch asks for; 0 for none in particular.
+
+    Raises:
+        StatusError: It is no number.
+    """
+    fault = version_fault(text)
+    if fault is not None:
+        raise internal(fault)
+    return int(text or "0")
+
+
+def version_of_object(text: str) -> int:
+    """Return the version that an object carries; 0 for none.
+
+    Raises:
+        StatusError: It is no number.
+    """
+    if text and not _VERSION.fullmatch(text):
+        raise internal(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    return int(text or "0")

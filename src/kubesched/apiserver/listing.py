@@ -1,0 +1,169 @@
+"""Lists: which objects of which version, page by page.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/storage/cacher (GetList), etcd3/store.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from kubesched.api.errors import GoneError
+from kubesched.apiserver.list_options import EXACT, ListOptions, list_version
+from kubesched.apiserver.paging import ANY_VERSION, Page, page_of, token_of, too_old
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.status import StatusError, bad_request, expired
+from kubesched.apiserver.store import Listing, Store
+from kubesched.apiserver.stored_object import StoredObject, sort_key
+
+# How long a list waits for a version that has not come yet.
+_WAIT_SECONDS: Final = 3.0
+_POLL_SECONDS: Final = 0.05
+_TOO_OLD: Final = "The resourceVersion for the provided list is too old."
+
+
+class ObjectList(msgspec.Struct, frozen=True):
+    """A page of a list.
+
+    Attributes:
+        items: In the order of their keys.
+        version: At which they were so.
+        continue_token: Where the next page begins; "" for the last.
+        remaining: How many objects come after this page; None if it is not known.
+    """
+
+    items: tuple[StoredObject, ...]
+    version: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+    def metadata(self) -> Plain:
+        """Return the list's metadata as it is sent."""
+        metadata: Plain = {"resourceVersion": str(self.version)}
+        if self.continue_token:
+            metadata["continue"] = self.continue_token
+        if self.remaining:
+            metadata["remainingItemCount"] = self.remaining
+        return metadata
+
+
+class _Question(msgspec.Struct, frozen=True):
+    """What is read of the store.
+
+    Attributes:
+        version: Exactly this one; 0 for the newest.
+        start: The first key that may be shown.
+        limit: 0 for all.
+        page: Where it comes from a token.
+    """
+
+    version: int = 0
+    start: str = ""
+    limit: int = 0
+    page: Page | None = None
+
+
+async def list_objects(
+    store: Store[StoredObject],
+    resource: Resource,
+    namespace: str,
+    options: ListOptions,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> ObjectList:
+    """Return a page of the objects of a resource.
+
+    Args:
+        store: Where they are.
+        resource: What they are.
+        namespace: "" for all.
+        options: Which of them.
+        sleep: Waits for so many seconds, where a version has not come yet.
+
+    Raises:
+        StatusError: The version is gone, or has not come in time.
+    """
+    question = _question(options)
+    wanted = question.version or list_version(options)
+    if question.page is None:
+        await _wait_for(store, wanted, sleep)
+    try:
+        listing = _read(store, resource, namespace, question.version)
+    except GoneError:
+        raise too_old(question.page) if question.page else expired(_TOO_OLD) from None
+    return _cut(listing, namespace, options, question)
+
+
+def _question(options: ListOptions) -> _Question:
+    if options.continue_token:
+        page = page_of(options.continue_token)
+        if options.resource_version not in {"", "0"}:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        version = 0 if page.version == ANY_VERSION else page.version
+        return _Question(version, page.start, options.limit, page)
+    version = list_version(options)
+    is_exact = options.match == EXACT or (version and options.limit and not options.match)
+    if version and is_exact:
+        return _Question(version, limit=options.limit)
+    # Whatever is good enough comes from the cache, which has it all.
+    return _Question(limit=0 if options.resource_version else options.limit)
+
+
+async def _wait_for(
+    store: Store[StoredObject], version: int, sleep: Callable[[float], Awaitable[None]]
+) -> None:
+    waited = 0.0
+    while store.version < version:
+        if waited >= _WAIT_SECONDS:
+            raise _too_large(version, store.version)
+        await sleep(_POLL_SECONDS)
+        waited += _POLL_SECONDS
+
+
+def _too_large(version: int, current: int) -> StatusError:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Timeout: Too large resource version: {version}, current: {current}"
+    return StatusError(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
+
+
+def _read(
+    store: Store[StoredObject], resource: Resource, namespace: str, version: int
+) -> Listing[StoredObject]:
+    space = namespace or None
+    if version:
+        return store.list_at(resource.storage_kind, version, space)
+    return store.list(resource.storage_kind, space)
+
+
+def _cut(
+    listing: Listing[StoredObject], namespace: str, options: ListOptions, question: _Question
+) -> ObjectList:
+    prefix = f"{namespace}/" if namespace else ""
+    # Keys of one namespace begin alike, so that they sort as names do.
+    ordered = sorted(listing.items, key=sort_key)
+    if question.start:
+        ordered = [one for one in ordered if sort_key(one) >= prefix + question.start]
+    selection, limit = options.selection, question.limit
+    if not limit:
+        return ObjectList(
+            tuple(one for one in ordered if selection.is_everything or selection.matches(one)),
+            listing.version,
+        )
+    page: list[StoredObject] = []
+    seen = 0
+    for seen, one in enumerate(ordered, 1):  # noqa: B007  # how many were looked at is the point
+        if selection.matches(one):
+            page.append(one)
+            if len(page) == limit:
+                break
+    remaining = len(ordered) - seen
+    if not remaining:
+        return ObjectList(tuple(page), listing.version)
+    start = sort_key(page[-1]).removeprefix(prefix) + "\0"
+    token = token_of(Page(listing.version, start))
+    known = remaining if selection.is_everything else None
+    return ObjectList(tuple(page), listing.version, token, known)

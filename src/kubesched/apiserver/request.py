@@ -1,0 +1,183 @@
+"""Request and Response: what comes in and what goes out, before HTTP and after it.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/request (RequestInfo, v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kubesched.apiserver.plain import encode
+
+JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
+_BODY_METHODS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NOT_FALSE: Final = ("0", "false")
+
+
+class User(msgspec.Struct, frozen=True):
+    """Who asks.
+
+    Attributes:
+        name: Such as `system:kube-scheduler`.
+        groups: What it belongs to; `system:masters` may do everything.
+        uid: An identity that outlives the name; "" for none.
+    """
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One request.
+
+    Attributes:
+        method: Such as `GET`.
+        path: Without the query, decoded.
+        query: Of each parameter, all values.
+        headers: By name in lower case.
+        body: As it came.
+        user: Who asks.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, tuple[str, ...]] = {}
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+    user: User = ANONYMOUS
+
+    def parameter(self, name: str) -> str:
+        """Return the first value of a parameter, "" if it is missing."""
+        values = self.query.get(name)
+        return values[0] if values else ""
+
+    def flag(self, name: str) -> bool:
+        """Return whether a parameter is there and says neither `false` nor `0`."""
+        values = self.query.get(name)
+        return bool(values) and values[0].lower() not in _NOT_FALSE
+
+    @property
+    def accept(self) -> str:
+        """The media types that the client takes; "" for any."""
+        return self.headers.get("accept", "")
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the body, without parameters; "" if it is not said."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def manager(self) -> str:
+        """Who is named as the manager of the fields that this request writes."""
+        named = self.parameter("fieldManager")
+        return named or self.headers.get("user-agent", "").partition("/")[0] or "unknown"
+
+
+class Response(msgspec.Struct):
+    """One answer.
+
+    Attributes:
+        status: The HTTP status code.
+        body: All of it, unless there is a stream.
+        content_type: The media type of the body.
+        headers: Others.
+        warnings: Texts for the user.
+        stream: Parts of the body as they come; None for a plain answer.
+    """
+
+    status: int
+    body: bytes = b""
+    content_type: str = JSON
+    headers: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
+    stream: AsyncIterator[bytes] | None = None
+
+
+def json_response(status: int, value: object, warnings: tuple[str, ...] = ()) -> Response:
+    """Return an answer with a JSON body."""
+    return Response(status, encode(value), warnings=warnings)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a path under `/api` or `/apis` names.
+
+    Attributes:
+        verb: What is to be done: `get`, `list`, `watch`, `create`, `deletecollection`, ...
+        group: "" for the core group.
+        version: Such as `v1`.
+        plural: The resource; "" if the path ends before it.
+        namespace: "" for none.
+        name: "" for the whole collection.
+        subresource: "" for the object itself.
+        rest: Parts of the path behind the subresource.
+        is_old_watch: Whether it goes through the older path `.../watch/...`.
+    """
+
+    verb: str
+    group: str
+    version: str
+    plural: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: tuple[str, ...] = ()
+    is_old_watch: bool = False
+
+
+def target_of(request: Request) -> Target | None:
+    """Return what a path names, None for paths that name no resource."""
+    parts: list[str] = [part for part in request.path.split("/") if part]
+    if len(parts) < 3 or parts[0] not in {"api", "apis"}:
+        return None
+    if parts[0] == "api":
+        group, version, rest = "", parts[1], parts[2:]
+    elif len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    is_old_watch = rest[0] in {"watch", "proxy"} and len(rest) > 1
+    if is_old_watch:
+        del rest[0]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        # The subresources of a namespace itself stand where other resources do.
+        if len(rest) > 2 and rest[2] not in {"status", "finalize"}:
+            rest = rest[2:]
+    plural, name, subresource = (*rest, "", "", "")[:3]
+    verb = _verb(request, name, is_old_watch=is_old_watch)
+    if verb in {"list", "watch"} and not name:
+        name = _selected_name(request)
+        return Target(verb, group, version, plural, namespace, name, is_old_watch=is_old_watch)
+    return Target(
+        verb, group, version, plural, namespace, name, subresource, tuple(rest[3:]), is_old_watch
+    )
+
+
+def _verb(request: Request, name: str, *, is_old_watch: bool) -> str:
+    if request.method in {"GET", "HEAD"}:
+        if is_old_watch:
+            return "watch"
+        if name:
+            return "get"
+        return "watch" if request.flag("watch") else "list"
+    verb = _BODY_METHODS.get(request.method, request.method.lower())
+    return "deletecollection" if verb == "delete" and not name else verb
+
+
+def _selected_name(request: Request) -> str:
+    """Return the one name that a field selector leaves, for permissions given by name."""
+    for term in request.parameter("fieldSelector").split(","):
+        key, equals, value = term.partition("=")
+        if equals and key == "metadata.name":
+            return value.removeprefix("=")
+    return ""

@@ -1,0 +1,225 @@
+"""A watch: what is there, then every change, line by line, until its time is over.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/{storage/cacher,endpoints/handlers/watch.go} (v1.36)
+Invariants: a watcher sees each change of its selection once, in the order of versions; what enters
+            the selection is ADDED, what leaves it is DELETED with the state before and the version
+            of the change.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+
+from kubesched.api.errors import GoneError
+from kubesched.apiserver.list_options import ListOptions, exact_version
+from kubesched.apiserver.plain import Plain, encode
+from kubesched.apiserver.presentation import Presentation
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.status import expired, failure
+from kubesched.apiserver.store import Change, ChangeType, Store
+from kubesched.apiserver.stored_object import StoredObject, head, sort_key, stamp
+
+_BOOKMARK_SECONDS: Final = 60.0
+# A last bookmark comes so long before the end.
+_FAREWELL_SECONDS: Final = 2.0
+_INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
+# So many changes are written at once at most, to let others have their turn.
+_BATCH: Final = 500
+# What a bookmark of a kind carries besides its metadata: the zero of types that leave nothing out.
+_ZEROS: Final[dict[str, Plain]] = {
+    "Pod": {"spec": {"containers": None}, "status": {}},
+    "Namespace": {"spec": {}, "status": {}},
+    "Service": {"spec": {}, "status": {"loadBalancer": {}}},
+    "PersistentVolume": {"spec": {}, "status": {}},
+    "PersistentVolumeClaim": {"spec": {"resources": {}}, "status": {}},
+    "ReplicationController": {"spec": {"template": None}, "status": {"replicas": 0}},
+    "Lease": {"spec": {}},
+    "PodDisruptionBudget": {
+        "spec": {},
+        "status": {
+            "disruptionsAllowed": 0,
+            "currentHealthy": 0,
+            "desiredHealthy": 0,
+            "expectedPods": 0,
+        },
+    },
+    "CSINode": {"spec": {"drivers": None}},
+    "CSIDriver": {"spec": {}},
+    "StorageClass": {"provisioner": ""},
+    "PriorityClass": {"value": 0},
+}
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Where a watch begins.
+
+    Attributes:
+        initial: What it shows first.
+        version: Changes after this one follow.
+        has_initial_bookmark: Whether a bookmark ends what it shows first.
+    """
+
+    initial: tuple[StoredObject, ...]
+    version: int
+    has_initial_bookmark: bool
+
+
+def start_of(
+    store: Store[StoredObject], resource: Resource, namespace: str, options: ListOptions
+) -> Start:
+    """Return where a watch begins.
+
+    Raises:
+        StatusError: The version is no number.
+    """
+    version = exact_version(options.resource_version)
+    shows_all = options.sends_initial_events
+    if shows_all is None:
+        shows_all = not version
+    if not shows_all:
+        return Start((), version or store.version, has_initial_bookmark=False)
+    listing = store.list(resource.storage_kind, namespace or None)
+    selection = options.selection
+    initial = [one for one in listing.items if selection.matches(one)]
+    initial.sort(key=sort_key)
+    return Start(tuple(initial), listing.version, has_initial_bookmark=options.allows_bookmarks)
+
+
+class WatchStream:
+    """The lines of one watch."""
+
+    def __init__(
+        self,
+        store: Store[StoredObject],
+        resource: Resource,
+        namespace: str,
+        options: ListOptions,
+        start: Start,
+        presentation: Presentation,
+        timeout_seconds: float,
+    ) -> None:
+        self._store = store
+        self._resource = resource
+        self._namespace = namespace
+        self._options = options
+        self._start = start
+        self._presentation = presentation
+        self._timeout_seconds = timeout_seconds
+        self._head = head(resource)
+        self._newest = store.newest_change(resource.storage_kind)
+        self._has_columns = False
+        self._wake = asyncio.Event()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Yield events, several at once where several are ready."""
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        end = begin + self._timeout_seconds
+        bookmark_at = self._next_bookmark(begin, end)
+        try:
+            watch = self._store.watch(
+                self._resource.storage_kind, self._start.version, self._wake.set
+            )
+        except GoneError as error:
+            yield _line("ERROR", encode(failure(expired(error.message))))
+            return
+        try:
+            if self._start.initial or self._start.has_initial_bookmark:
+                yield self._initial()
+            while True:
+                while watch.has_changes:
+                    lines = b"".join(self._event(change) for change in watch.read(_BATCH))
+                    if lines:
+                        yield lines
+                now = loop.time()
+                if now >= end:
+                    return
+                if now >= bookmark_at:
+                    bookmark_at = self._next_bookmark(now, end)
+                    newest = self._store.newest_change(self._resource.storage_kind)
+                    if self._options.allows_bookmarks and newest > self._newest:
+                        yield self._bookmark(newest)
+                await self._sleep_until(loop, min(end, bookmark_at))
+        except GoneError as error:
+            yield _line("ERROR", encode(failure(expired(error.message))))
+        finally:
+            watch.close()
+
+    def _next_bookmark(self, now: float, end: float) -> float:
+        farewell = end - _FAREWELL_SECONDS
+        regular = now + _BOOKMARK_SECONDS
+        if now < farewell < regular:
+            return farewell
+        return regular
+
+    async def _sleep_until(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
+        # A timer and an event are cheaper than a task per wait.
+        timer = loop.call_at(when, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+        self._wake.clear()
+
+    def _initial(self) -> bytes:
+        lines = [self._object_line("ADDED", stored) for stored in self._start.initial]
+        if self._start.has_initial_bookmark:
+            lines.append(self._bookmark(self._start.version, is_initial_end=True))
+        return b"".join(lines)
+
+    def _event(self, change: Change[StoredObject]) -> bytes:
+        is_elsewhere = self._namespace and change.key.namespace != self._namespace
+        if is_elsewhere or change.version <= self._start.version:
+            return b""
+        if self._options.selection.is_everything:
+            return self._object_line(change.type.value, change.value)
+        return self._selected_event(change)
+
+    def _selected_event(self, change: Change[StoredObject]) -> bytes:
+        matches = self._options.selection.matches
+        previous = change.previous
+        is_deleted = change.type is ChangeType.DELETED
+        if not is_deleted and matches(change.value):
+            had = previous is not None and matches(previous)
+            return self._object_line("MODIFIED" if had else "ADDED", change.value)
+        if previous is None or not matches(previous):
+            return b""
+        left = change.value if is_deleted else stamp(previous, change.version)
+        return self._object_line("DELETED", left)
+
+    def _object_line(self, type_: str, stored: StoredObject) -> bytes:
+        if self._presentation.is_plain:
+            item = stored.item(self._resource)
+            return b"".join(
+                (b'{"type":"', type_.encode(), b'","object":', self._head, item[1:], b"}\n")
+            )
+        return self._transformed_line(type_, stored.form(self._resource))
+
+    def _transformed_line(self, type_: str, plain: Plain) -> bytes:
+        shown = self._presentation.transformed(plain, has_columns=not self._has_columns)
+        self._has_columns = True
+        return _line(type_, encode(shown))
+
+    def _bookmark(self, version: int, *, is_initial_end: bool = False) -> bytes:
+        self._newest = version
+        metadata: Plain = {"resourceVersion": str(version)}
+        if is_initial_end:
+            metadata["annotations"] = dict(_INITIAL_END)
+        mark: Plain = {
+            "kind": self._resource.kind,
+            "apiVersion": self._resource.api_version,
+            "metadata": metadata,
+            **_ZEROS.get(self._resource.kind, {}),
+        }
+        if self._presentation.is_plain:
+            return _line("BOOKMARK", encode(mark))
+        return self._transformed_line("BOOKMARK", mark)
+
+
+def _line(type_: str, body: bytes) -> bytes:
+    return b"".join((b'{"type":"', type_.encode(), b'","object":', body, b"}\n"))

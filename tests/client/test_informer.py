@@ -1,0 +1,240 @@
+"""Whoever follows an informer ends with the objects that there are, whatever breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from client.fake_server import FAULTLESS, FakeServer, Faults
+from client.follower import Follower
+from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject
+from kubesched.api.scheme import kind_of
+from kubesched.client.informer import Informer
+from kubesched.client.informers import Informers
+from kubesched.client.selection import UNFINISHED_PODS, Selection
+from kubesched.simulator.virtual_loop import run
+
+PODS = kind_of(Pod)
+
+
+@asynccontextmanager
+async def running(main: Coroutine[Any, Any, None]) -> Any:
+    """Run something meanwhile, and stop it."""
+    task = asyncio.create_task(main)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+class World:
+    """A server, an informer of its pods, and a follower."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        faults: Faults = FAULTLESS,
+        selection: Selection = UNFINISHED_PODS,
+    ) -> None:
+        self.server = FakeServer(Random(seed), faults)
+        self.follower = Follower()
+        self.informer = Informer(self.server, PODS, self.follower, Random(seed), selection)
+
+
+def play(script: Callable[[World], Awaitable[None]], **options: Any) -> World:
+    """Run an informer while a script changes the server; return what became of it."""
+
+    async def main() -> World:
+        world = World(**options)
+        async with running(world.informer.run()):
+            await script(world)
+        return world
+
+    return run(main())
+
+
+def test_tells_what_is_there_and_what_changes() -> None:
+    """All objects are told as added; then each change as it comes, with the state before."""
+
+    async def script(world: World) -> None:
+        world.server.put("a")
+        world.server.put("b")
+        await world.informer.wait_for_sync()
+        world.server.put("a", app="x")
+        world.server.put("c")
+        world.server.delete("b")
+        await asyncio.sleep(1)
+
+    world = play(script)
+    assert {"added a 2", "added b 3"} == set(world.follower.told[:2])
+    assert ["updated a 4", "added c 5", "deleted b 6"] == world.follower.told[2:]
+    assert world.follower.there == dict(world.informer.items)
+    assert world.follower.there["default", "c"] is world.informer.get("c", "default")
+
+
+def test_finished_pods_are_not_there() -> None:
+    """An object that leaves the selection is told as deleted, with the state that left it."""
+
+    async def script(world: World) -> None:
+        world.server.put("a", "Running")
+        world.server.put("b", "Succeeded")
+        await world.informer.wait_for_sync()
+        world.server.put("a", "Failed")
+        world.server.put("b", "Running")
+        await asyncio.sleep(1)
+
+    world = play(script)
+    assert ["added a 2", "deleted a 4", "added b 5"] == world.follower.told
+
+
+def test_is_synced_when_there_is_nothing() -> None:
+    """An empty list is a list."""
+
+    async def script(world: World) -> None:
+        assert not world.informer.has_synced
+        await world.informer.wait_for_sync()
+
+    assert play(script).informer.has_synced
+
+
+@pytest.mark.parametrize("is_streaming", [True, False], ids=["streaming", "paging"])
+def test_what_happened_unseen_is_told_after_a_relist(is_streaming: bool) -> None:
+    """What vanished is told first, as last seen; what did not change is not told."""
+
+    async def script(world: World) -> None:
+        server = world.server
+        for name in "abc":
+            server.put(name)
+        await world.informer.wait_for_sync()
+        server.faults = Faults(refused=1.0, cut=1.0, streams_initial_events=is_streaming)
+        server.put("b", app="x")
+        await asyncio.sleep(1)
+        server.delete("a")
+        server.put("d")
+        server.forget()
+        server.faults = Faults(streams_initial_events=is_streaming)
+        await asyncio.sleep(120)
+
+    world = play(script)
+    assert ["updated b 5", "vanished a 2", "added d 7"] == world.follower.told[3:]
+    assert 2 == world.informer.statistics().lists
+
+
+def test_a_relist_lets_others_have_turns() -> None:
+    """Thousands of objects are told in many small pieces."""
+    turns: list[None] = []
+
+    async def count() -> None:
+        while True:
+            turns.append(None)
+            await asyncio.sleep(0)
+
+    async def script(world: World) -> None:
+        for at in range(2000):
+            world.server.put(f"p{at:04}")
+        async with running(count()):
+            await world.informer.wait_for_sync()
+
+    world = play(script)
+    assert 2000 == len(world.follower.there)
+    assert len(turns) >= 2000 // 128 + 2000 // 64
+
+
+def test_what_a_handler_raises_ends_the_informers() -> None:
+    """A handler that cannot take an object is a fault of the program, and shows."""
+
+    class Clumsy(Follower):
+        def added(self, item: KubeObject) -> None:
+            raise AssertionError(item.metadata.name)
+
+    async def main() -> None:
+        server = FakeServer(Random(0))
+        server.put("a")
+        informers = Informers(server, Clumsy(), Random(0))
+        informers.add(PODS)
+        await informers.run()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        run(main())
+    assert ["a"] == [str(error) for error in caught.value.exceptions]
+
+
+def test_informers_are_synced_when_all_are() -> None:
+    """There is one informer per kind, however often it is asked for."""
+
+    async def main() -> list[str]:
+        server = FakeServer(Random(0))
+        server.put("a")
+        informers = Informers(server, Follower(), Random(0))
+        assert informers.add(PODS) is informers.add(PODS, UNFINISHED_PODS)
+        before = informers.has_synced
+        async with running(informers.run()):
+            await informers.wait_for_sync()
+            return [*informers.by_name, str(before), str(informers.has_synced)]
+
+    assert ["pods", "False", "True"] == run(main())
+
+
+FAULTS = st.builds(
+    Faults,
+    refused=st.sampled_from((0.0, 0.2)),
+    busy=st.sampled_from((0.0, 0.2)),
+    broken=st.sampled_from((0.0, 0.2)),
+    failing=st.sampled_from((0.0, 0.2)),
+    cut=st.sampled_from((0.0, 0.1)),
+    torn=st.sampled_from((0.0, 0.1)),
+    error_events=st.sampled_from((0.0, 0.1)),
+    bookmarks=st.sampled_from((0.0, 0.3)),
+    streams_initial_events=st.booleans(),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32), faults=FAULTS, pause=st.sampled_from((0.0, 0.3)))
+def test_random_histories(seed: int, faults: Faults, pause: float) -> None:
+    """After any history of changes and faults, the handler has what the server has."""
+    dice = Random(seed)
+
+    async def script(world: World) -> None:
+        server = world.server
+        server.paused_seconds = pause
+        for _ in range(dice.randrange(120)):
+            _change(server, dice)
+            if dice.random() < 0.5:
+                await asyncio.sleep(dice.choice((0.0, 0.01, 0.5, 3.0, 40.0, 700.0)))
+        server.faults = Faults(streams_initial_events=faults.streams_initial_events)
+        await asyncio.sleep(3600)
+
+    world = play(script, seed=seed, faults=faults)
+    expected = {
+        ("default", name): pod["metadata"]["resourceVersion"]
+        for name, pod in world.server.pods.items()
+        if pod["status"]["phase"] == "Pending"
+    }
+    there = world.follower.there
+    assert expected == {key: pod.metadata.resource_version for key, pod in there.items()}
+    assert there == dict(world.informer.items)
+    assert world.informer.has_synced
+
+
+def _change(server: FakeServer, dice: Random) -> None:
+    name = f"p{dice.randrange(12)}"
+    roll = dice.random()
+    if roll < 0.25 and name in server.pods:
+        server.delete(name)
+    elif roll < 0.3:
+        server.forget()
+    else:
+        phase = "Succeeded" if roll > 0.9 else "Pending"
+        server.put(name, phase, at=str(dice.randrange(3)))

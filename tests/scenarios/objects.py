@@ -108,8 +108,22 @@ def _patch(options: Iterable[str], table: Mapping[str, _Option]) -> Json:
     for option in options:
         name, _, value = option.partition("=")
         word, _, key = name.partition(":")
-        patch = merged(patch, table[word](key, value, patch))
+        patch = joined(patch, table[word](key, value, patch))
     return patch
+
+
+def joined(patch: Json, other: Json) -> Json:
+    """Return what two merge patches do one after the other."""
+    result = dict(patch)
+    for key, value in other.items():
+        before = result.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            result[key] = joined(before, value)
+        elif key in _APPENDED:
+            result[key] = [*(before or []), *value]
+        else:
+            result[key] = value
+    return result
 
 
 _NODE_OPTIONS: Final[dict[str, _Option]] = {
@@ -158,7 +172,7 @@ def _container(so_far: Json) -> Json:
 
 
 def _contained(so_far: Json, patch: Json) -> Json:
-    return {"spec": {"containers": [merged(_container(so_far), patch)]}}
+    return {"spec": {"containers": [joined(_container(so_far), patch)]}}
 
 
 _POD_OPTIONS: Final[dict[str, _Option]] = {

@@ -57,6 +57,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.extender import FakeExtender
 
 from .objects import (
+    joined,
     kind_of_word,
     merged,
     node_of,
@@ -252,7 +253,7 @@ class Scenario:
         word, name, *options = words
         patch = patch_of(body)
         if options:
-            patch = merged(patch, _PATCHES.get(word, pod_patch)(options))
+            patch = joined(patch, _PATCHES.get(word, pod_patch)(options))
         self._server.update(object_of(merged(plain_of(self._object(word, name)), patch)))
 
     def _do_delete(self, words: list[str], body: str) -> None:

@@ -17,22 +17,40 @@ PLANS: Final[dict[str, Json]] = {
     "slow": {kind: {"slow": 0.4, "slowBy": "15s"} for kind in ("bind", "status", "delete")},
     "watches": {"watch": {"every": "20s", "outage": "8s", "expired": 0.5}},
     "deletions": {"deletedWhileBinding": 0.3},
+    "extender": {
+        "extender": {
+            "error": 0.1,
+            "unanswered": 0.1,
+            "slow": 0.2,
+            "slowBy": "2s",
+            "every": "30s",
+            "outage": "10s",
+        }
+    },
     "all": {
         **{
             kind: {**_REQUEST, "slow": 0.2, "slowBy": "5s"} for kind in ("bind", "status", "delete")
         },
         "watch": {"every": "30s", "outage": "5s", "expired": 0.5},
+        "extender": {"error": 0.05, "unanswered": 0.05, "every": "60s", "outage": "5s"},
         "deletedWhileBinding": 0.1,
     },
 }
 """What goes wrong, by the name of the plan."""
 
+_EXTENDER: Final = "http://extender"
+
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 
 def scenario(seed: int, plan: str) -> Json:
-    """Return a seed's scenario under a plan: the same but for the faults under every plan."""
+    """Return a seed's scenario under a plan: the same but for the faults under every plan.
+
+    Only where an extender can fail is there one.
+    """
     dice = Random(f"scenario {seed}")
+    extended = Random(f"extender {seed}")
+    faults = PLANS[plan]
     return {
         "version": 1,
         "name": f"seed {seed}, plan {plan}",
@@ -51,7 +69,8 @@ def scenario(seed: int, plan: str) -> Json:
             {"name": "agent", "daemonSet": {"at": "10s"}, "requests": {"cpu": "100m"}},
         ],
         "events": [_event(dice) for _ in range(dice.randint(1, 4))],
-        "faults": PLANS[plan],
+        "faults": faults,
+        "scheduler": _scheduler(extended) if "extender" in faults else {},
         "latencies": {
             "request": dice.choice(["4ms", "100ms", "1s"]),
             "watch": dice.choice(["10ms", "200ms", "2s"]),
@@ -104,8 +123,40 @@ def _web(dice: Random) -> Json:
     return {
         "name": "web",
         "deployment": {"replicas": dice.randint(1, 6), "scale": scale},
+        "disruptionBudget": dice.choice(
+            [{"minAvailable": 1}, {"minAvailable": "50%"}, {"maxUnavailable": 1}]
+        ),
         "requests": {"cpu": "500m", "memory": "256Mi"},
         "template": {"spec": _constraints(dice, "web")},
+    }
+
+
+def _scheduler(dice: Random) -> Json:
+    verbs = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt"}
+    if dice.random() < 0.5:
+        verbs["bindVerb"] = "bind"
+    extender: Json = {
+        **verbs,
+        "urlPrefix": _EXTENDER,
+        "weight": 1,
+        "httpTimeout": "1s",
+        "nodeCacheCapable": dice.random() < 0.5,
+        "ignorable": dice.random() < 0.3,
+    }
+    return {
+        "configuration": {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [extender],
+        },
+        "extenders": [
+            {
+                "urlPrefix": _EXTENDER,
+                "refuses": {"names": ["early-1"]},
+                "prefers": {"labels": {_ZONE: "b"}},
+                "latency": dice.choice(["10ms", "500ms"]),
+            }
+        ],
     }
 
 

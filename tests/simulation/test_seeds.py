@@ -22,9 +22,9 @@ def test_nothing_is_violated(seed: int) -> None:
 
 
 def test_plans_share_the_scenario() -> None:
-    """Only name and faults differ between the plans of a seed, and only seeds draw."""
+    """Only name, faults and extenders differ between the plans of a seed, and only seeds draw."""
     first, second = scenario(3, "none"), scenario(3, "all")
-    assert {"name", "faults"} == {key for key in first if first[key] != second[key]}
+    assert {"name", "faults", "scheduler"} == {key for key in first if first[key] != second[key]}
     assert first == scenario(3, "none")
 
 

@@ -78,7 +78,11 @@ def test_a_pods_life() -> None:
     assert ledger.booked == {"node-1": {"cpu": 1000, "pods": 1}}
     clock.now = 5.0
     server.patch_status(
-        "default", "a", "", PodConditionPatch("DisruptionTarget", "True", "r", "m"), None
+        "default",
+        "a",
+        "",
+        PodConditionPatch("DisruptionTarget", "True", "PreemptionByScheduler", "m"),
+        None,
     )
     server.set_phase(pod, "Running")
     clock.now = 9.0

@@ -222,6 +222,48 @@ def _workload(**fields: Any) -> dict[str, Any]:
             id="two-configurations",
         ),
         pytest.param(
+            _workload(deployment={}, disruptionBudget={"minAvailable": 1, "maxUnavailable": 1}),
+            [
+                (
+                    "workloads[0].disruptionBudget.maxUnavailable: Forbidden: there is minAvailable "
+                    "already, and only one may be"
+                )
+            ],
+            id="two-sided-budget",
+        ),
+        pytest.param(
+            _workload(deployment={}, disruptionBudget={"minAvailable": "half"}),
+            [
+                (
+                    'workloads[0].disruptionBudget.minAvailable: Invalid value: "half": must be a '
+                    "number of pods, or a percentage"
+                )
+            ],
+            id="strange-budget",
+        ),
+        pytest.param(
+            _workload(
+                trace={"pods": "pods.csv"},
+                disruptionBudget={"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "Never"},
+            ),
+            [
+                (
+                    "workloads[0].disruptionBudget: Forbidden: the pods of a trace have no label to "
+                    "select them by"
+                ),
+                (
+                    "workloads[0].disruptionBudget.unhealthyPodEvictionPolicy: Unsupported value: "
+                    '"Never": supported values: "IfHealthyBudget", "AlwaysAllow"'
+                ),
+            ],
+            id="budget-of-a-trace",
+        ),
+        pytest.param(
+            _scenario(scheduler={"extenders": [{"urlPrefix": "a"}, {"urlPrefix": "a"}]}),
+            ['scheduler.extenders[1].urlPrefix: Duplicate value: "a"'],
+            id="extender-twice",
+        ),
+        pytest.param(
             _scenario(report={"checkEvery": "0s"}),
             ["report.checkEvery: Invalid value: 0: must be longer than nothing"],
             id="check-all-the-time",

@@ -194,10 +194,7 @@ class Scheduler:
         self.wake()
 
     def _plan_backoff_flush(self) -> None:
-        """Set the timer for the first whole second at which a backoff has ended.
-
-        Upstream looks every second; nothing is to be seen in the seconds that are left out here.
-        """
+        """Set the timer; upstream looks every second, and finds nothing in those left out here."""
         at = self.queue.next_backoff_flush(self.now())
         planned = self._backoff_flush
         if at is None or self._stopped or (planned is not None and planned.when() <= at):
@@ -265,6 +262,11 @@ class Scheduler:
             change()
         else:
             self._held.append(change)
+
+    @property
+    def holds_changes(self) -> bool:
+        """Whether something was observed that is taken in when the cycle at hand ends."""
+        return bool(self._held)
 
     @contextmanager
     def _holding_changes(self) -> Iterator[None]:

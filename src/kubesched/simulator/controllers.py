@@ -164,6 +164,11 @@ class Controllers:
                 owned.replicas = replicas
                 self._reconcile_soon(owned)
 
+    def scale_of(self, owner: OwnerReference) -> int | None:
+        """Return how many pods an owner wants; None if it is none that says so."""
+        owned = self._owned.get(owner.uid)
+        return owned.replicas if isinstance(owned, _Replicas) else None
+
     def add_daemon_set(self, item: DaemonSet) -> None:
         """Keep a daemon set's pods, one per node."""
         created = self._server.create(item)

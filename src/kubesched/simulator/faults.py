@@ -49,6 +49,26 @@ class WatchFaults(msgspec.Struct, frozen=True, rename="camel"):
     expired: Share = 0.5
 
 
+class ExtenderFaults(msgspec.Struct, frozen=True, rename="camel"):
+    """What happens to the scheduler's questions to its extenders.
+
+    Attributes:
+        error: Share that is answered with 500.
+        unanswered: Share that is never answered.
+        slow: Share that takes longer.
+        slow_by: How much longer, seconds.
+        every: Mean seconds from the end of an outage to the next; 0 for none.
+        outage: How long an extender refuses every connection then, seconds.
+    """
+
+    error: Share = 0.0
+    unanswered: Share = 0.0
+    slow: Share = 0.0
+    slow_by: DurationSeconds = 1.0
+    every: DurationSeconds = 0.0
+    outage: DurationSeconds = 30.0
+
+
 class FaultPlan(msgspec.Struct, frozen=True, rename="camel"):
     """Everything that goes wrong by chance.
 
@@ -57,6 +77,7 @@ class FaultPlan(msgspec.Struct, frozen=True, rename="camel"):
         status: Status patches.
         delete: Deletions, as preemption makes them.
         watch: The scheduler's watches.
+        extender: The scheduler's extenders.
         deleted_while_binding: Share of pods that somebody deletes while they are being bound.
     """
 
@@ -64,6 +85,7 @@ class FaultPlan(msgspec.Struct, frozen=True, rename="camel"):
     status: RequestFaults = RequestFaults()
     delete: RequestFaults = RequestFaults()
     watch: WatchFaults = WatchFaults()
+    extender: ExtenderFaults = ExtenderFaults()
     deleted_while_binding: Share = 0.0
 
 

@@ -1,29 +1,36 @@
 """NodeLife adds, removes, drains, breaks and relabels nodes, with what follows for their pods.
 
 Upstream: pkg/controller/{nodelifecycle,tainteviction}, kubectl drain (v1.36)
-Differs:  draining asks no disruption budgets; pods on a failed node are deleted when their
-          toleration ends, however many nodes fail at once.
+Differs:  draining gives up when the node is uncordoned; pods on a failed node are deleted when
+          their toleration ends, however many nodes fail at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, NodeCondition, Pod, Taint
+from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
 from kubesched.api.tolerations import tolerates
 from kubesched.simulator.admission import UNREACHABLE
+from kubesched.simulator.eviction_api import evict
 from kubesched.simulator.kubelets import Kubelets
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import FINISHED, ObjectServer
 from kubesched.simulator.timestamps import timestamp
 from kubesched.snapshot.objects import KubernetesObject
 
+log = logging.getLogger(__name__)
+
 _UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_EVICTION_RETRY_SECONDS: Final = 5.0
+"""How long a drain waits after a disruption budget said no."""
 _LOST: Final = (
     Taint(key=UNREACHABLE, effect="NoSchedule"),
     Taint(key=UNREACHABLE, effect="NoExecute"),
@@ -31,7 +38,11 @@ _LOST: Final = (
 
 
 class NodeLife:
-    """Does things to nodes; is told of pods."""
+    """Does things to nodes; is told of pods.
+
+    Attributes:
+        refused_evictions: How often a disruption budget kept a drain waiting.
+    """
 
     def __init__(self, server: ObjectServer, kubelets: Kubelets, latencies: Latencies) -> None:
         self._server = server
@@ -41,6 +52,8 @@ class NodeLife:
         self._recoveries: dict[str, asyncio.TimerHandle] = {}
         self._lost_since: dict[str, float] = {}
         self._evictions: dict[str, asyncio.TimerHandle] = {}
+        self._drains: dict[str, asyncio.TimerHandle] = {}
+        self.refused_evictions = 0
 
     # What may be done to nodes. A node that is not there is left alone.
 
@@ -79,13 +92,38 @@ class NodeLife:
             spec = replace(node.spec, unschedulable=False, taints=taints)
             self._server.update(replace(node, spec=spec))
 
-    def drain(self, name: str) -> None:
-        """Cordon a node and delete its pods, except those of daemon sets."""
+    def drain(self, name: str, *, evicts: bool = True) -> None:
+        """Cordon a node and make its pods go, except those of daemon sets.
+
+        Args:
+            name: The node.
+            evicts: Whether disruption budgets are asked, again and again until all pods are gone
+                or the node is uncordoned; otherwise pods are deleted.
+        """
         self.cordon(name)
         for pod in self._kubelets.pods_on(name):
             owner = controller_of(pod.metadata)
-            if owner is None or owner.kind != "DaemonSet":
+            if owner is not None and owner.kind == "DaemonSet":
+                continue
+            if not evicts:
                 self._delete(pod)
+            elif pod.metadata.uid not in self._drains:
+                self._drain_pod(pod)
+
+    def _drain_pod(self, pod: Pod) -> None:
+        self._drains.pop(pod.metadata.uid, None)
+        node = self._server.node(pod.spec.node_name)
+        if node is None or not node.spec.unschedulable:
+            return
+        try:
+            evict(self._server, pod, self._now())
+        except TooManyRequestsError:
+            self.refused_evictions += 1
+            loop = asyncio.get_running_loop()
+            retry = loop.call_later(_EVICTION_RETRY_SECONDS, self._drain_pod, pod)
+            self._drains[pod.metadata.uid] = retry
+        except ApiError as error:
+            log.info("Pod %s was not evicted: %s", pod.metadata.name, error)
 
     def fail(self, name: str, recovery_seconds: float | None = None) -> None:
         """Let a node fall silent, and come back after some time if that is given.
@@ -158,6 +196,7 @@ class NodeLife:
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
         """Forget a pod."""
         _cancel(self._evictions, item.metadata.uid)
+        _cancel(self._drains, item.metadata.uid)
 
     def _evict_in_time(self, pod: Pod) -> None:
         uid = pod.metadata.uid

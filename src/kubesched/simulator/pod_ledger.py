@@ -255,7 +255,9 @@ class PodLedger:
 
 def _is_disrupted(pod: Pod) -> bool:
     return any(
-        condition.type == "DisruptionTarget" and condition.status == "True"
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == "PreemptionByScheduler"
         for condition in pod.status.conditions
     )
 

@@ -34,6 +34,7 @@ from kubesched.simulator.dice import Dice
 from kubesched.simulator.pod_ledger import PodLedger
 from kubesched.simulator.scenario import Scenario
 from kubesched.simulator.script import Script
+from kubesched.simulator.simulated_extender import SimulatedExtenders
 from kubesched.simulator.timeline import Timeline
 from kubesched.simulator.timeline_report import RequestCount, TimelineReport
 from kubesched.simulator.virtual_loop import run
@@ -123,6 +124,9 @@ class _Simulation:
         self._width_seconds = max(report.resolution or duration / _SERIES_BINS, _SHORTEST_SECONDS)
         self._check_seconds = max(report.check_every or duration / _CHECKS, _SHORTEST_SECONDS)
         self._world = World(dice, scenario.latencies, scenario.faults)
+        self._extenders = SimulatedExtenders(
+            scenario.scheduler.extenders, self._world.server, dice, scenario.faults.extender
+        )
         self._timeline = Timeline(self._width_seconds)
         self._scheduler, self._handlers = assemble(
             configuration,
@@ -131,6 +135,7 @@ class _Simulation:
             self._world.api,
             random=dice.stream("scheduler"),
             observers=(_Attempts(self._timeline), log),
+            connect=self._extenders.connect,
         )
         self._scheduler.queue.observers += (self._moved,)
         self._script = Script(scenario, self._world)
@@ -203,8 +208,15 @@ class _Simulation:
             wait_histogram=timeline.wait_histogram(),
             resources=timeline.resources(),
             moves=timeline.moves(),
-            requests=tuple(
-                RequestCount(kind, sent, api.failures[kind]) for kind, sent in api.requests.items()
+            requests=(
+                *(
+                    RequestCount(kind, sent, api.failures[kind])
+                    for kind, sent in api.requests.items()
+                ),
+                *(
+                    RequestCount(prefix, extender.requests, extender.failures)
+                    for prefix, extender in self._extenders.connected.items()
+                ),
             ),
             relists=sum(informer.relists for informer in self._world.informers.values()),
             checks=0 if checkers is None else checkers.checks,

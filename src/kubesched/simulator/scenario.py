@@ -162,6 +162,20 @@ class TraceSpec(_Part, frozen=True):
     count: Count | None = None
 
 
+class DisruptionBudget(_Part, frozen=True):
+    """How many of a workload's pods must stay; exactly one of the first two.
+
+    Attributes:
+        min_available: So many pods, or so many percent of them.
+        max_unavailable: All but so many pods, or percent of them.
+        unhealthy_pod_eviction_policy: As in Kubernetes.
+    """
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
 class Workload(_Part, frozen=True):
     """Pods of one template; exactly one of `pods`, `deployment`, `daemonSet` and `trace`.
 
@@ -171,6 +185,7 @@ class Workload(_Part, frozen=True):
         requests: Of the one container.
         labels: Besides `app`, which is the name.
         priority_class_name: As in Kubernetes.
+        disruption_budget: Of its pods; None for none.
         template: Anything else of a pod template (`metadata`, `spec`); what stands above wins.
     """
 
@@ -183,6 +198,7 @@ class Workload(_Part, frozen=True):
     requests: Amounts = {}
     labels: dict[str, str] = {}
     priority_class_name: str = ""
+    disruption_budget: DisruptionBudget | None = None
     template: dict[str, Any] = {}
 
 
@@ -198,6 +214,12 @@ class NodeSelection(_Part, frozen=True):
     names: tuple[str, ...] = ()
     labels: dict[str, str] = {}
     count: Count | None = None
+
+
+class Drain(NodeSelection, frozen=True, rename="camel"):
+    """Nodes to drain; pods are deleted, not evicted, if eviction is disabled."""
+
+    disable_eviction: bool = False
 
 
 class NodeFailure(NodeSelection, frozen=True, rename="camel"):
@@ -228,7 +250,7 @@ class Event(_Part, frozen=True):
     Attributes:
         at: When.
         every: And again after so many seconds; None for once.
-        drain: Cordon nodes and delete their pods.
+        drain: Cordon nodes and evict their pods, as far as disruption budgets allow.
         cordon: Place no further pods on nodes.
         uncordon: Place pods on them again.
         remove: Take nodes away.
@@ -240,7 +262,7 @@ class Event(_Part, frozen=True):
 
     at: DurationSeconds
     every: DurationSeconds | None = None
-    drain: NodeSelection | None = None
+    drain: Drain | None = None
     cordon: NodeSelection | None = None
     uncordon: NodeSelection | None = None
     remove: NodeSelection | None = None
@@ -250,6 +272,22 @@ class Event(_Part, frozen=True):
     delete: PodSelection | None = None
 
 
+class ExtenderSpec(_Part, frozen=True):
+    """What an extender of the scheduler's configuration is like; it speaks every verb.
+
+    Attributes:
+        url_prefix: The configuration's name for it.
+        refuses: Nodes that its filter does not let pass; None for none.
+        prefers: Nodes to which it gives 10 points; None for none.
+        latency: How long it takes to answer.
+    """
+
+    url_prefix: str
+    refuses: NodeSelection | None = None
+    prefers: NodeSelection | None = None
+    latency: DurationSeconds = 0.01
+
+
 class SchedulerSpec(_Part, frozen=True):
     """Which scheduler.
 
@@ -257,11 +295,14 @@ class SchedulerSpec(_Part, frozen=True):
         configuration: A KubeSchedulerConfiguration; empty for the default one.
         configuration_file: A file with one, instead.
         feature_gates: Gates that differ from their defaults.
+        extenders: What the configuration's extenders are like; one that is not here lets every
+            node pass and prefers none.
     """
 
     configuration: dict[str, Any] = {}
     configuration_file: str = ""
     feature_gates: dict[str, bool] = {}
+    extenders: tuple[ExtenderSpec, ...] = ()
 
 
 class ReportSpec(_Part, frozen=True):

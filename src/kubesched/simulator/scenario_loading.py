@@ -5,6 +5,7 @@ Rejects:  what `scenario` describes as impossible; templates that are no Kuberne
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +50,8 @@ _ACTIONS: Final = (
     "delete",
 )
 _WORKLOADS: Final = ("pods", "deployment", "daemonSet", "trace")
+_EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
+_PERCENT: Final = re.compile(r"[0-9]+%")
 _TOO_LONG: Final = "a hundred years is as long as it gets"
 
 
@@ -145,9 +148,17 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
         yield from _event_faults(event, child("events", i))
     if scenario.scheduler.configuration and scenario.scheduler.configuration_file:
         yield forbidden("scheduler.configurationFile", "there is a configuration, too")
+    yield from _extender_faults(scenario)
     for name in ("resolution", "check_every"):
         if getattr(scenario.report, name) == 0:
             yield invalid(child("report", _camel(name)), 0, "must be longer than nothing")
+
+
+def _extender_faults(scenario: Scenario) -> Iterator[Fault]:
+    prefixes = [spec.url_prefix for spec in scenario.scheduler.extenders]
+    for i, prefix in enumerate(prefixes):
+        if prefix in prefixes[:i]:
+            yield duplicate(child("scheduler.extenders", i, "urlPrefix"), prefix)
 
 
 def _camel(name: str) -> str:
@@ -223,11 +234,32 @@ def _workload_faults(workload: Workload, path: str) -> Iterator[Fault]:
     yield from _one_of(given, _WORKLOADS, path)
     if workload.pods is not None:
         yield from _arrival_faults(workload.pods, child(path, "pods"))
+    if workload.disruption_budget is not None:
+        yield from _budget_faults(workload, child(path, "disruptionBudget"))
     if workload.trace is None:
         try:
             template_of(workload)
         except DecodeError as error:
             yield Fault(path, _words(error))
+
+
+def _budget_faults(workload: Workload, path: str) -> Iterator[Fault]:
+    budget = workload.disruption_budget
+    assert budget is not None, "asked only of workloads that have one"
+    if workload.trace is not None:
+        yield forbidden(path, "the pods of a trace have no label to select them by")
+    parts = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
+    given = [name for name, part in parts.items() if part is not None]
+    yield from _one_of(given, tuple(parts), path)
+    for name in given:
+        amount = parts[name]
+        is_share = isinstance(amount, str) and _PERCENT.fullmatch(amount)
+        if not is_share and (not isinstance(amount, int) or amount < 0):
+            yield invalid(child(path, name), amount, "must be a number of pods, or a percentage")
+    policy = budget.unhealthy_pod_eviction_policy
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        place = child(path, "unhealthyPodEvictionPolicy")
+        yield not_supported(place, policy, _EVICTION_POLICIES)
 
 
 def _one_of(given: Sequence[str], choices: Sequence[str], path: str) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetS
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
 from kubesched.simulator.scenario import NodeGroup, PriorityClassSpec, Workload
 
@@ -101,6 +102,24 @@ def daemon_set_of(workload: Workload, template: PodTemplateSpec) -> DaemonSet:
         kind="DaemonSet",
         metadata=ObjectMeta(name=workload.name, namespace=workload.namespace),
         spec=DaemonSetSpec(selector=_selector(template), template=template),
+    )
+
+
+def disruption_budget_of(workload: Workload) -> PodDisruptionBudget | None:
+    """Return a workload's disruption budget; None if it has none."""
+    budget = workload.disruption_budget
+    if budget is None:
+        return None
+    return PodDisruptionBudget(
+        api_version="policy/v1",
+        kind="PodDisruptionBudget",
+        metadata=ObjectMeta(name=workload.name, namespace=workload.namespace),
+        spec=PodDisruptionBudgetSpec(
+            min_available=budget.min_available,
+            max_unavailable=budget.max_unavailable,
+            selector=LabelSelector(match_labels={_APP: workload.name}),
+            unhealthy_pod_eviction_policy=budget.unhealthy_pod_eviction_policy,
+        ),
     )
 
 

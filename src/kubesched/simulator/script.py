@@ -37,6 +37,7 @@ from kubesched.simulator.scenario import (
 )
 from kubesched.simulator.scenario_objects import (
     daemon_set_of,
+    disruption_budget_of,
     nodes_of,
     priority_class_of,
     replica_set_of,
@@ -131,6 +132,9 @@ class Script:
             self._start_trace(workload, workload.trace)
             return
         template = template_of(workload)
+        budget = disruption_budget_of(workload)
+        if budget is not None:
+            self._try(self._world.server.create, budget)
         controllers = self._world.controllers
         if workload.pods is not None:
             create = partial(self._create_pod, workload)
@@ -194,8 +198,9 @@ class Script:
 
     def _happen(self, event: Event, random: Random, times: int) -> None:
         nodes = self._world.nodes
+        evicts = event.drain is None or not event.drain.disable_eviction
         for selection, action in (
-            (event.drain, nodes.drain),
+            (event.drain, partial(nodes.drain, evicts=evicts)),
             (event.cordon, nodes.cordon),
             (event.uncordon, nodes.uncordon),
             (event.remove, nodes.remove),

@@ -22,7 +22,9 @@ from typing import Final
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeStruct
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
+from kubesched.simulator.budget_controller import BudgetController
 from kubesched.simulator.controllers import Controllers
 from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan
@@ -46,6 +48,7 @@ class World:
         kubelets: Run pods.
         nodes: Adds, removes, drains and breaks nodes.
         controllers: Keep pods in number.
+        budgets: Keep disruption budgets up to date.
         informers: The scheduler's, by kind; `connect` makes them.
     """
 
@@ -67,6 +70,13 @@ class World:
             self.server, lambda: latencies.controller * pace.uniform(0.5, 1.5)
         )
         self.kubelets.on_finished.append(self.controllers.finished)
+        budget_pace = dice.stream("budgets")
+        self.budgets = BudgetController(
+            self.server,
+            self.controllers.scale_of,
+            lambda: latencies.controller * budget_pace.uniform(0.5, 1.5),
+            lambda budgets: self._own_informers.append(self._follow(PODS, budgets)),
+        )
         self.informers: dict[str, Informer] = {}
         self._watch_latency = latencies.watch
         self._watch_faults = faults.watch
@@ -77,6 +87,7 @@ class World:
                 (PODS, self.nodes),
                 (PODS, self.controllers),
                 (NODES, self.controllers),
+                (kind_name(PodDisruptionBudget), self.budgets),
             )
         ]
 

@@ -1,0 +1,200 @@
+"""SimulatedExtender is an HTTP extender without HTTP: answers take time, fail, and fail to come.
+
+It refuses and prefers nodes by their names and labels, binds through the simulated API server, and
+leaves the victims of a preemption as they are.
+
+Upstream: staging/src/k8s.io/kube-scheduler/extender/v1 (v1.36)
+Reads:    what the scheduler sends: Nodes, NodeNames, victims, bindings
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any, Final, TypeAlias
+
+from kubesched.api.errors import ApiError
+from kubesched.config.types import Extender
+from kubesched.scheduler.extender import ExtenderTransport
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.faults import ExtenderFaults
+from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
+
+Json: TypeAlias = "dict[str, Any]"
+
+_OK: Final = 200
+_NOT_FOUND: Final = 404
+_BROKEN: Final = 500
+_POINTS: Final = 10
+_REFUSAL: Final = "the extender does not want this node"
+
+
+class SimulatedExtender:
+    """The transport to one extender.
+
+    Attributes:
+        requests: How many questions came, lost ones included.
+        failures: How many of them got no answer, or a useless one.
+    """
+
+    def __init__(
+        self,
+        configuration: Extender,
+        spec: ExtenderSpec,
+        server: ObjectServer,
+        dice: Dice,
+        faults: ExtenderFaults,
+    ) -> None:
+        """Set up an extender that works; it speaks the verbs that the configuration names."""
+        self._spec = spec
+        self._server = server
+        self._faults = faults
+        concern = f"extender/{configuration.url_prefix}"
+        self._pace = dice.stream(concern)
+        self._fates = dice.stream(f"faults/{concern}")
+        self._outage = _Outages(faults)
+        self._answers = {
+            configuration.filter_verb: self._filter,
+            configuration.prioritize_verb: self._prioritize,
+            configuration.preempt_verb: self._preempt,
+            configuration.bind_verb: self._bind,
+        }
+        self.requests = 0
+        self.failures = 0
+
+    async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
+        """Answer one question.
+
+        Raises:
+            ConnectionRefusedError: There is an outage.
+            TimeoutError: The answer would come too late.
+        """
+        self.requests += 1
+        faults, fates = self._faults, self._fates
+        if self._outage.is_on(asyncio.get_running_loop().time(), fates.expovariate):
+            self.failures += 1
+            raise ConnectionRefusedError("simulated: connection refused")
+        is_error, is_lost, is_slow = (
+            fates.random() < share for share in (faults.error, faults.unanswered, faults.slow)
+        )
+        seconds = self._spec.latency * self._pace.uniform(0.5, 1.5)
+        seconds += faults.slow_by if is_slow else 0.0
+        if is_lost or seconds > timeout_seconds:
+            self.failures += 1
+            await asyncio.sleep(timeout_seconds)
+            raise TimeoutError("simulated: the answer did not come in time")
+        await asyncio.sleep(seconds)
+        self.failures += is_error
+        return (_BROKEN, b"") if is_error else self._answer(url, body)
+
+    def _answer(self, url: str, body: bytes) -> tuple[int, bytes]:
+        answer = self._answers.get(url.rpartition("/")[2])
+        if answer is None:
+            return _NOT_FOUND, b""
+        return _OK, json.dumps(answer(json.loads(body))).encode()
+
+    # The verbs.
+
+    def _filter(self, question: Json) -> Json:
+        failed = {
+            name: _REFUSAL for name in _names(question) if self._fits(self._spec.refuses, name)
+        }
+        nodes = question.get("Nodes")
+        if nodes is None:
+            passed = [name for name in _names(question) if name not in failed]
+            return {"NodeNames": passed, "FailedNodes": failed}
+        items = [item for item in nodes["items"] if item["metadata"]["name"] not in failed]
+        return {"Nodes": {**nodes, "items": items}, "FailedNodes": failed}
+
+    def _prioritize(self, question: Json) -> list[Json]:
+        return [
+            {"Host": name, "Score": _POINTS * self._fits(self._spec.prefers, name)}
+            for name in _names(question)
+        ]
+
+    def _preempt(self, question: Json) -> Json:
+        kept = question.get("NodeNameToMetaVictims")
+        if kept is None:
+            kept = {
+                name: {
+                    "Pods": [{"UID": pod["metadata"]["uid"]} for pod in victims["Pods"] or ()],
+                    "NumPDBViolations": victims["NumPDBViolations"],
+                }
+                for name, victims in question["NodeNameToVictims"].items()
+            }
+        return {"NodeNameToMetaVictims": kept}
+
+    def _bind(self, question: Json) -> Json:
+        where = (question["PodNamespace"], question["PodName"], question["PodUID"])
+        try:
+            self._server.bind(*where, question["Node"])
+        except ApiError as error:
+            return {"Error": error.message}
+        return {"Error": ""}
+
+    def _fits(self, selection: NodeSelection | None, name: str) -> bool:
+        node = self._server.node(name) if selection is not None else None
+        if selection is None or node is None:
+            return False
+        is_named = not selection.names or any(fnmatchcase(name, each) for each in selection.names)
+        labels = node.metadata.labels
+        return is_named and all(labels.get(key) == it for key, it in selection.labels.items())
+
+
+def _names(question: Json) -> list[str]:
+    names = question.get("NodeNames")
+    if names is not None:
+        return list(names)
+    return [item["metadata"]["name"] for item in question["Nodes"]["items"]]
+
+
+class _Outages:
+    """When an extender is out; drawn as time goes by."""
+
+    def __init__(self, faults: ExtenderFaults) -> None:
+        self._faults = faults
+        self._begin: float | None = None
+
+    def is_on(self, now: float, draw: Callable[[float], float]) -> bool:
+        """Whether there is an outage now; `draw` is exponential, by its rate."""
+        faults = self._faults
+        if not faults.every:
+            return False
+        if self._begin is None:
+            self._begin = draw(1 / faults.every)
+        while now >= self._begin + faults.outage:
+            self._begin += faults.outage + draw(1 / faults.every)
+        return now >= self._begin
+
+
+class SimulatedExtenders:
+    """Connects the scheduler to its extenders; the one of a prefix is what the scenario says.
+
+    Attributes:
+        connected: Those that were asked for, by prefix.
+    """
+
+    def __init__(
+        self,
+        specs: tuple[ExtenderSpec, ...],
+        server: ObjectServer,
+        dice: Dice,
+        faults: ExtenderFaults,
+    ) -> None:
+        self._specs = {spec.url_prefix: spec for spec in specs}
+        self._server = server
+        self._dice = dice
+        self._faults = faults
+        self.connected: dict[str, SimulatedExtender] = {}
+
+    def connect(self, configuration: Extender) -> ExtenderTransport:
+        """Return the transport to an extender."""
+        prefix = configuration.url_prefix
+        spec = self._specs.get(prefix) or ExtenderSpec(prefix)
+        found = SimulatedExtender(configuration, spec, self._server, self._dice, self._faults)
+        self.connected[prefix] = found
+        return found

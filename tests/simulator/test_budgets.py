@@ -1,0 +1,354 @@
+"""Disruption budgets: what the controller writes, what evictions and drains make of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kubesched.api.apps import ReplicaSet, ReplicaSetSpec
+from kubesched.api.core import Pod, PodTemplateSpec
+from kubesched.api.errors import ApiError, TooManyRequestsError
+from kubesched.api.meta import LabelSelector, ObjectMeta, controller_of
+from kubesched.api.policy import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.eviction_api import evict
+from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.virtual_loop import run
+from kubesched.simulator.world import World
+from kubesched.testing.builders import make_node, make_pod
+
+Story = Callable[[World], Awaitable[None]]
+
+
+def _tell(story: Story) -> None:
+    async def main() -> None:
+        world = World(Dice(1), Latencies(watch=0.001, pod_start=2.0, pod_stop=5.0, controller=0.1))
+        for number in (1, 2):
+            world.nodes.add(make_node(f"node-{number}"))
+        await story(world)
+
+    run(main())
+
+
+def _budget(world: World, **spec: Any) -> None:
+    spec.setdefault("selector", LabelSelector(match_labels={"app": "web"}))
+    world.server.create(
+        PodDisruptionBudget(
+            metadata=ObjectMeta(name="web", namespace="default"),
+            spec=PodDisruptionBudgetSpec(**spec),
+        )
+    )
+
+
+def _status(world: World) -> PodDisruptionBudgetStatus:
+    return world.server.all(PodDisruptionBudget)[0].status
+
+
+def _numbers(world: World) -> tuple[int, int, int, int]:
+    """Expected, desired, healthy, allowed."""
+    status = _status(world)
+    return (
+        status.expected_pods,
+        status.desired_healthy,
+        status.current_healthy,
+        status.disruptions_allowed,
+    )
+
+
+def _web(world: World, count: int, node: str = "node-1") -> list[Pod]:
+    """Create bound pods without a controller."""
+    pods = []
+    first = int(asyncio.get_running_loop().time())
+    for number in range(first, first + count):
+        pod = world.server.create(make_pod(f"web-{number}", uid="", labels={"app": "web"}))
+        pods.append(world.server.bind("default", pod.metadata.name, pod.metadata.uid, node))
+    return pods
+
+
+def _replica_set(world: World, replicas: int) -> None:
+    template = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}))
+    world.controllers.add_replica_set(
+        ReplicaSet(
+            metadata=ObjectMeta(name="web", namespace="default"),
+            spec=ReplicaSetSpec(replicas=replicas, template=template),
+        )
+    )
+
+
+def _bind_all(world: World, node: str) -> None:
+    """Stand in for a scheduler."""
+    for pod in world.server.all(Pod):
+        if not pod.spec.node_name:
+            metadata = pod.metadata
+            world.server.bind(metadata.namespace, metadata.name, metadata.uid, node)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"min_available": 3}, (4, 3, 4, 1), id="min"),
+        pytest.param({"min_available": 5}, (4, 5, 4, 0), id="min-too-many"),
+        pytest.param({"min_available": "30%"}, (4, 2, 4, 2), id="min-percent-rounds-up"),
+        pytest.param({"max_unavailable": 1}, (4, 3, 4, 1), id="max"),
+        pytest.param({"max_unavailable": 9}, (4, 0, 4, 4), id="max-more-than-all"),
+        pytest.param({"max_unavailable": "30%"}, (4, 2, 4, 2), id="max-percent-rounds-up"),
+        pytest.param({"max_unavailable": "0%"}, (4, 4, 4, 0), id="max-none"),
+    ],
+)
+def test_status_of_a_replica_set(spec: dict[str, Any], expected: tuple[int, ...]) -> None:
+    """Four pods of a replica set of four: how many are expected, wanted, healthy, and spare."""
+
+    async def story(world: World) -> None:
+        _replica_set(world, 4)
+        await asyncio.sleep(1)
+        _bind_all(world, "node-1")
+        _budget(world, **spec)
+        await asyncio.sleep(10)
+        assert expected == _numbers(world)
+        assert 1 == _status(world).observed_generation
+        reason = "SufficientPods" if expected[3] else "InsufficientPods"
+        assert [reason] == [condition.reason for condition in _status(world).conditions]
+
+    _tell(story)
+
+
+def test_pods_that_do_not_run_are_not_healthy() -> None:
+    """Missing replicas count as expected, for they are asked for; pods that wait are not ready."""
+
+    async def story(world: World) -> None:
+        _budget(world, max_unavailable=1)
+        _replica_set(world, 4)
+        await asyncio.sleep(10)
+        assert (4, 3, 0, 0) == _numbers(world)
+        _bind_all(world, "node-1")
+        await asyncio.sleep(10)
+        assert (4, 3, 4, 1) == _numbers(world)
+
+    _tell(story)
+
+
+def test_nothing_is_allowed_where_there_are_no_pods() -> None:
+    """Not even if no pod is wanted."""
+
+    async def story(world: World) -> None:
+        _budget(world, min_available=0)
+        await asyncio.sleep(10)
+        assert (0, 0, 0, 0) == _numbers(world)
+
+    _tell(story)
+
+
+def test_a_controller_without_a_scale_allows_nothing() -> None:
+    """A job does not say how many pods it wants, so a share of them is unknown."""
+
+    async def story(world: World) -> None:
+        template = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}))
+        world.controllers.add_run("web", "default", template, "web-0")
+        _bind_all(world, "node-1")
+        _budget(world, max_unavailable=1)
+        await asyncio.sleep(10)
+        (condition,) = _status(world).conditions
+        assert ("False", "SyncFailed") == (condition.status, condition.reason)
+        assert 'found no controllers for pod "web-0-1"' == condition.message
+        assert 0 == _status(world).disruptions_allowed
+
+    _tell(story)
+
+
+def test_evictions_take_what_is_allowed_at_once() -> None:
+    """The budget is spent before any controller has seen it, and is given back never too early."""
+
+    async def story(world: World) -> None:
+        first, second, third = _web(world, 3)
+        _budget(world, min_available=2)
+        await asyncio.sleep(10)
+        assert (3, 2, 3, 1) == _numbers(world)
+        evict(world.server, first, 10.0)
+        assert 0 == _status(world).disruptions_allowed
+        assert [first.metadata.name] == list(_status(world).disrupted_pods)
+        with pytest.raises(TooManyRequestsError, match="violate the pod's disruption budget"):
+            evict(world.server, second, 10.0)
+        await asyncio.sleep(0.5)
+        gone = world.server.pod("default", first.metadata.name)
+        assert gone is not None
+        assert "EvictionByEvictionAPI" in [each.reason for each in gone.status.conditions]
+        assert (3, 2, 2, 0) == _numbers(world)
+        assert {} == _status(world).disrupted_pods
+        await asyncio.sleep(20)
+        assert (2, 2, 2, 0) == _numbers(world)
+        _web(world, 1)
+        await asyncio.sleep(10)
+        assert (3, 2, 3, 1) == _numbers(world)
+        evict(world.server, third, 10.0)
+
+    _tell(story)
+
+
+@pytest.mark.parametrize(
+    ("policy", "desired", "allowed"),
+    [
+        pytest.param(None, 1, True, id="if-healthy-budget-is-met"),
+        pytest.param(None, 2, False, id="if-healthy-budget-is-not-met"),
+        pytest.param("IfHealthyBudget", 2, False, id="said-aloud"),
+        pytest.param("AlwaysAllow", 2, True, id="always"),
+    ],
+)
+def test_evicting_the_unhealthy(policy: str | None, desired: int, *, allowed: bool) -> None:
+    """A running pod that is not ready goes free if the others are enough, or the policy says so."""
+
+    async def story(world: World) -> None:
+        well, ill = _web(world, 2)
+        _budget(world, min_available=desired, unhealthy_pod_eviction_policy=policy)
+        await asyncio.sleep(10)
+        current = world.server.pod("default", ill.metadata.name)
+        assert current is not None
+        world.server.set_phase(current, "Unknown")
+        await asyncio.sleep(1)
+        if allowed:
+            evict(world.server, ill, 11.0)
+            assert {} == _status(world).disrupted_pods
+        else:
+            with pytest.raises(TooManyRequestsError):
+                evict(world.server, ill, 11.0)
+        assert world.server.pod("default", well.metadata.name) is not None
+
+    _tell(story)
+
+
+def test_pods_that_have_not_begun_go_free() -> None:
+    """A pending pod is no loss, whatever the budget."""
+
+    async def story(world: World) -> None:
+        pod = world.server.create(make_pod("web-0", uid="", labels={"app": "web"}))
+        _budget(world, min_available=1)
+        evict(world.server, pod, 0.0)
+        assert world.server.pod("default", "web-0") is None
+
+    _tell(story)
+
+
+def test_two_budgets_are_one_too_many() -> None:
+    """The subresource refuses pods of more than one budget."""
+
+    async def story(world: World) -> None:
+        (pod,) = _web(world, 1)
+        _budget(world, min_available=0)
+        second = world.server.all(PodDisruptionBudget)[0]
+        world.server.create(
+            PodDisruptionBudget(
+                metadata=ObjectMeta(name="more", namespace="default"), spec=second.spec
+            )
+        )
+        await asyncio.sleep(10)
+        with pytest.raises(ApiError, match="more than one PodDisruptionBudget") as refusal:
+            evict(world.server, pod, 10.0)
+        assert 500 == refusal.value.code
+
+    _tell(story)
+
+
+def test_a_pod_that_was_to_go_and_stays_counts_again() -> None:
+    """Two minutes after its eviction was granted the controller no longer believes in it."""
+
+    async def story(world: World) -> None:
+        _web(world, 2)
+        _budget(world, min_available=1)
+        await asyncio.sleep(10)
+        budget = world.server.all(PodDisruptionBudget)[0]
+        # Granted and never carried out, as when the API server stops in between.
+        status = budget.status
+        status = type(status)(
+            observed_generation=1,
+            disrupted_pods={"web-0": "2026-01-01T00:00:10Z"},
+            disruptions_allowed=0,
+            current_healthy=2,
+            desired_healthy=1,
+            expected_pods=2,
+            conditions=status.conditions,
+        )
+        world.server.update(
+            PodDisruptionBudget(metadata=budget.metadata, spec=budget.spec, status=status)
+        )
+        await asyncio.sleep(60)
+        assert (2, 1, 1, 0) == _numbers(world)
+        await asyncio.sleep(70)
+        assert (2, 1, 2, 1) == _numbers(world)
+
+    _tell(story)
+
+
+def test_drains_respect_budgets() -> None:
+    """Both nodes are drained at once; at any moment no more pods are missing than allowed."""
+
+    async def story(world: World) -> None:
+        _replica_set(world, 6)
+        await asyncio.sleep(1)
+        for at, pod in enumerate(world.server.all(Pod)):
+            metadata = pod.metadata
+            node = f"node-{at % 2 + 1}"
+            world.server.bind(metadata.namespace, metadata.name, metadata.uid, node)
+        world.nodes.add(make_node("node-3"))
+        _budget(world, max_unavailable=2)
+        await asyncio.sleep(10)
+        world.nodes.drain("node-1")
+        world.nodes.drain("node-2")
+        least = 6
+        for _ in range(400):
+            await asyncio.sleep(0.25)
+            _bind_all(world, "node-3")
+            healthy = sum(
+                any(
+                    each.type == "Ready" and each.status == "True" for each in pod.status.conditions
+                )
+                and not pod.metadata.deletion_timestamp
+                for pod in world.server.all(Pod)
+            )
+            least = min(least, healthy)
+        assert 4 == least
+        assert ["node-3"] * 6 == [pod.spec.node_name for pod in world.server.all(Pod)]
+        assert world.nodes.refused_evictions > 0
+        owners = [controller_of(pod.metadata) for pod in world.server.all(Pod)]
+        assert None not in owners
+
+    _tell(story)
+
+
+def test_uncordoning_ends_a_drain() -> None:
+    """What the budget kept stays."""
+
+    async def story(world: World) -> None:
+        _web(world, 3)
+        _budget(world, min_available=3)
+        await asyncio.sleep(10)
+        world.nodes.drain("node-1")
+        await asyncio.sleep(20)
+        assert 3 == len(world.server.all(Pod))
+        world.nodes.uncordon("node-1")
+        refused = world.nodes.refused_evictions
+        _web(world, 3)
+        await asyncio.sleep(60)
+        assert 6 == len(world.server.all(Pod))
+        assert refused == world.nodes.refused_evictions
+
+    _tell(story)
+
+
+def test_drains_without_eviction_ask_nobody() -> None:
+    """As `kubectl drain --disable-eviction`."""
+
+    async def story(world: World) -> None:
+        _web(world, 3)
+        _budget(world, min_available=3)
+        await asyncio.sleep(10)
+        world.nodes.drain("node-1", evicts=False)
+        await asyncio.sleep(20)
+        assert () == world.server.all(Pod)
+
+    _tell(story)

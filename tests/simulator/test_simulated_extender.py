@@ -1,0 +1,262 @@
+"""A simulated extender answers as its scenario says, late, wrongly or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kubesched.config.types import Extender
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.faults import ExtenderFaults
+from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.run import simulate
+from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
+from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.simulator.simulated_extender import SimulatedExtender, SimulatedExtenders
+from kubesched.simulator.timeline_report import TimelineReport
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_node, make_pod
+
+URL = "http://here"
+CONFIGURATION = Extender(
+    url_prefix=URL,
+    filter_verb="filter",
+    prioritize_verb="rate",
+    preempt_verb="preempt",
+    bind_verb="bind",
+)
+SPEC = ExtenderSpec(
+    URL,
+    refuses=NodeSelection(names=("b*",)),
+    prefers=NodeSelection(labels={"disk": "ssd"}),
+    latency=0.01,
+)
+
+
+def _server() -> ObjectServer:
+    server = ObjectServer(lambda: 0.0)
+    for name, disk in (("a", "ssd"), ("b", "ssd"), ("c", "hdd")):
+        server.create(make_node(name, labels={"disk": disk}))
+    return server
+
+
+def _ask(verb: str, question: object, server: ObjectServer | None = None) -> tuple[int, Any]:
+    async def ask() -> tuple[int, bytes]:
+        there = server or _server()
+        extender = SimulatedExtender(CONFIGURATION, SPEC, there, Dice(1), ExtenderFaults())
+        return await extender.post(f"{URL}/{verb}", json.dumps(question).encode(), 5.0)
+
+    status, answer = run(ask())
+    return status, json.loads(answer) if answer else None
+
+
+def test_filter_by_names() -> None:
+    """Names come back without the refused ones, which are told why."""
+    status, answer = _ask("filter", {"Pod": {}, "Nodes": None, "NodeNames": ["a", "b", "c"]})
+    assert 200 == status
+    assert ["a", "c"] == answer["NodeNames"]
+    assert ["b"] == list(answer["FailedNodes"])
+
+
+def test_filter_by_nodes() -> None:
+    """Whole nodes come back whole."""
+    items = [{"metadata": {"name": name}, "spec": {"x": name}} for name in "abc"]
+    _, answer = _ask("filter", {"Nodes": {"items": items}, "NodeNames": None})
+    assert [items[0], items[2]] == answer["Nodes"]["items"]
+
+
+def test_prioritize() -> None:
+    """Ten points for nodes with the labels."""
+    _, answer = _ask("rate", {"NodeNames": ["a", "c"], "Nodes": None})
+    assert [{"Host": "a", "Score": 10}, {"Host": "c", "Score": 0}] == answer
+
+
+def test_preempt_keeps_the_victims() -> None:
+    """Whole victims come back as uids, uids as they are."""
+    whole = {"Pods": [{"metadata": {"uid": "u"}}], "NumPDBViolations": 1}
+    meta = {"Pods": [{"UID": "u"}], "NumPDBViolations": 1}
+    for question in ({"NodeNameToVictims": {"a": whole}}, {"NodeNameToMetaVictims": {"a": meta}}):
+        _, answer = _ask("preempt", question)
+        assert {"NodeNameToMetaVictims": {"a": meta}} == answer
+
+
+def test_bind_goes_through_the_server() -> None:
+    """The pod has its node; binding again is refused in the server's words."""
+    server = _server()
+    pod = server.create(make_pod("p", uid=""))
+    question = {
+        "PodName": "p",
+        "PodNamespace": "default",
+        "PodUID": pod.metadata.uid,
+        "Node": "a",
+    }
+    assert (200, {"Error": ""}) == _ask("bind", question, server)
+    bound = server.pod("default", "p")
+    assert bound is not None
+    assert "a" == bound.spec.node_name
+    _, again = _ask("bind", question, server)
+    assert 'is already assigned to node "a"' in again["Error"]
+
+
+def test_other_verbs_are_not_found() -> None:
+    """An extender knows the verbs of its configuration only."""
+    assert (404, None) == _ask("filters", {})
+
+
+Story = Callable[[SimulatedExtender], Awaitable[None]]
+
+
+def _under(faults: ExtenderFaults, story: Story) -> None:
+    async def main() -> None:
+        await story(SimulatedExtender(CONFIGURATION, SPEC, _server(), Dice(1), faults))
+
+    run(main())
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+QUESTION = b'{"NodeNames": ["a"], "Nodes": null}'
+
+
+def test_answers_take_time() -> None:
+    """About as long as the scenario says."""
+
+    async def story(extender: SimulatedExtender) -> None:
+        await extender.post(f"{URL}/filter", QUESTION, 5.0)
+        assert 0.005 <= _now() <= 0.016
+
+    _under(ExtenderFaults(), story)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param(ExtenderFaults(unanswered=1.0), id="unanswered"),
+        pytest.param(ExtenderFaults(slow=1.0, slow_by=60.0), id="too-slow"),
+    ],
+)
+def test_nobody_waits_longer_than_the_timeout(faults: ExtenderFaults) -> None:
+    """What is lost and what is too slow look the same."""
+
+    async def story(extender: SimulatedExtender) -> None:
+        with pytest.raises(TimeoutError):
+            await extender.post(f"{URL}/filter", QUESTION, 5.0)
+        assert 5.0 == pytest.approx(_now(), abs=0.001)
+        assert (1, 1) == (extender.requests, extender.failures)
+
+    _under(faults, story)
+
+
+def test_slow_answers_arrive() -> None:
+    """Within the timeout they are answers like any other."""
+
+    async def story(extender: SimulatedExtender) -> None:
+        status, _ = await extender.post(f"{URL}/filter", QUESTION, 5.0)
+        assert 200 == status
+        assert 2.0 <= _now() <= 2.1
+        assert 0 == extender.failures
+
+    _under(ExtenderFaults(slow=1.0, slow_by=2.0), story)
+
+
+def test_errors_are_answers() -> None:
+    """500 and nothing else."""
+
+    async def story(extender: SimulatedExtender) -> None:
+        assert (500, b"") == await extender.post(f"{URL}/filter", QUESTION, 5.0)
+
+    _under(ExtenderFaults(error=1.0), story)
+
+
+def test_outages_begin_and_end() -> None:
+    """Connections are refused at once, for as long as an outage lasts, again and again."""
+
+    async def story(extender: SimulatedExtender) -> None:
+        refused = []
+        for _ in range(2000):
+            await asyncio.sleep(1)
+            try:
+                await extender.post(f"{URL}/filter", QUESTION, 5.0)
+            except ConnectionRefusedError:
+                refused.append(_now())
+        lengths = _lengths(refused)
+        # Two outages may follow each other at once.
+        assert 18 <= min(lengths) <= 20
+        assert 15 < len(lengths) < 40
+
+    _under(ExtenderFaults(every=60.0, outage=20.0), story)
+
+
+def _lengths(times: list[float]) -> list[float]:
+    """How long runs of times less than two seconds apart are."""
+    begins = [at for at, time in enumerate(times) if not at or time - times[at - 1] > 2]
+    ends = [*begins[1:], len(times)]
+    return [times[end - 1] - times[begin] for begin, end in zip(begins, ends, strict=True)]
+
+
+def test_unknown_extenders_let_everything_pass() -> None:
+    """One that the scenario does not describe still answers."""
+
+    async def ask() -> tuple[int, bytes]:
+        extenders = SimulatedExtenders((), _server(), Dice(1), ExtenderFaults())
+        transport = extenders.connect(CONFIGURATION)
+        return await transport.post(f"{URL}/filter", b'{"NodeNames": ["a", "b"]}', 5.0)
+
+    assert ["a", "b"] == json.loads(run(ask())[1])["NodeNames"]
+
+
+def _simulated(ignorable: bool, faults: dict[str, Any]) -> TimelineReport:
+    extender = {
+        "urlPrefix": URL,
+        "filterVerb": "filter",
+        "prioritizeVerb": "rate",
+        "weight": 1,
+        "nodeCacheCapable": True,
+        "ignorable": ignorable,
+    }
+    scenario = {
+        "version": 1,
+        "duration": "10m",
+        "nodes": [{"name": "n", "count": 2, "allocatable": {"cpu": 4}}],
+        "workloads": [
+            {
+                "name": "batch",
+                "pods": {"every": "10s", "runTime": {"fixed": "5s"}},
+                "requests": {"cpu": 1},
+            }
+        ],
+        "faults": {"extender": faults},
+        "scheduler": {
+            "configuration": {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "extenders": [extender],
+            },
+            "extenders": [{"urlPrefix": URL, "refuses": {"names": ["n-0"]}}],
+        },
+        "report": {"checkEvery": "1s"},
+    }
+    return simulate(load_scenario(scenario), in_tree_registry())
+
+
+def test_outages_delay_pods() -> None:
+    """While an extender that matters is out nothing is bound; afterwards everything is."""
+    report = _simulated(ignorable=False, faults={"every": "2m", "outage": "30s"})
+    assert report.totals.failed > 0
+    assert report.totals.bound >= report.totals.arrived - 3
+    sent = {request.kind: request for request in report.requests}
+    assert sent[URL].failed > 0
+
+
+def test_ignorable_extenders_delay_nobody() -> None:
+    """One that may be ignored costs no attempt, whatever happens to it."""
+    report = _simulated(ignorable=True, faults={"error": 0.5, "unanswered": 0.2})
+    assert 0 == report.totals.failed
+    assert report.totals.bound >= report.totals.arrived - 3

@@ -75,6 +75,7 @@ class Way:
 
     Attributes:
         is_cut: Nothing arrives.
+        is_stopped: Nothing is sent any more; what is under way arrives.
         fault_share: How many requests of all are refused, or lose their answer.
         delay_seconds_max: Of each direction.
         sent: Every request, with the time and the code of the answer; 0 without one.
@@ -84,6 +85,7 @@ class Way:
         self, server: LockServer, dice: random.Random, *, timeout_seconds: float = 5.0
     ) -> None:
         self.is_cut = False
+        self.is_stopped = False
         self.fault_share = 0.0
         self.delay_seconds_max = 0.0
         self.sent: list[tuple[float, Request, int]] = []
@@ -94,6 +96,8 @@ class Way:
 
     async def send(self, request: Request) -> bytes:
         """Send a request on its way."""
+        if self.is_stopped:
+            raise ApiError(0, "Unanswered", "the process is stopped")
         started = asyncio.get_running_loop().time()
         code = 0
         try:

@@ -72,16 +72,20 @@ class Replica:
             await self.elector.run()
             await asyncio.sleep(1)
 
-    def leads(self) -> bool:
+    def leads(self, now: float) -> bool:
         """Whether this process may act."""
-        return self.elector is not None and self.elector.is_valid_leader(
-            asyncio.get_running_loop().time()
-        )
+        return self.elector is not None and self.elector.is_valid_leader(now)
 
-    async def kill(self) -> None:
-        """End at once, without a word; what was sent still arrives."""
+    async def freeze(self) -> None:
+        """Stop for ever, without a word; what was sent still arrives.
+
+        Should the process go on, its work may ask the fence before the elector does anything. That
+        is the same as going by what the fence said in the end.
+        """
+        if self.elector is not None:
+            self._election.frozen.append(self.elector.fence.holds_until)
         self.elector = None
-        self.way.is_cut = True
+        self.way.is_stopped = True
         self.way = self._new_way()
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
@@ -93,9 +97,11 @@ class Election:
 
     def __init__(self, seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
         self.dice = random.Random(seed)
+        self.loop = asyncio.get_running_loop()
         self.timing = timing
         self.kinds = kinds
-        self.server = LockServer(asyncio.get_running_loop().time)
+        self.frozen: list[float] = []
+        self.server = LockServer(self.loop.time)
         self.replicas = [Replica(self, number) for number in range(self.dice.choice([2, 3]))]
 
     async def befall(self) -> None:
@@ -111,7 +117,7 @@ class Election:
         ]
         chosen = self.dice.randrange(len(events))
         if chosen == len(events) - 1:
-            await replica.kill()
+            await replica.freeze()
         else:
             events[chosen]()
         await asyncio.sleep(self.dice.choice([0.01, 1, 5, 20]) * self.dice.random())
@@ -125,8 +131,10 @@ class Election:
 
     def check(self) -> None:
         """At most one may act."""
-        leaders = [replica.number for replica in self.replicas if replica.leads()]
-        assert len(leaders) <= 1, leaders
+        now = self.loop.time()
+        self.frozen = [end for end in self.frozen if now < end]
+        leaders = [replica.number for replica in self.replicas if replica.leads(now)]
+        assert len(leaders) + len(self.frozen) <= 1, (leaders, self.frozen)
 
     async def end(self) -> None:
         """Stop everybody."""
@@ -166,11 +174,11 @@ def _play(seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
             await election.befall()
         election.heal()
         await asyncio.sleep(1.5 * timing.lease_duration_seconds + 3 * timing.retry_period_seconds)
-        leaders = [replica for replica in election.replicas if replica.leads()]
+        leaders = [replica for replica in election.replicas if replica.leads(loop.time())]
         assert 1 == len(leaders)
         starts = leaders[0].starts
         await asyncio.sleep(3 * timing.lease_duration_seconds)
-        assert leaders[0].leads()
+        assert leaders[0].leads(loop.time())
         assert starts == leaders[0].starts
         await election.end()
         if len(kinds) == 1 and not kinds[0].endswith("sleases"):

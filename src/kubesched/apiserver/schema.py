@@ -72,6 +72,7 @@ class Field(msgspec.Struct, frozen=True):
         merge_key: What tells entries of a merged list apart; "" for lists of scalars.
         is_replaced: Whether strategic merge patches replace the object.
         default: What stands for it when it is absent as a key of a list entry; None if nothing.
+        is_always: Whether it is there even in objects that say nothing.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Field(msgspec.Struct, frozen=True):
     merge_key: str = ""
     is_replaced: bool = False
     default: str | None = None
+    is_always: bool = False
 
 
 class Struct(msgspec.Struct, frozen=True):
@@ -186,6 +188,7 @@ def _field(line: str) -> Field:
 
 
 _FLAGS: Final[Mapping[str, Mapping[str, bool]]] = {
+    "always": {"is_always": True},
     "atomic": {"is_atomic": True},
     "granular": {"is_atomic": False},
     "merge": {"is_merged": True},

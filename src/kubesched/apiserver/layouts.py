@@ -1,0 +1,149 @@
+"""Layouts say how server-side apply divides a value into fields that have owners.
+
+Upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/schema, typed/helpers.go (v1.36)
+Differs:  values without a schema are owned as a whole.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from kubesched.apiserver.field_sets import Path, key_element, value_element
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import Field, Form, Shape, Struct, schema
+
+__all__ = ["Division", "EntryError", "Layout", "entry_element", "layout_of_kind", "with_named"]
+
+
+class Division(Enum):
+    """What has an owner of its own."""
+
+    WHOLE = "the value"
+    FIELDS = "each field of the struct"
+    ENTRIES = "each entry of the map"
+    KEYED = "each object of the list, told apart by keys"
+    SET = "each scalar of the list"
+
+
+class EntryError(ValueError):
+    """An entry of a list cannot be told apart from the others."""
+
+
+class Layout(msgspec.Struct, frozen=True, eq=False):
+    """How a value is divided.
+
+    Attributes:
+        division: What has an owner.
+        shape: Of the value.
+        struct: Its type, if it is a struct; also where that is owned as a whole.
+        element: The layout of entries, of maps and lists of all kinds.
+        keys: What tells list entries apart.
+    """
+
+    division: Division
+    shape: Shape
+    struct: Struct | None = None
+    element: Layout | None = None
+    keys: tuple[str, ...] = ()
+
+    def child(self, name: str) -> Layout | None:
+        """Return the layout of a field or of a map's entry, None if there is no such field."""
+        if self.struct is not None:
+            if name not in self.struct.fields:
+                return None
+            return _field_layout(self.struct.name, name)
+        return self.element
+
+    @property
+    def is_list(self) -> bool:
+        """Whether its entries, not its fields, have owners."""
+        return self.division in (Division.KEYED, Division.SET)
+
+
+@lru_cache(maxsize=8192)
+def _field_layout(struct_name: str, name: str) -> Layout:
+    field = schema().struct(struct_name).fields[name]
+    return _layout(field.shape, field)
+
+
+@lru_cache(maxsize=512)
+def layout_of_kind(api_version: str, kind: str) -> Layout | None:
+    """Return the layout of objects of a kind, None if it is not known."""
+    struct = schema().struct_of(api_version, kind)
+    return _layout(Shape(Form.STRUCT, struct.name)) if struct else None
+
+
+def _layout(shape: Shape, field: Field | None = None) -> Layout:
+    element = _layout(shape.element) if shape.element else None
+    if shape.form is Form.LIST:
+        keys = field.list_keys if field else ()
+        is_set = field is not None and field.is_set
+        division = Division.KEYED if keys else Division.SET if is_set else Division.WHOLE
+        return Layout(division, shape, element=element, keys=keys)
+    is_atomic = field.is_atomic if field else None
+    if shape.form is Form.MAP:
+        return Layout(Division.WHOLE if is_atomic else Division.ENTRIES, shape, element=element)
+    if shape.form is Form.SCALAR:
+        return Layout(Division.WHOLE, shape)
+    struct = schema().struct(shape.name)
+    if is_atomic is None:
+        is_atomic = struct.is_atomic
+    return Layout(Division.WHOLE if is_atomic else Division.FIELDS, shape, struct=struct)
+
+
+def entry_element(layout: Layout, entry: Any) -> str:
+    """Return the path element of a list entry.
+
+    Raises:
+        EntryError: It has none.
+    """
+    if layout.division is Division.SET:
+        if isinstance(entry, dict):
+            raise EntryError("associative list without keys has an element that's a map type")
+        if isinstance(entry, list):
+            raise EntryError("not supported: associative list with lists as elements")
+        if entry is None:
+            raise EntryError("associative list without keys has an element that's an explicit null")
+        return value_element(entry)
+    if entry is None:
+        raise EntryError("associative list with keys may not have a null element")
+    if not isinstance(entry, dict):
+        raise EntryError("associative list with keys may not have non-map elements")
+    keys = _keys_of(layout, entry)
+    if not keys:
+        names = " ".join(f'"{name}"' for name in layout.keys)
+        raise EntryError(
+            f"associative list with keys has an element that omits all key fields [{names}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return key_element(keys)
+
+
+def _keys_of(layout: Layout, entry: Plain) -> Plain:
+    assert layout.element is not None, "lists have elements"
+    struct = layout.element.struct
+    keys: Plain = {}
+    for name in layout.keys:
+        if name in entry:
+            keys[name] = entry[name]
+        elif struct is not None and (default := struct.fields[name].default) is not None:
+            keys[name] = default
+    return keys
+
+
+def with_named(fields: frozenset[Path], layout: Layout) -> frozenset[Path]:
+    """Add the fields of structs that have something below them in the set."""
+    named: dict[Path, None] = dict.fromkeys(fields)
+    for path in fields:
+        at: Layout | None = layout
+        for length, element in enumerate(path[:-1], start=1):
+            if at is None:
+                break
+            if at.division is Division.FIELDS and at.child(element[2:]) is not None:
+                named[path[:length]] = None
+            at = at.element if at.is_list else at.child(element[2:])
+    return frozenset(named)

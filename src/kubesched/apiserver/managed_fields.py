@@ -1,0 +1,347 @@
+"""Managed fields: who gave which field of an object its value, and when.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal,
+          staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go (v1.36)
+Invariants: objects handed in are not changed.
+Differs:  fields owned through another version of a group are taken to be those of the version in
+          use; writes of the scale subresource are not tracked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from kubesched.apiserver.field_sets import (
+    FieldSet,
+    FieldSetError,
+    from_fields_v1,
+    to_fields_v1,
+    without_below,
+)
+from kubesched.apiserver.layouts import Layout, layout_of_kind
+from kubesched.apiserver.owned_values import Comparison, compare, zero_object
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.resource import Resource
+
+__all__ = [
+    "APPLY",
+    "UPDATE",
+    "Managers",
+    "Owner",
+    "Ownership",
+    "adopt",
+    "decode",
+    "disown",
+    "ignored_fields",
+    "keep_times",
+    "owner_of",
+    "stripped",
+    "track",
+    "with_managers",
+    "without_managed_fields",
+]
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+_UPDATERS_MAX: Final = 10
+_ANCIENT: Final = "ancient-changes"
+_BEFORE_FIRST_APPLY: Final = "before-first-apply"
+# What nobody owns: the server fills it in, or it never changes.
+_STRIPPED: Final[FieldSet] = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in (
+            "clusterName",
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+            "name",
+            "namespace",
+            "resourceVersion",
+            "selfLink",
+            "uid",
+        )
+    }
+)
+_STATUS: Final[FieldSet] = frozenset({("f:status",)})
+_SPEC: Final[FieldSet] = frozenset({("f:spec",)})
+_SPEC_AND_METADATA: Final[FieldSet] = _SPEC | {("f:metadata",)}
+# What writes of the status leave as it is, besides the spec.
+_STATUS_IGNORES: Final[Mapping[tuple[str, str], FieldSet]] = {
+    ("", "pods"): _SPEC
+    | {("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")},
+    ("apps", "deployments"): _SPEC | {("f:metadata", "f:labels")},
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _SPEC_AND_METADATA,
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _SPEC_AND_METADATA,
+    ("networking.k8s.io", "servicecidrs"): _SPEC_AND_METADATA,
+    ("resource.k8s.io", "resourceclaims"): _SPEC_AND_METADATA,
+    ("scheduling.k8s.io", "podgroups"): _SPEC_AND_METADATA,
+    ("storage.k8s.io", "volumeattachments"): _SPEC_AND_METADATA,
+}
+
+
+class Owner(NamedTuple):
+    """What tells managers apart.
+
+    Attributes:
+        manager: The name that the client gave.
+        operation: `Apply` or `Update`.
+        api_version: Of updates; "" for appliers, who stay the same in every version.
+        subresource: What the fields were written through, "" for the object itself.
+    """
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str
+
+    @property
+    def is_applier(self) -> bool:
+        """Whether it declares all it wants, unlike somebody who changes what it finds."""
+        return self.operation == APPLY
+
+
+class Ownership(msgspec.Struct, frozen=True):
+    """What a manager owns.
+
+    Attributes:
+        fields: The fields.
+        api_version: That the fields are named by.
+        time: Of the last change, as in objects; None if there never was one.
+    """
+
+    fields: FieldSet
+    api_version: str
+    time: str | None = None
+
+
+Managers: TypeAlias = dict[Owner, Ownership]
+
+
+def owner_of(resource: Resource, manager: str, operation: str, subresource: str = "") -> Owner:
+    """Return who writes."""
+    api_version = "" if operation == APPLY else resource.api_version
+    return Owner(manager or "unknown", operation, api_version, subresource)
+
+
+def decode(value: Plain | None) -> Managers:
+    """Return the managers of an object; none if what it says of them cannot be understood."""
+    managers: Managers = {}
+    for entry in (value or {}).get("metadata", {}).get("managedFields") or ():
+        operation, api_version = entry.get("operation"), entry.get("apiVersion")
+        is_known = operation in (APPLY, UPDATE) and entry.get("fieldsType") == "FieldsV1"
+        if not is_known or not api_version:
+            return {}
+        try:
+            fields = from_fields_v1(entry.get("fieldsV1") or {})
+        except FieldSetError:
+            return {}
+        owner = Owner(
+            entry.get("manager", ""),
+            operation,
+            "" if operation == APPLY else api_version,
+            entry.get("subresource", ""),
+        )
+        managers[owner] = Ownership(fields, api_version, entry.get("time"))
+    return managers
+
+
+def with_managers(value: Plain, managers: Managers) -> Plain:
+    """Return an object with these managers."""
+    metadata = {
+        name: found for name, found in value.get("metadata", {}).items() if name != "managedFields"
+    }
+    if managers:
+        metadata["managedFields"] = [
+            _entry(owner, managers[owner]) for owner in _in_order(managers)
+        ]
+    return value | {"metadata": metadata}
+
+
+def without_managed_fields(value: Plain) -> Plain:
+    """Return an object that says nothing of its managers."""
+    return with_managers(value, {})
+
+
+def _in_order(managers: Managers) -> list[Owner]:
+    """Appliers first, then by time, in seconds, and name."""
+    return sorted(
+        managers,
+        key=lambda owner: (
+            owner.operation,
+            managers[owner].time or "",
+            owner.manager,
+            managers[owner].api_version,
+            owner.subresource,
+        ),
+    )
+
+
+def _entry(owner: Owner, ownership: Ownership) -> Plain:
+    entry: Plain = {
+        "manager": owner.manager,
+        "operation": owner.operation,
+        "apiVersion": ownership.api_version,
+    }
+    if ownership.time is not None:
+        entry["time"] = ownership.time
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(ownership.fields)}
+    if owner.subresource:
+        entry["subresource"] = owner.subresource
+    return entry
+
+
+def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
+    """Return what a write does not change, whatever it says."""
+    if resource.subresource("status") is None:
+        return frozenset()
+    if not subresource:
+        return _STATUS
+    if subresource == "status":
+        return _STATUS_IGNORES.get((resource.group, resource.plural), _SPEC)
+    return frozenset()
+
+
+def stripped(fields: FieldSet) -> FieldSet:
+    """Return fields without those that nobody owns."""
+    return fields - _STRIPPED
+
+
+def disown(managers: Managers, changes: Comparison, besides: Owner | None = None) -> Managers:
+    """Take fields that have changed, or are gone, from all who had them.
+
+    Args:
+        managers: Who had what.
+        changes: What changed.
+        besides: Who keeps what is changed.
+    """
+    gone = changes.changed | changes.removed
+    left: Managers = {}
+    for owner, ownership in managers.items():
+        fields = ownership.fields if owner == besides else ownership.fields - gone
+        if fields:
+            left[owner] = msgspec.structs.replace(ownership, fields=fields)
+    return left
+
+
+def keep_times(old: Plain, new: Plain) -> Plain:
+    """Return the old object if the new one differs from it in times of managed fields only."""
+    before = old.get("metadata", {}).get("managedFields") or ()
+    after = new.get("metadata", {}).get("managedFields") or ()
+    if not after or _without_times(before) != _without_times(after):
+        return new
+    return old if without_managed_fields(old) == without_managed_fields(new) else new
+
+
+def _without_times(entries: Iterable[Plain]) -> list[Plain]:
+    return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
+
+
+def track(
+    resource: Resource,
+    old: Plain | None,
+    new: Plain,
+    manager: str,
+    operation: str,
+    subresource: str,
+    now: str,
+) -> Plain:
+    """Return a written object with its managed fields.
+
+    Objects whose managed fields somebody has cleared are not tracked until they are applied.
+
+    Args:
+        resource: What the object is.
+        old: The object before; None if it is created.
+        new: The object after, with defaults, before admission.
+        manager: Who writes.
+        operation: `Update`; applied objects come with their managed fields.
+        subresource: What is written through; "" for the object itself.
+        now: As objects have times.
+    """
+    layout = layout_of_kind(resource.api_version, resource.kind)
+    if layout is None:
+        return without_managed_fields(new)
+    managers = _claimed(old, new, subresource)
+    if old is not None and not managers:
+        return without_managed_fields(new)
+    owner = owner_of(resource, manager, operation, subresource)
+    ignored = ignored_fields(resource, subresource)
+    changed = _update(layout, old, new, managers, owner, ignored, now)
+    return with_managers(new, changed)
+
+
+def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
+    """Return the managers that the written object names, or else those of the one before."""
+    if subresource:
+        return decode(old)
+    named = new.get("metadata", {}).get("managedFields")
+    if named in ([], [{}]):
+        return {}
+    return decode(new) or decode(old)
+
+
+def adopt(resource: Resource, layout: Layout, current: Plain, now: str) -> Managers:
+    """Return managers for an object that has none: its fields were there before."""
+    owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE)
+    return _update(layout, None, current, {}, owner, ignored_fields(resource, ""), now)
+
+
+def _update(
+    layout: Layout,
+    old: Plain | None,
+    new: Plain,
+    managers: Managers,
+    owner: Owner,
+    ignored: FieldSet,
+    now: str,
+) -> Managers:
+    before = zero_object(layout) if old is None else without_managed_fields(old)
+    changes = _heeded(compare(before, without_managed_fields(new), layout), ignored)
+    changed = disown(managers, changes)
+    mine = stripped(changes.changed)
+    if mine:
+        if owner in changed:
+            mine |= changed[owner].fields
+        api_version = owner.api_version
+        changed[owner] = Ownership(mine, api_version, now)
+    return _capped(changed)
+
+
+def _heeded(changes: Comparison, ignored: FieldSet) -> Comparison:
+    return Comparison(
+        added=without_below(changes.added, ignored),
+        modified=without_below(changes.modified, ignored),
+        removed=without_below(changes.removed, ignored),
+    )
+
+
+def _capped(managers: Managers) -> Managers:
+    """Put the oldest updates of each version into one if there are too many."""
+    updaters = [owner for owner in managers if not owner.is_applier]
+    excess = len(updaters) - _UPDATERS_MAX
+    if excess <= 0:
+        return managers
+    left = dict(managers)
+    first: dict[str, Owner] = {}
+    for owner in sorted(updaters, key=lambda one: (managers[one].time or "", one)):
+        if excess <= 0:
+            break
+        ownership = left[owner]
+        version = ownership.api_version
+        if version not in first:
+            first[version] = owner
+            continue
+        bucket = Owner(_ANCIENT, UPDATE, version, "")
+        if bucket not in left:
+            left[bucket] = left.pop(first[version])
+        if owner != bucket:
+            fields = ownership.fields | left[bucket].fields
+            del left[owner]
+            left[bucket] = Ownership(fields, version, ownership.time)
+        excess -= 1
+    return left

@@ -1,0 +1,296 @@
+"""Server-side apply: merge what a manager declares, and keep who owns which field.
+
+A manager owns the fields it applies. It may not give another value to what somebody else owns,
+unless it is forced; what it owned and no longer applies goes, unless somebody else owns it too.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal,
+          vendor/sigs.k8s.io/structured-merge-diff/v6/merge (v1.36)
+Rejects:  400 for another kind, or managed fields in the body; 409 for conflicts; 500 for what is
+          no object of the kind.
+Invariants: objects handed in are not changed.
+Differs:  conflicts are told in the order of their managers, where upstream's is random; fields
+          owned through another version of a group are taken to be those of the version in use.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kubesched.apiserver.field_sets import FieldSet, Path, path_text, sorted_paths, without_below
+from kubesched.apiserver.layouts import Layout, layout_of_kind, with_named
+from kubesched.apiserver.managed_fields import (
+    APPLY,
+    Managers,
+    Owner,
+    Ownership,
+    adopt,
+    decode,
+    disown,
+    ignored_fields,
+    keep_times,
+    owner_of,
+    stripped,
+    with_managers,
+    without_managed_fields,
+)
+from kubesched.apiserver.owned_values import Comparison, compare, faults, field_set, merge, remove
+from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.status import StatusError, bad_request, internal
+
+__all__ = ["apply"]
+
+_KUBECTL: Final = "kubectl"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class _Conflict(NamedTuple):
+    owner: Owner
+    path: Path
+
+
+class _Conflicts(Exception):  # noqa: N818 - conflicts may be settled yet, an error not
+    def __init__(self, conflicts: list[_Conflict]) -> None:
+        super().__init__()
+        self.conflicts = conflicts
+
+
+def apply(
+    resource: Resource,
+    current: Plain | None,
+    applied: Plain,
+    manager: str,
+    force: bool,
+    now: str,
+    subresource: str = "",
+) -> Plain:
+    """Return an object with what is applied, and its managed fields; without defaults.
+
+    Args:
+        resource: What the object is.
+        current: The stored object; None if there is none.
+        applied: What the manager declares.
+        manager: Who applies.
+        force: Whether to take fields from others.
+        now: As objects have times.
+        subresource: What is written through; "" for the object itself.
+
+    Raises:
+        ApiError: It cannot be applied.
+    """
+    layout = _checked_layout(resource, applied)
+    live = without_managed_fields(current or {})
+    applying = _Applying(
+        layout,
+        live,
+        applied,
+        owner_of(resource, manager, APPLY, subresource),
+        ignored_fields(resource, subresource),
+        now,
+    )
+    managers = decode(current)
+    if current is not None and not managers:
+        managers = adopt(resource, layout, current, now)
+    try:
+        merged, managers = applying.apply(managers, force)
+    except _Conflicts as found:
+        merged, managers = _settled(applying, managers, found.conflicts)
+    if manager == _KUBECTL:
+        merged = _with_last_applied(merged, applied)
+    changed = with_managers(merged, managers)
+    return changed if current is None else keep_times(current, changed)
+
+
+def _checked_layout(resource: Resource, applied: Plain) -> Layout:
+    version, kind = str(applied.get("apiVersion", "")), str(applied.get("kind", ""))
+    if (version, kind) != (resource.api_version, resource.kind):
+        raise bad_request(f"invalid object type: {_kind_text(version, kind)}")
+    metadata = applied.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if metadata.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    layout = layout_of_kind(version, kind)
+    if layout is None:
+        raise internal(f"no type found matching: {version}.{kind}")
+    if found := faults(applied, layout):
+        text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+        namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
+        shown = f"{namespace}/{name}; {_kind_text(version, kind)}"
+        raise internal(f"failed to create typed patch object ({shown}): {text}")
+    return layout
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _kind_text(api_version: str, kind: str) -> str:
+    group, _, version = api_version.rpartition("/")
+    return f"{group}/{version}, Kind={kind}"
+
+
+class _Applying(msgspec.Struct, frozen=True):
+    """One manager's wish.
+
+    Attributes:
+        layout: Of the object.
+        live: The object as it is, empty if there is none.
+        applied: What is wished.
+        owner: Who wishes.
+        ignored: What this write does not change.
+        now: As objects have times.
+    """
+
+    layout: Layout
+    live: Plain
+    applied: Plain
+    owner: Owner
+    ignored: FieldSet
+    now: str
+
+    def apply(self, managers: Managers, force: bool) -> tuple[Plain, Managers]:
+        """Return the merged object and its managers.
+
+        Raises:
+            _Conflicts: Others own fields that would change.
+        """
+        last = managers.get(self.owner)
+        fields = without_below(field_set(self.applied, self.layout), self.ignored)
+        time = last.time if last else None
+        mine = Ownership(fields, str(self.applied["apiVersion"]), time)
+        managers = {**managers, self.owner: mine}
+        merged = merge(self.live, self.applied, self.layout)
+        if last is not None and last.fields:
+            merged = self._pruned(merged, managers, last.fields)
+        changes = self._changes(merged)
+        self._check(managers, changes, force)
+        managers = disown(managers, changes, besides=self.owner)
+        return merged, self._renewed(managers, is_changed=merged != self.live)
+
+    def _changes(self, merged: Plain) -> Comparison:
+        changes = compare(self.live, merged, self.layout)
+        return Comparison(
+            added=without_below(changes.added, self.ignored),
+            modified=without_below(changes.modified, self.ignored),
+            removed=without_below(changes.removed, self.ignored),
+        )
+
+    def _check(self, managers: Managers, changes: Comparison, force: bool) -> None:
+        conflicts = [
+            _Conflict(owner, path)
+            for owner in sorted(managers)
+            if owner != self.owner
+            for path in sorted_paths(managers[owner].fields & changes.changed)
+        ]
+        if conflicts and not force:
+            raise _Conflicts(conflicts)
+
+    def _renewed(self, managers: Managers, *, is_changed: bool) -> Managers:
+        """Strip what nobody owns from the own fields, and note the time of a change."""
+        mine = managers.pop(self.owner, None)
+        fields = stripped(mine.fields) if mine else frozenset()
+        if mine is not None and fields:
+            time = self.now if is_changed else mine.time
+            managers[self.owner] = msgspec.structs.replace(mine, fields=fields, time=time)
+        return managers
+
+    def _pruned(self, merged: Plain, managers: Managers, last: FieldSet) -> Plain:
+        """Remove what was applied last time, is not now, and nobody else owns."""
+        layout = self.layout
+        everybodys: FieldSet = frozenset().union(*(one.fields for one in managers.values()))
+        all_fields = with_named(field_set(merged, layout), layout)
+        owned = with_named(everybodys, layout)
+        mine = with_named(last, layout)
+        left = with_named(field_set(remove(merged, mine, layout), layout), layout)
+        pruned = remove(merged, all_fields - (left | owned), layout)
+        # Nothing goes that was not applied last time, even if it went along with something.
+        kept = with_named(field_set(pruned, layout), layout)
+        return dict(remove(merged, (all_fields - kept) & mine, layout))
+
+
+def _settled(
+    applying: _Applying, managers: Managers, conflicts: list[_Conflict]
+) -> tuple[Plain, Managers]:
+    """Let kubectl have the fields that it applied on the client's side before.
+
+    Raises:
+        ApiError: There are other conflicts.
+    """
+    if applying.owner.manager == _KUBECTL:
+        allowed = _client_side_applied(applying)
+        if allowed is not None:
+            conflicts = [one for one in conflicts if one.path not in allowed]
+    if conflicts:
+        raise _refusal(conflicts)
+    return applying.apply(managers, force=True)
+
+
+def _client_side_applied(applying: _Applying) -> FieldSet | None:
+    """Return the fields that still are as they were applied on the client's side."""
+    annotations = applying.live.get("metadata", {}).get("annotations") or {}
+    try:
+        last = json.loads(annotations.get(_LAST_APPLIED) or "")
+    except ValueError:
+        return None
+    layout = applying.layout
+    is_same_version = isinstance(last, dict) and (
+        last.get("apiVersion") == applying.applied["apiVersion"]
+    )
+    if not is_same_version or faults(last, layout):
+        return None
+    changes = compare(last, applying.live, layout)
+    return field_set(last, layout) - changes.changed - changes.removed
+
+
+def _with_last_applied(merged: Plain, applied: Plain) -> Plain:
+    """Renew kubectl's note of what it applied, where there is one."""
+    metadata = merged.get("metadata", {})
+    annotations = metadata.get("annotations") or {}
+    if not annotations.get(_LAST_APPLIED):
+        return merged
+    noted = deep_copy(applied)
+    noted.get("metadata", {}).get("annotations", {}).pop(_LAST_APPLIED, None)
+    if not noted.get("metadata", {}).get("annotations", True):
+        del noted["metadata"]["annotations"]
+    text = json.dumps(noted, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
+    renewed = metadata | {"annotations": annotations | {_LAST_APPLIED: text}}
+    return merged | {"metadata": renewed}
+
+
+def _refusal(conflicts: list[_Conflict]) -> StatusError:
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {_owner_text(owner)}",
+            "field": path_text(path),
+        }
+        for owner, path in conflicts
+    ]
+    message = f"Apply failed with {_conflict_text(conflicts)}"
+    return StatusError(409, "Conflict", message, {"causes": causes})
+
+
+def _conflict_text(conflicts: list[_Conflict]) -> str:
+    if len(conflicts) == 1:
+        owner, path = conflicts[0]
+        return f"1 conflict: conflict with {_owner_text(owner)}: {path_text(path)}"
+    paths: dict[Owner, list[Path]] = {}
+    for owner, path in conflicts:
+        paths.setdefault(owner, []).append(path)
+    lines = [line for owner in paths for line in _owner_lines(owner, paths[owner])]
+    return f"{len(conflicts)} conflicts: {chr(10).join(lines)}"
+
+
+def _owner_lines(owner: Owner, paths: Iterable[Path]) -> list[str]:
+    return [f"conflicts with {_owner_text(owner)}:", *(f"- {path_text(path)}" for path in paths)]
+
+
+def _owner_text(owner: Owner) -> str:
+    text = json.dumps(owner.manager, ensure_ascii=False)
+    if owner.subresource:
+        text += f' with subresource "{owner.subresource}"'
+    return text if owner.is_applier else f"{text} using {owner.api_version}"

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.apiserver.layouts import Layout, layout_of_kind
+from kubesched.apiserver.owned_values import (
+    compare,
+    faults,
+    field_set,
+    merge,
+    remove,
+    zero_object,
+)
+from kubesched.apiserver.plain import Plain, deep_copy
+
+NAMES = st.sampled_from(("a", "b", "c"))
+TEXTS = st.sampled_from(("1", "2"))
+
+
+def _layout(api_version: str = "v1", kind: str = "Pod") -> Layout:
+    found = layout_of_kind(api_version, kind)
+    assert found is not None
+    return found
+
+
+def _pod(**spec: Any) -> Plain:
+    return {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+
+
+CONTAINERS = st.lists(
+    st.fixed_dictionaries({"name": NAMES}, optional={"image": TEXTS, "tty": st.booleans()}),
+    unique_by=lambda one: one["name"],
+    min_size=1,
+    max_size=3,
+)
+PODS = st.fixed_dictionaries(
+    {"restartPolicy": TEXTS},
+    optional={
+        "containers": CONTAINERS,
+        "nodeSelector": st.dictionaries(NAMES, TEXTS, min_size=1, max_size=2),
+        "nodeName": TEXTS,
+        "tolerations": st.lists(st.fixed_dictionaries({"key": NAMES}), max_size=2),
+    },
+).map(lambda spec: _pod(**spec))
+
+
+@given(old=PODS, new=PODS)
+def test_what_compares_as_changed_is_what_differs(old: Plain, new: Plain) -> None:
+    """Objects without differences are equal but for what is empty; both ways mirror each other."""
+    there, back = compare(old, new, _layout()), compare(new, old, _layout())
+    assert there.added == back.removed
+    assert there.removed == back.added
+    assert there.modified == back.modified
+    if old == new:
+        assert not there.changed | there.removed
+
+
+@given(live=PODS, applied=PODS)
+def test_merging(live: Plain, applied: Plain) -> None:
+    """What is applied is there afterwards, nothing else is lost, and twice is as good as once."""
+    before = deep_copy((live, applied))
+    merged = merge(live, applied, _layout())
+    assert before == (live, applied)
+    assert merged == merge(merged, applied, _layout())
+    changes = compare(live, merged, _layout())
+    assert not changes.removed
+    assert field_set(applied, _layout()) <= field_set(merged, _layout())
+    names = [one["name"] for one in applied["spec"].get("containers", ())]
+    order = [one["name"] for one in merged["spec"].get("containers", ()) if one["name"] in names]
+    assert names == order
+
+
+@given(live=PODS)
+def test_applying_onto_nothing_gives_what_is_applied(live: Plain) -> None:
+    """An empty object takes everything."""
+    assert live == merge({}, live, _layout())
+
+
+@given(pod=PODS, other=PODS)
+def test_removing(pod: Plain, other: Plain) -> None:
+    """What is removed is gone, and nothing else."""
+    mine, others = field_set(pod, _layout()), field_set(other, _layout())
+    left = field_set(remove(pod, others, _layout()), _layout())
+    gone = {path for path in mine if any(path[: len(one)] == one for one in others)}
+    # What loses its content is empty, and its emptiness a field.
+    emptied = {path[:length] for path in gone for length in range(1, len(path))}
+    assert mine - gone == left - (emptied - mine)
+    assert pod == remove(pod, frozenset(), _layout())
+
+
+@pytest.mark.parametrize(
+    ("live", "applied", "expected"),
+    [
+        pytest.param("abc", "b", "abc", id="in place"),
+        pytest.param("abc", "cb", "acb", id="the applied order"),
+        pytest.param("abc", "xb", "axbc", id="new before what it stands before"),
+        pytest.param("abc", "bx", "abcx", id="new at the end"),
+        pytest.param("", "ba", "ba", id="nothing live"),
+        pytest.param("ab", "", "ab", id="nothing applied"),
+        pytest.param("abcd", "da", "bcda", id="turned around"),
+    ],
+)
+def test_order_of_merged_lists(live: str, applied: str, expected: str) -> None:
+    """Both orders are kept as far as they agree; where they do not, the applied one is."""
+    one, other = (_pod(containers=[{"name": name} for name in names]) for names in (live, applied))
+    merged = merge(one, other, _layout())["spec"]["containers"]
+    assert expected == "".join(container["name"] for container in merged)
+
+
+def test_fields_of_lists_maps_and_structs() -> None:
+    """Entries of lists with keys, entries of maps and scalars are fields; atomic values are one."""
+    pod = _pod(
+        containers=[{"name": "a", "ports": [{"containerPort": 80}], "resources": {}}],
+        nodeSelector={"x": "1"},
+        tolerations=[{"key": "k"}],
+        affinity={"nodeAffinity": {}},
+    ) | {"metadata": {"finalizers": ["f"], "labels": {}}}
+    container = ("f:spec", "f:containers", 'k:{"name":"a"}')
+    port = (*container, "f:ports", 'k:{"containerPort":80,"protocol":"TCP"}')
+    expected = {
+        ("f:apiVersion",),
+        ("f:kind",),
+        ("f:metadata", "f:finalizers", 'v:"f"'),
+        ("f:metadata", "f:labels"),
+        container,
+        (*container, "f:name"),
+        port,
+        (*port, "f:containerPort"),
+        (*container, "f:resources"),
+        ("f:spec", "f:nodeSelector"),
+        ("f:spec", "f:tolerations"),
+        ("f:spec", "f:affinity", "f:nodeAffinity"),
+    }
+    assert expected == field_set(pod, _layout())
+
+
+def test_duplicates_are_owned_together() -> None:
+    """Entries that cannot be told apart are one field, which changes as a whole."""
+    single = _pod(containers=[{"name": "a", "image": "1"}])
+    double = _pod(containers=[{"name": "a", "image": "1"}, {"name": "a", "image": "2"}])
+    element = ("f:spec", "f:containers", 'k:{"name":"a"}')
+    assert element in field_set(double, _layout())
+    assert (*element, "f:image") not in field_set(double, _layout())
+    changes = compare(single, double, _layout())
+    assert element in changes.added
+    assert (*element, "f:image") in changes.removed
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(
+            {"metadata": {"name": True}},
+            ".metadata.name: expected string, got &value.valueUnstructured{Value:true}",
+            id="text",
+        ),
+        pytest.param(
+            _pod(priority="x"),
+            ".spec.priority: expected numeric (int or float), got string",
+            id="number",
+        ),
+        pytest.param(
+            _pod(hostNetwork=1), ".spec.hostNetwork: expected boolean, got &{1}", id="truth"
+        ),
+        pytest.param(
+            _pod(containers={}), ".spec.containers: expected list, got &{map[]}", id="list"
+        ),
+        pytest.param({"spec": []}, ".spec: expected map, got &{[]}", id="map"),
+        pytest.param(_pod(x=1), ".spec.x: field not declared in schema", id="unknown"),
+        pytest.param(
+            _pod(containers=[{}]),
+            ".spec.containers: element 0: associative list with keys has an element that omits "
+            'all key fields ["name"] (and doesn\'t have default values for any key fields)',
+            id="no key",
+        ),
+        pytest.param(
+            _pod(containers=[{"name": "a"}, {"name": "a"}]),
+            '.spec.containers: duplicate entries for key [name="a"]',
+            id="duplicates",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": [{}]}},
+            ".metadata.finalizers: element 0: associative list without keys has an element "
+            "that's a map type",
+            id="an object in a set",
+        ),
+        pytest.param(
+            _pod(containers=[{"name": "a", "resources": {"limits": {"cpu": []}}}]),
+            '.spec.containers[name="a"].resources.limits.cpu: expected any scalar, got &{[]}',
+            id="quantity",
+        ),
+    ],
+)
+def test_faults(value: Plain, expected: str) -> None:
+    """What cannot be applied is told with its path."""
+    assert [expected] == faults(value, _layout())
+
+
+def test_the_object_that_says_nothing() -> None:
+    """It has the objects that are always there, and nulls for lists that have to be."""
+    assert {"metadata": {}, "spec": {"containers": None}, "status": {}} == zero_object(_layout())
+    assert {"metadata": {}} == zero_object(_layout("v1", "ConfigMap"))

@@ -13,10 +13,12 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from .playing import Run, played
+from .playing import Outcome, Run, played
 from .scenarios import PLANS
 
 _PROCESSES: Final = 2
+_INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C, as of a shell's commands."""
 _REPORT_EVERY_SECONDS: Final = 10.0
 
 
@@ -26,11 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = [options.seed] if options.seed is not None else list(range(options.seeds))
     plans = [options.plan] if options.plan is not None else list(PLANS)
     runs = list(itertools.product(seeds, plans))
-    began = time.monotonic()
-    violations = _play_all(runs, began)
-    seconds = time.monotonic() - began
-    _say(f"{len(runs)} runs of {len(seeds)} seeds, {violations} violations, {seconds:.0f} s")
-    return 1 if violations else 0
+    tally = _Tally(len(runs))
+    try:
+        _play_all(runs, tally)
+    except KeyboardInterrupt:
+        _say(f"stopped: {tally.summary()}")
+        return _INTERRUPTED
+    _say(tally.summary())
+    return 1 if tally.violations else 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -42,19 +47,37 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _play_all(runs: Sequence[Run], began: float) -> int:
-    violations = 0
-    reported = began
+class _Tally:
+    """What is known so far."""
+
+    def __init__(self, runs: int) -> None:
+        self._runs = runs
+        self._began = self._reported = time.monotonic()
+        self._done = 0
+        self._steps = 0
+        self.violations = 0
+
+    def add(self, outcome: Outcome) -> None:
+        self._done += 1
+        self._steps += outcome.steps
+        if outcome.problem is not None:
+            self.violations += 1
+            _say(told(outcome.run, outcome.problem))
+        if time.monotonic() - self._reported >= _REPORT_EVERY_SECONDS:
+            self._reported = time.monotonic()
+            _say(f"seed {outcome.run[0]}: {self.summary()}")
+
+    def summary(self) -> str:
+        return (
+            f"{self._done:,} of {self._runs:,} runs, {self._steps:,} steps checked, "
+            f"{self.violations} violations, {time.monotonic() - self._began:.0f} s"
+        )
+
+
+def _play_all(runs: Sequence[Run], tally: _Tally) -> None:
     with multiprocessing.get_context("spawn").Pool(_PROCESSES) as pool:
-        for done, (run, problem) in enumerate(pool.imap(played, runs, chunksize=8), 1):
-            if problem is not None:
-                violations += 1
-                _say(told(run, problem))
-            now = time.monotonic()
-            if now - reported >= _REPORT_EVERY_SECONDS:
-                reported = now
-                _say(f"{done} of {len(runs)} runs, seed {run[0]}, {now - began:.0f} s")
-    return violations
+        for outcome in pool.imap(played, runs, chunksize=8):
+            tally.add(outcome)
 
 
 def told(run: Run, problem: str) -> str:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Final, NamedTuple
 from unittest.mock import patch
 
 from kubesched.plugins.registry import in_tree_registry
@@ -61,18 +61,37 @@ def play(seed: int, plan: str) -> TimelineReport:
 
 def violation(seed: int, plan: str) -> str | None:
     """Play; return what went wrong, None if nothing did."""
+    return _outcome(seed, plan).problem
+
+
+class Outcome(NamedTuple):
+    """What became of a run.
+
+    Attributes:
+        run: Which.
+        problem: What went wrong; None if nothing did.
+        steps: After how many steps everything was checked; 0 if something went wrong.
+    """
+
+    run: Run
+    problem: str | None
+    steps: int
+
+
+def _outcome(seed: int, plan: str) -> Outcome:
     try:
         with _patience():
-            play(seed, plan)
+            steps = play(seed, plan).checks
     except Exception as error:  # noqa: BLE001 - nothing at all may be raised
-        return f"{type(error).__name__}: {error}"
-    return None
+        return Outcome((seed, plan), f"{type(error).__name__}: {error}", 0)
+    return Outcome((seed, plan), None, steps)
 
 
-def played(run: Run) -> tuple[Run, str | None]:
-    """Return a run with what went wrong; a worker process finds it by its name."""
+def played(run: Run) -> Outcome:
+    """Play a run; a worker process finds this by its name, and leaves Ctrl-C to its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.disable()  # what is simulated goes wrong all the time
-    return run, violation(*run)
+    return _outcome(*run)
 
 
 @contextmanager

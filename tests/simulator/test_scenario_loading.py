@@ -225,8 +225,8 @@ def _workload(**fields: Any) -> dict[str, Any]:
             _workload(deployment={}, disruptionBudget={"minAvailable": 1, "maxUnavailable": 1}),
             [
                 (
-                    "workloads[0].disruptionBudget.maxUnavailable: Forbidden: there is minAvailable "
-                    "already, and only one may be"
+                    "workloads[0].disruptionBudget.maxUnavailable: Forbidden: there is "
+                    "minAvailable already, and only one may be"
                 )
             ],
             id="two-sided-budget",
@@ -248,8 +248,8 @@ def _workload(**fields: Any) -> dict[str, Any]:
             ),
             [
                 (
-                    "workloads[0].disruptionBudget: Forbidden: the pods of a trace have no label to "
-                    "select them by"
+                    "workloads[0].disruptionBudget: Forbidden: the pods of a trace have no label "
+                    "to select them by"
                 ),
                 (
                     "workloads[0].disruptionBudget.unhealthyPodEvictionPolicy: Unsupported value: "

@@ -105,9 +105,14 @@ class UnschedulablePods:
         for key, entry in self._entries.items():
             assert key == entry.queued.pod_info.key, f"{entry.queued.pod_info.key} is {key}"
             assert entry.is_gated == entry.queued.is_gated, f"{key} changed and was not put back"
-        filed = {(topic, key) for topic, pods in self._by_topic.items() for key in pods}
-        wanted = {(topic, key) for key, entry in self._entries.items() for topic in entry.topics}
-        assert wanted == filed, f"wrongly filed: {sorted(wanted ^ filed)}"
+        wanted = 0
+        for key, entry in self._entries.items():
+            wanted += len(entry.topics)
+            for topic in entry.topics:
+                filed = self._by_topic.get(topic, {}).get(key)
+                assert filed is entry, f"{key} is not filed under {topic}"
+        there = sum(map(len, self._by_topic.values()))
+        assert wanted == there, f"{there} pods are filed under topics, not {wanted}"
 
     def _unfile(self, key: str, entry: _Entry) -> None:
         self.gated -= entry.is_gated

@@ -99,6 +99,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         max_in_unschedulable_seconds: After so long a pod is tried again without an event.
         feature_gates: By name.
         election: The `--leader-elect*` flags.
+        allow_removed_locks: Whether the lock may be of a kind that upstream has removed.
         deprecated: Flags without effect beside a configuration file.
         serving: The secure port.
         access: Who may ask there.
@@ -111,6 +112,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_in_unschedulable_seconds: float = 300.0
     feature_gates: FeatureGates = FeatureGates()
     election: ElectionOptions = ElectionOptions()
+    allow_removed_locks: bool = False
     deprecated: DeprecatedOptions = DeprecatedOptions()
     serving: ServingOptions = ServingOptions()
     access: AccessOptions = AccessOptions()

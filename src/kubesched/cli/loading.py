@@ -113,7 +113,7 @@ def load_scheduler(options: SchedulerOptions, inline: Mapping[str, Any] | None =
     """
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
-    added = _register(registry, options.plugins)
+    added = register_plugins(registry, options.plugins)
     configuration, faults = _configuration(options.config or inline, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
@@ -178,7 +178,12 @@ def _mentioned(configuration: Configuration) -> frozenset[str]:
     )
 
 
-def _register(registry: Registry, written: Iterable[str]) -> list[str]:
+def register_plugins(registry: Registry, written: Iterable[str]) -> list[str]:
+    """Register the plugins of `--plugin`; return their names.
+
+    Raises:
+        UserError: There is no such plugin, or its name is taken.
+    """
     names: list[str] = []
     for text in written:
         plugin = load_plugin(text)

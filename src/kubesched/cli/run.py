@@ -112,8 +112,14 @@ _PATH: Final = click.Path(path_type=Path)
     _ELECTION,
     "--leader-elect-resource-lock",
     metavar="KIND",
-    help="leases; or, as older clusters had it: endpoints, configmaps, endpointsleases, "
-    "configmapsleases [default: leases].",
+    help="Kind of the lock [default: leases].",
+)
+@switch(
+    _ELECTION,
+    "--leader-elect-allow-removed-locks",
+    default=False,
+    text="Allow the kinds that Kubernetes has removed: endpoints, configmaps, endpointsleases and "
+    "configmapsleases.",
 )
 @flag(
     _ELECTION,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from kubesched.api.yaml_syntax import dump
+from kubesched.app.dry_run import DryRun
+from kubesched.app.live_api import LiveApi
 from kubesched.app.options import (
     AccessOptions,
     DeprecatedOptions,
@@ -15,8 +23,14 @@ from kubesched.app.options import (
     ServingOptions,
     configuration_of,
 )
+from kubesched.app.process import SchedulerProcess
+from kubesched.cli.loading import register_plugins, with_plugins
+from kubesched.cli.plugin_loading import load_entry_points
+from kubesched.client.connect import find_settings
+from kubesched.client.rest import AiohttpRest
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
+from kubesched.plugins.registry import in_tree_registry
 
 _ELECTION: Final = {
     "leader_elect": "leader_elect",
@@ -48,6 +62,7 @@ def options_of(flags: dict[str, Any]) -> Options:
         max_in_unschedulable_seconds=flags["max_in_unschedulable_seconds"],
         feature_gates=FeatureGates.parse(",".join(flags["feature_gates"])),
         election=ElectionOptions(**{ours: flags[theirs] for theirs, ours in _ELECTION.items()}),
+        allow_removed_locks=flags["leader_elect_allow_removed_locks"],
         deprecated=DeprecatedOptions(**{name: flags[name] for name in _DEPRECATED}),
         serving=ServingOptions(
             bind_address=flags["bind_address"],
@@ -83,7 +98,38 @@ def run_process(flags: dict[str, Any]) -> int | None:
     if flags["write_config_to"] is not None:
         _write(flags["write_config_to"], dump(encode_configuration(configuration)))
         return None
-    return None
+    registry = in_tree_registry()
+    added = register_plugins(registry, flags["plugin"])
+    load_entry_points(registry, configuration)
+    configuration = with_plugins(configuration, added)
+    settings = find_settings(
+        kubeconfig=configuration.client_connection.kubeconfig, master=options.master
+    )
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+
+    async def main() -> int:
+        process = SchedulerProcess(
+            options,
+            configuration,
+            registry,
+            settings,
+            (lambda _rest: DryRun(_print_report)) if options.dry_run else _live_api,
+        )
+        loop = asyncio.get_running_loop()
+        for signal_ in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signal_, process.stop)
+        return await process.run()
+
+    return asyncio.run(main())
+
+
+def _live_api(rest: AiohttpRest) -> LiveApi:
+    return LiveApi(rest, time.time_ns)
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+    sys.stdout.flush()
 
 
 def _write(path: Path, text: str) -> None:

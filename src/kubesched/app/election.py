@@ -1,0 +1,179 @@
+"""Election runs an elector in a thread of its own, so that it renews while the main loop is busy.
+
+Upstream: cmd/kube-scheduler/app/server.go, Run; component-base/config/v1alpha1 (v1.36)
+Differs:  the locks that upstream has removed can be asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from random import SystemRandom
+from typing import Final
+
+from kubesched.client.connect import connect
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.leader_election import (
+    ElectionTiming,
+    LeaderCallbacks,
+    LeaderElector,
+    new_identity,
+)
+from kubesched.client.leader_fence import ElectionStatistics
+from kubesched.client.request_observer import RequestObserver
+from kubesched.client.resource_locks import RecordEvent, new_lock
+from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.types import ClientConnection, LeaderElection
+
+_JOIN_SECONDS_MAX: Final = 30.0
+
+
+class Election:
+    """This process's part in the election.
+
+    Attributes:
+        identity: Who it is there.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        connection: ClientConnection,
+        election: LeaderElection,
+        *,
+        record_event: RecordEvent,
+        observer: RequestObserver | None = None,
+        allow_removed_locks: bool = False,
+    ) -> None:
+        """Get ready; nothing is sent yet.
+
+        Args:
+            settings: Where the API server is.
+            connection: Requests per second.
+            election: The lock and the times.
+            record_event: Writes events about the lock; called in the election's thread.
+            observer: Is told of the election's requests.
+            allow_removed_locks: Whether locks that upstream has removed may be asked for.
+
+        Raises:
+            ConfigError: The times cannot work, or there is no such lock.
+        """
+        self.identity = new_identity(socket.gethostname(), str(uuid.uuid4()))
+        timing = ElectionTiming(
+            lease_duration_seconds=election.lease_duration_seconds,
+            renew_deadline_seconds=election.renew_deadline_seconds,
+            retry_period_seconds=election.retry_period_seconds,
+        )
+        self._rest = connect(
+            settings,
+            qps=connection.qps,
+            burst=connection.burst,
+            user_agent_suffix="leader-election",
+            timeout_seconds=timing.client_timeout_seconds,
+            observer=observer,
+        )
+        self._on_started: Callable[[], None] = _nothing
+        self._on_stopped: Callable[[], None] = _nothing
+        self._on_new_leader: Callable[[str], None] = _ignore
+        try:
+            lock = new_lock(
+                election.resource_lock,
+                self._rest,
+                election.resource_namespace,
+                election.resource_name,
+                self.identity,
+                record_event,
+                allows_removed=allow_removed_locks,
+            )
+            self._elector = LeaderElector(
+                lock,
+                timing,
+                LeaderCallbacks(
+                    on_started_leading=self._started,
+                    on_stopped_leading=self._stopped,
+                    on_new_leader=self._seen,
+                ),
+                clock=time.monotonic,
+                wall_clock=lambda: datetime.now(UTC),
+                random=SystemRandom().random,
+                name=election.resource_name,
+            )
+        except ValueError as error:
+            raise ConfigError([Fault("", f"couldn't create leader elector: {error}")]) from error
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def _started(self) -> None:
+        self._on_started()
+
+    def _stopped(self) -> None:
+        self._on_stopped()
+
+    def _seen(self, identity: str) -> None:
+        self._on_new_leader(identity)
+
+    def start(
+        self,
+        on_started: Callable[[], None],
+        on_stopped: Callable[[], None],
+        on_new_leader: Callable[[str], None],
+    ) -> None:
+        """Take part from now on; the callbacks come on the loop that runs now."""
+        main = asyncio.get_running_loop()
+        self._on_started = lambda: _hand_over(main, on_started)
+        self._on_stopped = lambda: _hand_over(main, on_stopped)
+        self._on_new_leader = lambda identity: _hand_over(main, lambda: on_new_leader(identity))
+        self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.run(self._elect())
+
+    async def _elect(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._elector.run()
+        finally:
+            await self._rest.aclose()
+
+    async def stop(self) -> None:
+        """Give the lock back and wait until that is done."""
+        if self._thread is None:
+            return
+        if self._loop is not None:
+            with suppress(RuntimeError):  # its loop has ended already
+                self._loop.call_soon_threadsafe(self._elector.stop)
+        await asyncio.to_thread(self._thread.join, _JOIN_SECONDS_MAX)
+
+    # May be asked in any thread.
+
+    def may_act(self) -> bool:
+        """Whether this process may write as the leader at this very moment."""
+        return self._elector.is_valid_leader(time.monotonic())
+
+    def statistics(self) -> ElectionStatistics:
+        """Return what metrics say."""
+        return self._elector.statistics()
+
+    def health_fault(self) -> str:
+        """Return why this process should be restarted, "" if it is well."""
+        return self._elector.health_fault()
+
+
+def _hand_over(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the main loop has ended already
+        loop.call_soon_threadsafe(callback)
+
+
+def _nothing() -> None:
+    """Stand in for a callback."""
+
+
+def _ignore(_identity: str) -> None:
+    """Stand in for a callback."""

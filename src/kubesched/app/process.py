@@ -1,0 +1,244 @@
+"""SchedulerProcess is a running scheduler: from its options to its exit code.
+
+    connection ─▶ informers ─▶ event handlers ─▶ scheduler loop ─▶ writes ─▶ connection
+                    (always)                       (while it leads)
+
+Informers follow the cluster from the start, so that a replica that takes over has a warm cache.
+Leading begins the loop; losing the lead ends the process, as what was begun may still be under way.
+
+Upstream: cmd/kube-scheduler/app/server.go (v1.36)
+Differs:  on SIGTERM, bindings under way may end before the lock is given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from random import Random, SystemRandom
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError
+from kubesched.app.election import Election
+from kubesched.app.http_extenders import HttpExtenders
+from kubesched.app.options import Options
+from kubesched.app.watched_kinds import watched_kinds
+from kubesched.client.connect import connect
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.informers import Informers
+from kubesched.client.rest import AiohttpRest
+from kubesched.client.selection import EVERYTHING, UNFINISHED_PODS
+from kubesched.config.types import Configuration
+from kubesched.framework.registry import Registry
+from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.assembly import assemble, queue_options
+from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.loop import Observer, Scheduler
+
+EXIT_DONE: Final = 0
+EXIT_FAILED: Final = 1
+
+_DRAIN_SECONDS_MAX: Final = 10.0
+
+log = logging.getLogger(__name__)
+
+MakeApi = Callable[[AiohttpRest], ApiClient]
+
+
+class NotLeaderError(ApiError):
+    """Another replica may lead by now, so nothing is written."""
+
+    def __init__(self) -> None:
+        super().__init__(0, "NotLeader", "this replica does not lead any more")
+
+
+class SchedulerProcess:
+    """One replica.
+
+    Attributes:
+        is_synced: Whether the cache holds what the cluster held at the start.
+        is_stopping: Whether it has been asked to end.
+        scheduler: The loop and what it works on; None before `run`.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        configuration: Configuration,
+        registry: Registry,
+        settings: ConnectionSettings,
+        make_api: MakeApi,
+        *,
+        observers: tuple[Observer, ...] = (),
+    ) -> None:
+        """Put everything together; nothing is sent yet.
+
+        Raises:
+            ConfigError: A plugin or the election cannot be set up.
+        """
+        self._options = options
+        self._configuration = configuration
+        self._registry = registry
+        self._settings = settings
+        self._make_api = make_api
+        self._observers = observers
+        self._stop = asyncio.Event()
+        self._lost = asyncio.Event()
+        self.is_synced = False
+        self.is_stopping = False
+        self.scheduler: Scheduler | None = None
+        self.election: Election | None = None
+        if configuration.leader_election.leader_elect and not options.dry_run:
+            self.election = Election(
+                settings,
+                configuration.client_connection,
+                configuration.leader_election,
+                record_event=lambda _about, _text: None,
+                allow_removed_locks=options.allow_removed_locks,
+            )
+
+    def stop(self) -> None:
+        """Ask it to end: no new pod is tried, bindings under way end, the lock is given back."""
+        self.is_stopping = True
+        self._stop.set()
+
+    async def run(self) -> int:
+        """Run to the end; return the exit code."""
+        async with AsyncExitStack() as opened:
+            connection = self._configuration.client_connection
+            rest = connect(
+                self._settings,
+                qps=connection.qps,
+                burst=connection.burst,
+                user_agent_suffix="scheduler",
+                permit=self._check_leadership,
+            )
+            opened.push_async_callback(rest.aclose)
+            extenders = await opened.enter_async_context(HttpExtenders())
+            scheduler, handlers = self._assemble(self._make_api(rest), extenders)
+            self.scheduler = scheduler
+            informers = self._informers(rest, handlers)
+            return await self._run(scheduler, informers)
+
+    def _check_leadership(self) -> None:
+        if self.election is not None and not self.election.may_act():
+            raise NotLeaderError
+
+    def _assemble(
+        self, api: ApiClient, extenders: HttpExtenders
+    ) -> tuple[Scheduler, EventHandlers]:
+        gates = self._options.feature_gates
+        seed = self._options.seed
+        options = replace(
+            queue_options(self._configuration, gates),
+            max_in_unschedulable_pods_seconds=self._options.max_in_unschedulable_seconds,
+        )
+        return assemble(
+            self._configuration,
+            self._registry,
+            gates,
+            api,
+            random=Random(SystemRandom().getrandbits(64) if seed is None else seed),  # noqa: S311 - ties
+            options=options,
+            observers=self._observers,
+            connect=extenders.connect,
+        )
+
+    def _informers(self, rest: AiohttpRest, handlers: EventHandlers) -> Informers:
+        assert self.scheduler is not None
+        plugins = [
+            plugin
+            for profile in self.scheduler.profiles.values()
+            for plugin in profile.plugins.values()
+        ]
+        informers = Informers(rest, handlers, Random())  # noqa: S311 - pauses
+        for kind in watched_kinds(plugins, self._options.feature_gates):
+            informers.add(kind, UNFINISHED_PODS if kind.type is Pod else EVERYTHING)
+        return informers
+
+    # Phases.
+
+    async def _run(self, scheduler: Scheduler, informers: Informers) -> int:
+        following = asyncio.ensure_future(informers.run())
+        try:
+            if not await self._unless_over(informers.wait_for_sync(), following):
+                return self._end_without_leading()
+            self._settle()
+            return await self._lead(scheduler, following)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    def _settle(self) -> None:
+        self.is_synced = True
+        # What was there at the start stays; the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        log.info("Caches are synced")
+
+    async def _lead(self, scheduler: Scheduler, following: asyncio.Future[None]) -> int:
+        if self.election is None:
+            await self._unless_over(scheduler.run(), following)
+            await _within(scheduler.drain(), _DRAIN_SECONDS_MAX)
+            log.error("command failed: finished without leader elect")
+            return EXIT_FAILED
+        started = asyncio.Event()
+        self.election.start(started.set, self._lost.set, self._new_leader)
+        try:
+            if await self._unless_over(started.wait(), following):
+                await self._unless_over(scheduler.run(), following)
+            if self.is_stopping:
+                await _within(scheduler.drain(), _DRAIN_SECONDS_MAX)
+        finally:
+            await self.election.stop()
+        if self.is_stopping:
+            log.info("Requested to terminate, exiting")
+            return EXIT_DONE
+        log.error("Leaderelection lost")
+        return EXIT_FAILED
+
+    def _end_without_leading(self) -> int:
+        if self.election is not None and self.is_stopping:
+            log.info("Requested to terminate, exiting")
+            return EXIT_DONE
+        return EXIT_FAILED
+
+    def _new_leader(self, identity: str) -> None:
+        log.info("New leader elected: %s", identity)
+
+    async def _unless_over(
+        self, work: Coroutine[Any, Any, object], following: asyncio.Future[None]
+    ) -> bool:
+        """Do some work until it ends, or the process is to end; return whether it ended.
+
+        Raises:
+            Exception: What the work or the informers raised.
+        """
+        task = asyncio.ensure_future(work)
+        ends = [asyncio.ensure_future(self._stop.wait()), asyncio.ensure_future(self._lost.wait())]
+        awaited: list[asyncio.Future[Any]] = [task, following, *ends]
+        try:
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                following.result()
+            return task.done() and not task.cancelled() and task.exception() is None
+        finally:
+            for other in (task, *ends):
+                other.cancel()
+            outcome, *_ = await asyncio.gather(task, *ends, return_exceptions=True)
+            if isinstance(outcome, Exception):
+                raise outcome
+
+
+async def _within(work: Awaitable[None], seconds: float) -> None:
+    """Wait for something, but not for ever."""
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except TimeoutError:
+        log.warning("Gave up waiting for bindings under way after %s seconds", seconds)

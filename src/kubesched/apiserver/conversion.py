@@ -1,12 +1,12 @@
-"""Say what keeps a plain object from being an object of its kind, as Go's decoders say it.
+"""Say what keeps a plain object from being an object of its kind, as Go's converter says it.
 
-Two decoders read objects: one for JSON, one for values in memory, which strategic merge patches
-go through. Both stop at the first fault; fields that are not known are no fault.
+Strategic merge patches go through that converter, not through a JSON decoder. It stops at the
+first fault; fields that are not known are no fault.
 
-Upstream: staging/src/k8s.io/apimachinery/pkg/runtime/converter.go, encoding/json (v1.36)
+Upstream: staging/src/k8s.io/apimachinery/pkg/runtime/converter.go (v1.36)
 Differs:  of several faults the first by field name is told; Go's own names for types of text
-          are not known, so messages say `string`. Numbers in memory that are too large for their
-          field are a fault; upstream lets them overflow.
+          are not known, so messages say `string`. Numbers that are too large for their field are
+          a fault; upstream lets them overflow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubesched.apiserver.go_values import go_kind
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.schema import Form, Shape, Struct, schema
 
-__all__ = ["first_json_fault", "first_memory_fault"]
+__all__ = ["first_fault"]
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _JSON_WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
@@ -33,14 +33,6 @@ _GO_SCALARS: Final[Mapping[str, tuple[type, ...]]] = {
     "int64": (int, float),
     "string": (str,),
 }
-_GO_NAMES: Final = {
-    "bytes": "[]uint8",
-    "double": "float64",
-    "intOrString": "intstr.IntOrString",
-    "microTime": "v1.MicroTime",
-    "quantity": "resource.Quantity",
-    "time": "v1.Time",
-}
 _INT_LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63}
 _QUANTITY_FORM: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -48,71 +40,43 @@ _QUANTITY_FORM: Final = (
 
 
 class _Misfit(NamedTuple):
-    """A value that is not of its shape, and where it stands."""
+    """A value that is not of its shape."""
 
     value: Any
     shape: Shape
-    struct: Struct
-    path: tuple[str, ...]
 
 
-def first_memory_fault(api_version: str, kind: str, value: Plain) -> str | None:
-    """Return why a value in memory is no object of a kind, None if it is one.
+def first_fault(api_version: str, kind: str, value: Plain) -> str | None:
+    """Return why a value is no object of a kind, None if it is one.
 
     Kinds that are not known have no faults.
     """
-    misfit = _first_misfit(api_version, kind, value)
-    return _memory_fault(misfit) if misfit else None
-
-
-def first_json_fault(api_version: str, kind: str, value: Plain) -> str | None:
-    """Return why decoded JSON is no object of a kind, None if it is one.
-
-    Kinds that are not known have no faults.
-    """
-    misfit = _first_misfit(api_version, kind, value)
-    return _json_fault(misfit) if misfit else None
-
-
-def _first_misfit(api_version: str, kind: str, value: Plain) -> _Misfit | None:
     struct = schema().struct_of(api_version, kind)
-    return next(_struct_misfits(value, struct, ()), None) if struct else None
+    misfit = next(_struct_misfits(value, struct), None) if struct else None
+    return _fault(misfit) if misfit else None
 
 
-def _struct_misfits(value: Plain, struct: Struct, path: tuple[str, ...]) -> Iterator[_Misfit]:
+def _struct_misfits(value: Plain, struct: Struct) -> Iterator[_Misfit]:
     for name in sorted(value):
         field = struct.fields.get(name)
         if field is not None:
-            yield from _misfits(value[name], field.shape, struct, (*path, name))
+            yield from _misfits(value[name], field.shape)
 
 
-def _misfits(value: Any, shape: Shape, struct: Struct, path: tuple[str, ...]) -> Iterator[_Misfit]:
+def _misfits(value: Any, shape: Shape) -> Iterator[_Misfit]:
     if value is None:
         return
     if shape.form is Form.SCALAR:
         if not _is_scalar(value, shape.name):
-            yield _Misfit(value, shape, struct, path)
-    elif shape.form is Form.LIST:
-        yield from _list_misfits(value, shape, struct, path)
-    elif not isinstance(value, dict):
-        yield _Misfit(value, shape, struct, path)
+            yield _Misfit(value, shape)
+    elif not isinstance(value, list if shape.form is Form.LIST else dict):
+        yield _Misfit(value, shape)
     elif shape.form is Form.STRUCT:
-        yield from _struct_misfits(value, schema().struct(shape.name), path)
+        yield from _struct_misfits(value, schema().struct(shape.name))
     else:
-        assert shape.element is not None, "maps have elements"
-        for name in sorted(value):
-            yield from _misfits(value[name], shape.element, struct, path)
-
-
-def _list_misfits(
-    value: Any, shape: Shape, struct: Struct, path: tuple[str, ...]
-) -> Iterator[_Misfit]:
-    assert shape.element is not None, "lists have elements"
-    if not isinstance(value, list):
-        yield _Misfit(value, shape, struct, path)
-        return
-    for child in value:
-        yield from _misfits(child, shape.element, struct, path)
+        assert shape.element is not None, "lists and maps have elements"
+        for child in value if isinstance(value, list) else [value[name] for name in sorted(value)]:
+            yield from _misfits(child, shape.element)
 
 
 def _is_scalar(value: Any, name: str) -> bool:
@@ -169,48 +133,33 @@ _SPECIAL_CHECKS: Final = {
 }
 
 
-def _memory_fault(misfit: _Misfit) -> str:
-    kind, form = go_kind(misfit.value), misfit.shape.form
+def _fault(misfit: _Misfit) -> str:
+    kind, form, name = go_kind(misfit.value), misfit.shape.form, misfit.shape.name
     if form is Form.STRUCT:
         return f"cannot restore struct from: {kind}"
     if form is not Form.SCALAR:
         return f"cannot restore {'map' if form is Form.MAP else 'slice'} from {kind}"
-    if misfit.shape.name not in _GO_SCALARS:
-        return _special_fault(misfit)
-    is_number = kind in ("int64", "float64") and misfit.shape.name not in ("bool", "string")
-    if is_number or (kind, misfit.shape.name) == ("int64", "string"):
-        return f"cannot convert {kind} to {_go_type(misfit.shape)}"
-    return f"unrecognized type: {_go_type(misfit.shape)}"
+    if name not in _GO_SCALARS:
+        return _special_fault(misfit.value, name)
+    go_name = "float64" if name == "double" else name
+    is_number = kind in ("int64", "float64") and name not in ("bool", "string")
+    if is_number or (kind, name) == ("int64", "string"):
+        return f"cannot convert {kind} to {go_name}"
+    return f"unrecognized type: {go_name}"
 
 
-def _json_fault(misfit: _Misfit) -> str:
-    if misfit.shape.form is Form.SCALAR and misfit.shape.name not in _GO_SCALARS:
-        return _special_fault(misfit)
-    word = _json_word(misfit.value)
-    if word == "number" and misfit.shape.name in ("int32", "int64"):
-        # A number of the wrong size is shown, so that people see what does not fit.
-        word = f"number {misfit.value}"
-    where = f"{misfit.struct.go_name}.{'.'.join(misfit.path)}"
-    return (
-        f"json: cannot unmarshal {word} into Go struct field {where} "
-        f"of type {_go_type(misfit.shape)}"
-    )
-
-
-def _json_word(value: Any) -> str:
-    return _JSON_WORDS.get(type(value), "number")
-
-
-def _special_fault(misfit: _Misfit) -> str:
-    name, value = misfit.shape.name, misfit.value
+def _special_fault(value: Any, name: str) -> str:
     if name == "quantity":
         return _quantity_fault(value)
+    if isinstance(value, str) and name == "bytes":
+        return "error decoding from json: illegal base64 data"
     if isinstance(value, str):
-        if name == "bytes":
-            return "error decoding from json: illegal base64 data"
         return f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse'
-    go_type = "string" if name in ("microTime", "time") else _go_type(misfit.shape)
-    return f"json: cannot unmarshal {_json_word(value)} into Go value of type {go_type}"
+    if name == "bytes":
+        return f"cannot restore slice from {go_kind(value)}"
+    word = _JSON_WORDS.get(type(value), "number")
+    go_name = "intstr.IntOrString" if name == "intOrString" else "string"
+    return f"json: cannot unmarshal {word} into Go value of type {go_name}"
 
 
 def _quantity_fault(value: Any) -> str:
@@ -219,15 +168,3 @@ def _quantity_fault(value: Any) -> str:
     except QuantityError as error:
         return str(error).partition(": ")[2]
     return _QUANTITY_FORM
-
-
-def _go_type(shape: Shape) -> str:
-    if shape.form is Form.LIST:
-        assert shape.element is not None, "lists have elements"
-        return f"[]{_go_type(shape.element)}"
-    if shape.form is Form.MAP:
-        assert shape.element is not None, "maps have elements"
-        return f"map[string]{_go_type(shape.element)}"
-    if shape.form is Form.STRUCT:
-        return ".".join(shape.name.split(".")[-2:])
-    return _GO_NAMES.get(shape.name, shape.name)

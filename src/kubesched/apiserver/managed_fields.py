@@ -112,11 +112,14 @@ class Ownership(msgspec.Struct, frozen=True):
         fields: The fields.
         api_version: That the fields are named by.
         time: Of the last change, as in objects; None if there never was one.
+        entry: The written form that it was read from, as long as nothing has changed; None if
+            there is none.
     """
 
     fields: FieldSet
     api_version: str
     time: str | None = None
+    entry: Plain | None = None
 
 
 Managers: TypeAlias = dict[Owner, Ownership]
@@ -146,7 +149,7 @@ def decode(value: Plain | None) -> Managers:
             "" if operation == APPLY else api_version,
             entry.get("subresource", ""),
         )
-        managers[owner] = Ownership(fields, api_version, entry.get("time"))
+        managers[owner] = Ownership(fields, api_version, entry.get("time"), entry)
     return managers
 
 
@@ -182,6 +185,8 @@ def _in_order(managers: Managers) -> list[Owner]:
 
 
 def _entry(owner: Owner, ownership: Ownership) -> Plain:
+    if ownership.entry is not None:
+        return ownership.entry
     entry: Plain = {
         "manager": owner.manager,
         "operation": owner.operation,
@@ -222,9 +227,12 @@ def disown(managers: Managers, changes: Comparison, besides: Owner | None = None
     gone = changes.changed | changes.removed
     left: Managers = {}
     for owner, ownership in managers.items():
-        fields = ownership.fields if owner == besides else ownership.fields - gone
-        if fields:
-            left[owner] = msgspec.structs.replace(ownership, fields=fields)
+        if not ownership.fields:
+            continue
+        if owner == besides or gone.isdisjoint(ownership.fields):
+            left[owner] = ownership
+        elif fields := ownership.fields - gone:
+            left[owner] = Ownership(fields, ownership.api_version, ownership.time)
     return left
 
 

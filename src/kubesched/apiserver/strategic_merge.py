@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.apiserver.conversion import first_memory_fault
+from kubesched.apiserver.conversion import first_fault
 from kubesched.apiserver.go_values import go_text
 from kubesched.apiserver.merge_lists import (
     deduplicated,
@@ -64,7 +64,7 @@ def apply(kind: str, current: Plain, patch: Any) -> Plain:
     touched = tuple(rest)
     merged = _merge_map(_copy_for(rest, current), rest, _Target(struct))
     changed = {name: merged[name] for name in touched if name in merged}
-    if fault := first_memory_fault(api_version, kind, changed):
+    if fault := first_fault(api_version, kind, changed):
         raise unfit_patch(go_text(rest), fault)
     return merged
 

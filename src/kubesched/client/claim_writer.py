@@ -1,0 +1,121 @@
+"""ClaimWriter reads and writes resource claims as dynamic resource allocation wants them.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go,
+          extendeddynamicresources.go (v1.36)
+Differs:  each update begins with a GET, see `client.whole_objects`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError
+from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
+from kubesched.api.scheme import kind_of
+from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
+from kubesched.client.whole_objects import Plain, WholeObjects, part_of, set_or_remove
+
+_CLAIMS: Final = kind_of(ResourceClaim)
+_DELETE_TRIES: Final = 5
+_RETRY_SECONDS: Final = 0.01
+_JITTER: Final = 0.1
+
+
+class ClaimWriter:
+    """Writes claims. All methods raise `ApiError` when the server refuses."""
+
+    def __init__(self, rest: Rest, dice: Random) -> None:
+        """Set up.
+
+        Args:
+            rest: Sends the requests.
+            dice: Spread what is tried again.
+        """
+        self._rest = rest
+        self._dice = dice
+        self._objects = WholeObjects(rest)
+
+    async def get(self, namespace: str, name: str) -> ResourceClaim:
+        """Return a claim as stored."""
+        return await self._objects.get(ResourceClaim, namespace, name)
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create a claim, whose name may be left to the server; return it as stored."""
+        plain: Plain = msgspec.to_builtins(claim)
+        for name in ("uid", "resourceVersion"):
+            part_of(plain, "metadata").pop(name, None)
+        plain.pop("status", None)
+        return await self._objects.create(ResourceClaim, claim.metadata.namespace, plain)
+
+    async def update(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write `metadata.finalizers`; return the claim as stored."""
+
+        def change(item: Plain) -> None:
+            finalizers = list(claim.metadata.finalizers)
+            set_or_remove(part_of(item, "metadata"), "finalizers", finalizers)
+
+        return await self._objects.update(ResourceClaim, claim.metadata, change)
+
+    async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write the status; return the claim as stored."""
+
+        def change(item: Plain) -> None:
+            _set_status(part_of(item, "status"), claim.status)
+
+        return await self._objects.update(ResourceClaim, claim.metadata, change, "status")
+
+    async def release(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Take a pod out of the claim's `status.reservedFor`, whatever else has changed."""
+        patch = {
+            "metadata": {"uid": claim.metadata.uid},
+            "status": {"reservedFor": [{"$patch": "delete", "uid": pod.metadata.uid}]},
+        }
+        path = path_of(_CLAIMS, claim.metadata.namespace, claim.metadata.name, "status")
+        body = msgspec.json.encode(patch)
+        await self._rest.send(
+            Request(method="PATCH", path=path, body=body, content_type=STRATEGIC_MERGE_PATCH)
+        )
+
+    async def delete(self, claim: ResourceClaim) -> None:
+        """Take the scheduler's finalizer off a claim and delete it."""
+        namespace, name = claim.metadata.namespace, claim.metadata.name
+        for tries_left in reversed(range(_DELETE_TRIES)):
+            try:
+                await self._objects.update(ResourceClaim, claim.metadata, _remove_finalizer)
+                break
+            except ApiError as error:
+                if error.reason != "Conflict" or not tries_left:
+                    raise
+            await asyncio.sleep(_RETRY_SECONDS * (1 + _JITTER * self._dice.random()))
+            claim = await self.get(namespace, name)
+        await self._objects.delete(ResourceClaim, namespace, name)
+
+
+def _remove_finalizer(item: Plain) -> None:
+    metadata = part_of(item, "metadata")
+    finalizers = [one for one in metadata.get("finalizers") or () if one != FINALIZER]
+    set_or_remove(metadata, "finalizers", finalizers)
+
+
+def _set_status(stored: Plain, status: ResourceClaimStatus) -> None:
+    """Write a status into the stored one, which may hold more than is read here."""
+    _set_allocation(stored, status)
+    set_or_remove(stored, "reservedFor", msgspec.to_builtins(status.reserved_for))
+    if not status.devices:
+        stored.pop("devices", None)
+
+
+def _set_allocation(stored: Plain, status: ResourceClaimStatus) -> None:
+    if status.allocation is None:
+        stored.pop("allocation", None)
+        return
+    allocation = msgspec.to_builtins(status.allocation)
+    # If there is one it is the same one; only its time may have been missing.
+    there = stored.setdefault("allocation", allocation)
+    if status.allocation.allocation_timestamp is not None:
+        there.setdefault("allocationTimestamp", status.allocation.allocation_timestamp)

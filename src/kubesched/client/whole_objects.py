@@ -1,0 +1,119 @@
+"""WholeObjects changes some fields of stored objects and leaves all others as they are.
+
+Objects here hold only the fields that scheduling reads, so they cannot be sent back: an update
+begins with a GET, and ends with a PUT of what the GET brought, changed.
+
+Upstream: staging/src/k8s.io/client-go/gentype/type.go, Update, UpdateStatus (v1.36)
+Invariants: what the caller has not seen is not overwritten: the PUT names the version that the
+            caller knows, and the server refuses if there is a newer one.
+Differs:  upstream sends the object that it has, without the GET.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubesched.api.decode import DecodeError, decode_object
+from kubesched.api.errors import ApiError
+from kubesched.api.meta import KubeStruct, ObjectMeta
+from kubesched.api.scheme import kind_of
+from kubesched.client.requests import Request, Rest, path_of
+
+T = TypeVar("T", bound=KubeStruct)
+
+Plain = dict[str, Any]
+
+
+class WholeObjects:
+    """Reads, creates, changes and deletes objects. All methods raise `ApiError` if refused."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+
+    async def get(self, type_: type[T], namespace: str, name: str) -> T:
+        """Return an object as stored."""
+        path = path_of(kind_of(type_), namespace, name)
+        return _typed(type_, await self._rest.send(Request(path=path)))
+
+    async def create(self, type_: type[T], namespace: str, item: Plain) -> T:
+        """Create an object; return it as stored."""
+        kind = kind_of(type_)
+        body = msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.api_version} | item)
+        path = path_of(kind, namespace)
+        return _typed(type_, await self._rest.send(Request(method="POST", path=path, body=body)))
+
+    async def update(
+        self,
+        type_: type[T],
+        metadata: ObjectMeta,
+        change: Callable[[Plain], None],
+        subresource: str = "",
+    ) -> T:
+        """Change an object; return it as stored.
+
+        Args:
+            type_: Its class.
+            metadata: Names it, and the version that the caller knows.
+            change: Is handed the object as stored.
+            subresource: What is written, such as `status`; "" for the object itself.
+        """
+        kind = kind_of(type_)
+        path = path_of(kind, metadata.namespace, metadata.name)
+        item = _plain(await self._rest.send(Request(path=path)))
+        change(item)
+        if metadata.resource_version:
+            part_of(item, "metadata")["resourceVersion"] = metadata.resource_version
+        path = path_of(kind, metadata.namespace, metadata.name, subresource)
+        request = Request(method="PUT", path=path, body=msgspec.json.encode(item))
+        return _typed(type_, await self._rest.send(request))
+
+    async def delete(self, type_: type[KubeStruct], namespace: str, name: str) -> None:
+        """Delete an object."""
+        kind = kind_of(type_)
+        options = {"kind": "DeleteOptions", "apiVersion": kind.api_version}
+        path = path_of(kind, namespace, name)
+        body = msgspec.json.encode(options)
+        await self._rest.send(Request(method="DELETE", path=path, body=body))
+
+
+def part_of(item: Plain, name: str) -> Plain:
+    """Return a part of an object, which is made if it is not there."""
+    part = item.get(name)
+    if not isinstance(part, dict):
+        part = item[name] = {}
+    return part
+
+
+def set_or_remove(part: Plain, name: str, value: object) -> None:
+    """Set a field, or take it away if there is nothing to set."""
+    if value:
+        part[name] = value
+    else:
+        part.pop(name, None)
+
+
+def _plain(body: bytes) -> Plain:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise _unreadable(error) from None
+
+
+def _typed(type_: type[T], body: bytes) -> T:
+    try:
+        try:
+            return msgspec.json.decode(body, type=type_)
+        except msgspec.ValidationError:
+            item: object = decode_object(body)
+    except (msgspec.DecodeError, DecodeError) as error:
+        raise _unreadable(error) from None
+    if not isinstance(item, type_):
+        raise _unreadable(f"it is a {type(item).__name__}")
+    return item
+
+
+def _unreadable(problem: object) -> ApiError:
+    return ApiError(500, "InternalError", f"unable to decode the server's answer: {problem}")

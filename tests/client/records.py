@@ -1,0 +1,55 @@
+"""What kube-scheduler 1.36 sent in the recorded scenarios, but for reads and leases."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from kubesched.client.requests import Request
+
+Plain = dict[str, Any]
+
+_FILE: Final = Path(__file__).parent / "data" / "recorded_writes.json.gz"
+
+
+@cache
+def recorded_writes() -> dict[str, list[Plain]]:
+    """Return the requests of each scenario, in the order of their arrival."""
+    writes: dict[str, list[Plain]] = json.loads(gzip.decompress(_FILE.read_bytes()))
+    return writes
+
+
+class Answering:
+    """A server that answers with what it is told to, in order, and keeps what was sent.
+
+    Attributes:
+        sent: The requests.
+        answers: Bodies, or errors to raise; b"{}" when there are none left.
+    """
+
+    def __init__(self, *answers: bytes | Exception) -> None:
+        self.sent: list[Request] = []
+        self.answers = list(answers)
+
+    async def send(self, request: Request) -> bytes:
+        """Keep the request and answer."""
+        self.sent.append(request)
+        answer = self.answers.pop(0) if self.answers else b"{}"
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def stream(self, request: Request) -> Any:
+        """Nobody asks for this."""
+        raise AssertionError(request)
+
+    @property
+    def in_short(self) -> list[tuple[str, str, Any]]:
+        """Method, path and body of each request."""
+        return [
+            (request.method, request.path, json.loads(request.body) if request.body else None)
+            for request in self.sent
+        ]

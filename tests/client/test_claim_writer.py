@@ -1,0 +1,197 @@
+"""Resource claims are written as kube-scheduler writes them, and lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from client.records import Answering, Plain
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError, ConflictError
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.resource import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from kubesched.client.claim_writer import ClaimWriter
+from kubesched.client.requests import STRATEGIC_MERGE_PATCH
+from kubesched.simulator.virtual_loop import run
+
+PATH = "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c"
+FINALIZER = "resource.kubernetes.io/delete-protection"
+DEVICES: Plain = {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "x"}]}
+CLAIM: Plain = {
+    "kind": "ResourceClaim",
+    "apiVersion": "resource.k8s.io/v1",
+    "metadata": {"name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "3"},
+    "spec": {"devices": {"requests": [{"name": "r", "exactly": {"unheardOf": 1}}]}},
+}
+USER = ResourceClaimConsumerReference(resource="pods", name="p", uid="pu")
+PLAIN_USER = {"resource": "pods", "name": "p", "uid": "pu"}
+
+
+def writer(server: Answering) -> ClaimWriter:
+    """Return a writer."""
+    return ClaimWriter(server, Random(0))
+
+
+def encoded(item: Any) -> bytes:
+    """Return JSON text."""
+    return json.dumps(item).encode()
+
+
+def claim(plain: Plain = CLAIM) -> ResourceClaim:
+    """Return a claim as it is known."""
+    return msgspec.convert(plain, ResourceClaim)
+
+
+def with_status(**status: Any) -> Plain:
+    """Return the claim as stored, with a status."""
+    return CLAIM | {"status": status}
+
+
+def test_a_claim_is_read() -> None:
+    """A GET, decoded."""
+    server = Answering(encoded(CLAIM))
+    assert claim() == asyncio.run(writer(server).get("ns", "c"))
+    assert [("GET", PATH, None)] == server.in_short
+
+
+def test_a_claim_is_created_without_what_the_server_gives() -> None:
+    """Neither uid nor version nor status are sent."""
+    generated = replace(
+        claim(),
+        metadata=ObjectMeta(generate_name="p-", namespace="ns", uid="x", resource_version="4"),
+        status=ResourceClaimStatus(reserved_for=(USER,)),
+    )
+    server = Answering(encoded(CLAIM))
+    assert claim() == asyncio.run(writer(server).create(generated))
+    expected = {
+        "kind": "ResourceClaim",
+        "apiVersion": "resource.k8s.io/v1",
+        "metadata": {"generateName": "p-", "namespace": "ns"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {}}]}},
+    }
+    assert [("POST", PATH.removesuffix("/c"), expected)] == server.in_short
+
+
+def test_a_finalizer_is_added() -> None:
+    """Everything else stays as stored."""
+    server = Answering(encoded(CLAIM), encoded(CLAIM))
+    known = claim()
+    wanted = replace(known, metadata=replace(known.metadata, finalizers=(FINALIZER,)))
+    asyncio.run(writer(server).update(wanted))
+    expected = CLAIM | {"metadata": CLAIM["metadata"] | {"finalizers": [FINALIZER]}}
+    assert [("GET", PATH, None), ("PUT", PATH, expected)] == server.in_short
+
+
+ALLOCATION = AllocationResult(
+    devices=msgspec.convert(DEVICES, type(AllocationResult().devices)), allocation_timestamp="now"
+)
+
+
+@pytest.mark.parametrize(
+    ("stored", "status", "expected"),
+    [
+        pytest.param(
+            {},
+            ResourceClaimStatus(allocation=ALLOCATION, reserved_for=(USER,)),
+            {
+                "allocation": {"devices": DEVICES, "allocationTimestamp": "now"},
+                "reservedFor": [PLAIN_USER],
+            },
+            id="allocate and reserve",
+        ),
+        pytest.param(
+            {},
+            ResourceClaimStatus(allocation=AllocationResult()),
+            {"allocation": {}},
+            id="an allocation of nothing is one",
+        ),
+        pytest.param(
+            {"allocation": {"devices": DEVICES, "unheardOf": 1}},
+            ResourceClaimStatus(allocation=ALLOCATION, reserved_for=(USER,)),
+            {
+                "allocation": {"devices": DEVICES, "unheardOf": 1, "allocationTimestamp": "now"},
+                "reservedFor": [PLAIN_USER],
+            },
+            id="reserve what is allocated",
+        ),
+        pytest.param(
+            {"allocation": {}, "reservedFor": [PLAIN_USER], "devices": [{"data": 2}]},
+            ResourceClaimStatus(),
+            {},
+            id="deallocate",
+        ),
+    ],
+)
+def test_statuses(stored: Plain, status: ResourceClaimStatus, expected: Plain) -> None:
+    """The status is written into the stored one."""
+    server = Answering(encoded(with_status(**stored)), encoded(CLAIM))
+    asyncio.run(writer(server).update_status(replace(claim(), status=status)))
+    written = CLAIM | {"status": expected}
+    assert [("GET", PATH, None), ("PUT", f"{PATH}/status", written)] == server.in_short
+
+
+def test_what_drivers_report_is_kept() -> None:
+    """Data of allocated devices that is not read here is not lost."""
+    devices = [{"driver": "d", "pool": "p", "device": "x", "networkData": {"ips": ["10.0.0.1"]}}]
+    stored = with_status(allocation={"devices": DEVICES}, devices=devices)
+    server = Answering(encoded(stored), encoded(CLAIM))
+    asyncio.run(writer(server).update_status(claim(stored)))
+    assert devices == server.in_short[1][2]["status"]["devices"]
+
+
+def test_a_pod_is_released_whatever_else_has_changed() -> None:
+    """A strategic merge patch with the claim's uid as precondition."""
+    server = Answering()
+    pod = Pod(metadata=ObjectMeta(name="p", namespace="ns", uid="pu"))
+    asyncio.run(writer(server).release(claim(), pod))
+    patch = {
+        "metadata": {"uid": "u"},
+        "status": {"reservedFor": [{"$patch": "delete", "uid": "pu"}]},
+    }
+    assert [("PATCH", f"{PATH}/status", patch)] == server.in_short
+    assert STRATEGIC_MERGE_PATCH == server.sent[0].content_type
+
+
+PROTECTED = CLAIM | {"metadata": CLAIM["metadata"] | {"finalizers": ["other", FINALIZER]}}
+NEWER = PROTECTED | {"metadata": PROTECTED["metadata"] | {"resourceVersion": "5"}}
+
+
+def test_a_claim_is_deleted_without_its_finalizer() -> None:
+    """The finalizer is taken off first; after a conflict from the newest version."""
+    conflict = ConflictError("modified")
+    server = Answering(encoded(NEWER), conflict, encoded(NEWER), encoded(NEWER), encoded(NEWER))
+    run(writer(server).delete(claim(PROTECTED)))
+    assert ["GET", "PUT", "GET", "GET", "PUT", "DELETE"] == [one[0] for one in server.in_short]
+    updates = [body["metadata"] for method, _, body in server.in_short if method == "PUT"]
+    assert ["3", "5"] == [metadata["resourceVersion"] for metadata in updates]
+    assert [["other"]] * 2 == [metadata["finalizers"] for metadata in updates]
+    options = {"kind": "DeleteOptions", "apiVersion": "resource.k8s.io/v1"}
+    assert ("DELETE", PATH, options) == server.in_short[-1]
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        pytest.param(ConflictError("modified"), 5, id="conflicts"),
+        pytest.param(ApiError(403, "Forbidden", "no"), 1, id="refusals"),
+    ],
+)
+def test_deleting_gives_up(error: ApiError, tries: int) -> None:
+    """Five conflicts are enough, and one of anything else."""
+    known = encoded(CLAIM)
+    answers: list[bytes | Exception] = [known, error, known]
+    server = Answering(*answers * 5)
+    with pytest.raises(ApiError, match=str(error)):
+        run(writer(server).delete(claim()))
+    assert tries == [one[0] for one in server.in_short].count("PUT")

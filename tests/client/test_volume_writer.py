@@ -1,0 +1,107 @@
+"""Updates of volumes and claims send what kube-scheduler sends, and lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from client.records import Answering, Plain, recorded_writes
+from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.client.volume_writer import VolumeWriter
+
+CLAIM: Plain = {
+    "kind": "PersistentVolumeClaim",
+    "apiVersion": "v1",
+    "metadata": {
+        "name": "c1",
+        "namespace": "default",
+        "uid": "u",
+        "resourceVersion": "3",
+        "annotations": {"a": "b"},
+        "managedFields": [{"manager": "x"}],
+    },
+    "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "slow", "unheardOf": 1},
+    "status": {"phase": "Pending"},
+}
+
+
+def encoded(item: Any) -> bytes:
+    """Return JSON text."""
+    return json.dumps(item).encode()
+
+
+def test_a_volume_is_updated_as_recorded() -> None:
+    """The volume as stored, with annotation and reference, is what kube-scheduler sent."""
+    (write,) = (write for write in recorded_writes()["volume-binding"] if write["method"] == "PUT")
+    stored = deepcopy(write["body"])
+    del stored["metadata"]["annotations"], stored["spec"]["claimRef"]
+    known = msgspec.convert(stored, PersistentVolume)
+    bound = msgspec.convert(write["body"], PersistentVolume)
+    wanted = replace(
+        known,
+        metadata=replace(known.metadata, annotations=bound.metadata.annotations),
+        spec=replace(known.spec, claim_ref=bound.spec.claim_ref),
+    )
+    server = Answering(encoded(stored), encoded(write["response"]))
+    answer = asyncio.run(VolumeWriter(server).update_persistent_volume(wanted))
+    assert [
+        ("GET", write["path"], None),
+        ("PUT", write["path"], write["body"]),
+    ] == server.in_short
+    assert msgspec.convert(write["response"], PersistentVolume) == answer
+
+
+def test_a_claim_keeps_what_is_not_read_here() -> None:
+    """Only the annotations change."""
+    known = msgspec.convert(CLAIM, PersistentVolumeClaim)
+    annotations = {"volume.kubernetes.io/selected-node": "n1"}
+    wanted = replace(known, metadata=replace(known.metadata, annotations=annotations))
+    server = Answering(encoded(CLAIM), encoded(CLAIM))
+    asyncio.run(VolumeWriter(server).update_persistent_volume_claim(wanted))
+    expected = CLAIM | {"metadata": CLAIM["metadata"] | {"annotations": annotations}}
+    assert expected == server.in_short[1][2]
+
+
+def test_the_version_that_is_known_is_sent() -> None:
+    """An object that has changed since is refused by the server, not overwritten."""
+    known = msgspec.convert(CLAIM, PersistentVolumeClaim)
+    newer = CLAIM | {"metadata": CLAIM["metadata"] | {"resourceVersion": "9"}}
+    server = Answering(encoded(newer), ConflictError("the object has been modified"))
+    with pytest.raises(ConflictError, match="modified"):
+        asyncio.run(VolumeWriter(server).update_persistent_volume_claim(known))
+    assert "3" == server.in_short[1][2]["metadata"]["resourceVersion"]
+
+
+def test_a_reference_can_be_taken_away() -> None:
+    """What is not wanted any more is not sent."""
+    stored = {"metadata": {"name": "v", "annotations": {"a": "b"}}, "spec": {"claimRef": {}}}
+    server = Answering(encoded(stored), encoded(stored))
+    known = msgspec.convert({"metadata": {"name": "v"}}, PersistentVolume)
+    asyncio.run(VolumeWriter(server).update_persistent_volume(known))
+    assert {"metadata": {"name": "v"}, "spec": {}} == server.in_short[1][2]
+
+
+def test_an_object_that_is_gone() -> None:
+    """A refusal of the GET is the caller's."""
+    server = Answering(NotFoundError('persistentvolumes "v" not found'))
+    volume = PersistentVolume()
+    with pytest.raises(NotFoundError):
+        asyncio.run(VolumeWriter(server).update_persistent_volume(volume))
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b"[]", b'{"spec": 3}'])
+def test_answers_that_cannot_be_read(answer: bytes) -> None:
+    """An answer that is no such object is an error like others."""
+    volume = replace(PersistentVolume(), spec=replace(PersistentVolume().spec))
+    volume = replace(volume, spec=replace(volume.spec, claim_ref=ObjectReference(name="c")))
+    server = Answering(b"{}", answer)
+    with pytest.raises(ApiError) as caught:
+        asyncio.run(VolumeWriter(server).update_persistent_volume(volume))
+    assert 500 == caught.value.code

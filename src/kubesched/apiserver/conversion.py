@@ -69,14 +69,20 @@ def _misfits(value: Any, shape: Shape) -> Iterator[_Misfit]:
     if shape.form is Form.SCALAR:
         if not _is_scalar(value, shape.name):
             yield _Misfit(value, shape)
-    elif not isinstance(value, list if shape.form is Form.LIST else dict):
-        yield _Misfit(value, shape)
-    elif shape.form is Form.STRUCT:
+    elif isinstance(value, dict) and shape.form is Form.STRUCT:
         yield from _struct_misfits(value, schema().struct(shape.name))
+    elif isinstance(value, dict) and shape.form is Form.MAP:
+        yield from _child_misfits([value[name] for name in sorted(value)], shape)
+    elif isinstance(value, list) and shape.form is Form.LIST:
+        yield from _child_misfits(value, shape)
     else:
-        assert shape.element is not None, "lists and maps have elements"
-        for child in value if isinstance(value, list) else [value[name] for name in sorted(value)]:
-            yield from _misfits(child, shape.element)
+        yield _Misfit(value, shape)
+
+
+def _child_misfits(children: list[Any], shape: Shape) -> Iterator[_Misfit]:
+    assert shape.element is not None, "lists and maps have elements"
+    for child in children:
+        yield from _misfits(child, shape.element)
 
 
 def _is_scalar(value: Any, name: str) -> bool:

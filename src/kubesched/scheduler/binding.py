@@ -98,7 +98,10 @@ class BindingCycle:
             if not (flight.is_success or flight.is_skip):
                 return flight
             if flight.is_success or waiting is not None:
-                self._status_writer.write(pod.pod, nominated_node_name=node_name)
+                # Before the Binding, which clears it.
+                await asyncio.wait(
+                    [self._status_writer.write(pod.pod, nominated_node_name=node_name)]
+                )
         if waiting is not None:
             status = await self._wait_on_permit(assumed)
             if not status.is_success:

@@ -13,7 +13,7 @@ import msgspec
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
-from kubesched.framework.status import Status
+from kubesched.framework.status import Status, failure
 from kubesched.snapshot.pod_info import PodInfo
 
 NO_NODES = "no nodes available to schedule pods"
@@ -70,6 +70,13 @@ class Rejected(msgspec.Struct, frozen=True):
     def victims(self) -> tuple[PodInfo, ...]:
         """The pods to evict from the nominated node."""
         return self.post_filter.victims if self.post_filter is not None else ()
+
+    def with_failed_preemption(self, error: str, num_all_nodes: int) -> Rejected:
+        """Return the rejection if nobody could be evicted: the nomination is left alone."""
+        failed = failure(f"preemption: {error}")
+        diagnosis = self.diagnosis.with_post_filter_message(failed.message)
+        message = diagnosis.fit_error(num_all_nodes)
+        return Rejected(self.pod, diagnosis, message, self.cycle, PostFilterResult(failed))
 
 
 class Failed(msgspec.Struct, frozen=True):

@@ -99,7 +99,7 @@ class Evictions:
         """
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
         await _all(self._evict(victim, preemption) for victim in victims)
-        self.clear_lower_nominations(preemption)
+        await self.clear_lower_nominations(preemption)
 
     async def drain(self) -> None:
         """Wait until nothing runs."""
@@ -113,27 +113,32 @@ class Evictions:
     async def _run(self, preemption: Preemption, victims: list[PodInfo]) -> None:
         uid = preemption.preemptor.uid
         try:
-            self.clear_lower_nominations(preemption)
+            are_told = await self.clear_lower_nominations(preemption)
             *others, last = victims
             await _all(self._evict(victim, preemption) for victim in others)
             self._last_victim[uid] = last.uid
             await self._evict(last, preemption)
         except ApiError as error:
             log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
-            self._end(uid)
-            self._activate([preemption.preemptor])
+            are_told = False
         finally:
             self._end(uid)
+        if not are_told:
+            # What would have brought it back may never happen.
+            self._activate([preemption.preemptor])
 
     def _end(self, uid: str) -> None:
         self._running.discard(uid)
         self._last_victim.pop(uid, None)
 
-    def clear_lower_nominations(self, preemption: Preemption) -> None:
-        """Take the node's promise back from pods of lower priority."""
-        for other in self._nominator.on_node(preemption.node_name):
-            if other.priority < preemption.preemptor.priority:
-                self._status_writer.write(other.pod, nominated_node_name="")
+    async def clear_lower_nominations(self, preemption: Preemption) -> bool:
+        """Take the node's promise back from pods of lower priority; return whether all is told."""
+        requests = [
+            self._status_writer.write(other.pod, nominated_node_name="")
+            for other in self._nominator.on_node(preemption.node_name)
+            if other.priority < preemption.preemptor.priority
+        ]
+        return all(await asyncio.gather(*requests))
 
     async def _evict(self, victim: PodInfo, preemption: Preemption) -> None:
         waiting = self._waiting_pods.get(victim.uid)

@@ -239,8 +239,10 @@ class Scheduler:
         else:
             started = self.now()
             decision = await self.decide(pod, profile)
+            if isinstance(decision, Rejected):
+                decision = await self.preempt(decision, profile)
             self.tell(decision, started)
-            await self._carry_out(decision, queued, profile, started)
+            self._carry_out(decision, queued, profile, started)
 
     async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
         """Decide where the pod goes in the cluster as it is now."""
@@ -291,20 +293,19 @@ class Scheduler:
             return True
         return self.cache.is_assumed(pod.uid)
 
-    async def _carry_out(
+    def _carry_out(
         self, decision: Decision, queued: QueuedPodInfo, profile: Profile, started: float
     ) -> None:
         match decision:
             case Placed():
                 self.place(decision, queued, profile, started)
             case Rejected():
-                nominated = await self.preempt(decision, profile)
                 status = Status(Code.UNSCHEDULABLE, (decision.message,))
                 self.fail(
                     queued,
                     profile,
                     status,
-                    nominated_node_name=nominated,
+                    nominated_node_name=decision.nominated_node_name,
                     diagnosis=decision.diagnosis,
                 )
             case Failed():
@@ -330,21 +331,21 @@ class Scheduler:
         task.add_done_callback(self._tasks.discard)
         self._activate_requested(placed.cycle)
 
-    async def preempt(self, decision: Rejected, profile: Profile) -> str | None:
-        """Start the evictions that were decided; return what becomes of the nomination."""
+    async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
+        """Start the evictions that were decided; return the decision as it stands then."""
         node_name = decision.nominated_node_name
         if not node_name or not decision.victims:
-            return node_name
+            return decision
         preemption = Preemption(decision.pod, node_name, decision.victims, profile.scheduler_name)
         if profile.feature_gates.enabled("SchedulerAsyncPreemption"):
             self.evictions.start(preemption)
-            return node_name
+            return decision
         try:
             await self.evictions.run_to_end(preemption)
         except ApiError as error:
             log.warning("Preemption for %s failed: %s", decision.pod.key, error)
-            return None
-        return node_name
+            return decision.with_failed_preemption(error.message, len(self.cache.nodes))
+        return decision
 
     # Assume, reserve, permit.
 

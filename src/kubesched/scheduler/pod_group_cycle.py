@@ -71,8 +71,8 @@ class PodByPod(Protocol):
         """Decide where a pod goes in the cluster as it is now."""
         ...
 
-    async def preempt(self, decision: Rejected, profile: Profile) -> str | None:
-        """Start the evictions that were decided; return what becomes of the nomination."""
+    async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
+        """Start the evictions that were decided; return the decision as it stands then."""
         ...
 
     def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
@@ -247,7 +247,8 @@ class PodGroupCycle:
                 attempt = Attempt(queued, decision)
                 attempt = self._place(attempt, decision.node_name, decision.cycle, profile)
             case Rejected():
-                nominated = await self._loop.preempt(decision, profile)
+                decision = await self._loop.preempt(decision, profile)
+                nominated = decision.nominated_node_name
                 status = Status(Code.UNSCHEDULABLE, (decision.message,))
                 attempt = Attempt(queued, decision, status, nominated, decision.diagnosis)
                 if nominated:

@@ -31,15 +31,18 @@ class StatusWriter:
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
-        self._last: dict[str, asyncio.Task[None]] = {}
+        self._last: dict[str, asyncio.Task[bool]] = {}
 
     def write(
         self,
         pod: Pod,
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
-    ) -> asyncio.Task[None]:
-        """Send a change after those that were asked for before; failures are logged only."""
+    ) -> asyncio.Task[bool]:
+        """Send a change after those that were asked for before; the task says whether it is made.
+
+        Failures are logged only.
+        """
         return self._write(
             "pod",
             pod.metadata,
@@ -48,7 +51,7 @@ class StatusWriter:
 
     def write_pod_group(
         self, group: PodGroup, condition: PodGroupConditionPatch
-    ) -> asyncio.Task[None]:
+    ) -> asyncio.Task[bool]:
         """Send a group's condition after those that were asked for before."""
         return self._write(
             "pod group",
@@ -58,7 +61,7 @@ class StatusWriter:
 
     def _write(
         self, kind: str, metadata: ObjectMeta, send: Callable[[], Awaitable[None]]
-    ) -> asyncio.Task[None]:
+    ) -> asyncio.Task[bool]:
         subject = f"{kind} {metadata.namespace}/{metadata.name}"
         uid = metadata.uid or subject
         task = asyncio.ensure_future(self._send_after(self._last.get(uid), subject, send))
@@ -66,7 +69,7 @@ class StatusWriter:
         task.add_done_callback(lambda done: self._forget(uid, done))
         return task
 
-    def _forget(self, uid: str, task: asyncio.Task[None]) -> None:
+    def _forget(self, uid: str, task: asyncio.Task[bool]) -> None:
         if self._last.get(uid) is task:
             del self._last[uid]
 
@@ -77,10 +80,10 @@ class StatusWriter:
 
     async def _send_after(
         self,
-        before: asyncio.Task[None] | None,
+        before: asyncio.Task[bool] | None,
         subject: str,
         send: Callable[[], Awaitable[None]],
-    ) -> None:
+    ) -> bool:
         if before is not None:
             await asyncio.wait([before])
         delay = _FIRST_DELAY_SECONDS
@@ -90,8 +93,9 @@ class StatusWriter:
             except ApiError as error:
                 if attempt == _TRIES_MAX or not error.is_transient:
                     log.warning("Failed to patch status of %s: %s", subject, error)
-                    return
+                    return False
                 await asyncio.sleep(delay)
                 delay *= _DELAY_FACTOR
             else:
-                return
+                return True
+        return False

@@ -36,7 +36,7 @@ import yaml
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.scheme import KINDS
 from kubesched.apiserver.store import Key
 from kubesched.config.feature_gates import FeatureGates
@@ -298,6 +298,8 @@ class Scenario:
         code, reason, message, *more = rest
         times = int(more[1]) if more else 1_000
         error = ApiError(int(code), reason, message)
+        if error.code == 404:
+            error = NotFoundError(message)
         self._api.troubles.insert(0, Trouble(verb, pod, error, times=times))
 
     def _do_slow(self, words: list[str], body: str) -> None:

@@ -33,6 +33,7 @@ def _rfc_7386(target: Any, patch: Any) -> Any:
     return merged
 
 
+@pytest.mark.slow
 @given(current=OBJECTS, patch=OBJECTS)
 def test_merges_as_the_rfc_says(current: Any, patch: Any) -> None:
     """A slow twin agrees, and neither argument is changed."""
@@ -41,6 +42,7 @@ def test_merges_as_the_rfc_says(current: Any, patch: Any) -> None:
     assert before == (current, patch)
 
 
+@pytest.mark.slow
 @given(current=OBJECTS, patch=OBJECTS)
 def test_a_patch_applied_twice_is_applied_once(current: Any, patch: Any) -> None:
     """Merge patches are idempotent."""

@@ -59,6 +59,7 @@ def test_what_compares_as_changed_is_what_differs(old: Plain, new: Plain) -> Non
         assert not there.changed | there.removed
 
 
+@pytest.mark.slow
 @given(live=PODS, applied=PODS)
 def test_merging(live: Plain, applied: Plain) -> None:
     """What is applied is there afterwards, nothing else is lost, and twice is as good as once."""

@@ -304,3 +304,53 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestStoreMachine = StoreMachine.TestCase
 TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+# Lists of the past.
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("cud"), st.sampled_from("xyz"), st.sampled_from(("a", "b"))),
+        max_size=30,
+    )
+)
+def test_list_at_shows_the_past(writes: list[tuple[str, str, str]]) -> None:
+    """At every version, a list of the past holds what a list made then held."""
+    store = new_store()
+    seen = {store.version: set(store.list("pods").items)}
+    for what, name, namespace in writes:
+        key = Key("pods", namespace, name)
+        exists = store.find(key) is not None
+        if what == "c" and not exists:
+            store.create(key, (name, 0))
+        elif what == "u" and exists:
+            store.update(key, (name, 0))
+        elif what == "d" and exists:
+            store.delete(key)
+        seen[store.version] = set(store.list("pods").items)
+    for version, items in seen.items():
+        listing = store.list_at("pods", version)
+        assert (items, version) == (set(listing.items), listing.version)
+
+
+def test_list_at_of_one_namespace() -> None:
+    """A list of the past can be of one namespace."""
+    store = new_store()
+    store.create(POD, ("x", 0))
+    store.create(Key("pods", "other", "a"), ("y", 0))
+    assert (("y", 3),) == store.list_at("pods", 3, "other").items
+
+
+def test_compacting_all_forgets_the_past_of_every_kind() -> None:
+    """After it, no kind can be watched or listed from before, not even one that has no changes."""
+    store = new_store()
+    store.create(POD, ("x", 0))
+    store.compact_all()
+    for kind in ("pods", "nodes"):
+        with pytest.raises(GoneError):
+            store.list_at(kind, 1)
+        with pytest.raises(GoneError):
+            store.watch(kind, 1)
+        assert not store.watch(kind, 2).has_changes
+    assert store.newest_change("pods") == 2

@@ -1,7 +1,7 @@
 """Discovery: what the server serves, in the older form and in the aggregated one.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/discovery (v1.36)
-Differs:  answers carry no entity tag; a client that has seen them gets them again.
+Differs:  nothing.
 """
 
 from __future__ import annotations

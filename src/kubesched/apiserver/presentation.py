@@ -55,7 +55,8 @@ class Presentation:
             )
         self._resource = resource
         self._kind = media_type.kind
-        self._api_version = f"{_META_GROUP}/{media_type.version}"
+        self._version = media_type.version or "v1"
+        self._api_version = f"{_META_GROUP}/{self._version}"
         self._include = include_object or "Metadata"
         self._now = now
         self.is_plain = not media_type.kind
@@ -124,13 +125,9 @@ class Presentation:
         )
 
     def _table(self, items: Sequence[Plain], metadata: Plain) -> Plain:
-        table = tables.table_of(self._resource, items, metadata, self._now(), self._include)
-        table["apiVersion"] = self._api_version
-        for row in table["rows"]:
-            shown = row.get("object")
-            if shown and shown.get("kind") == "PartialObjectMetadata":
-                shown["apiVersion"] = self._api_version
-        return table
+        return tables.table_of(
+            self._resource, items, metadata, self._now(), self._include, self._version
+        )
 
     def _partial(self, plain: Plain) -> Plain:
         return {

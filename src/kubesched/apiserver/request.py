@@ -6,7 +6,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Final
 
 import msgspec
@@ -63,7 +63,7 @@ class Request(msgspec.Struct, frozen=True):
     def flag(self, name: str) -> bool:
         """Return whether a parameter is there and says neither `false` nor `0`."""
         values = self.query.get(name)
-        return bool(values) and values[0].lower() not in _NOT_FALSE
+        return bool(values and values[0].lower() not in _NOT_FALSE)
 
     @property
     def accept(self) -> str:
@@ -99,7 +99,7 @@ class Response(msgspec.Struct):
     content_type: str = JSON
     headers: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
-    stream: AsyncIterator[bytes] | None = None
+    stream: AsyncGenerator[bytes] | None = None
 
 
 def json_response(status: int, value: object, warnings: tuple[str, ...] = ()) -> Response:

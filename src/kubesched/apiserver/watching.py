@@ -10,7 +10,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 import msgspec
@@ -115,7 +115,7 @@ class WatchStream:
         self._has_columns = False
         self._wake = asyncio.Event()
 
-    async def lines(self) -> AsyncIterator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytes]:
         """Yield events, several at once where several are ready."""
         loop = asyncio.get_running_loop()
         begin = loop.time()

@@ -1,0 +1,237 @@
+"""Watches and lists agree: who follows a watch knows what a list shows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.apiserver.list_options import list_options
+from kubesched.apiserver.listing import list_objects
+from kubesched.apiserver.media_types import PLAIN
+from kubesched.apiserver.presentation import Presentation
+from kubesched.apiserver.request import Request
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.status import StatusError
+from kubesched.apiserver.store import Store
+from kubesched.apiserver.stored_object import StoredObject, key_of, stamp
+from kubesched.apiserver.watching import WatchStream, start_of
+from kubesched.simulator.virtual_loop import run
+
+NOW = datetime(2024, 5, 1, tzinfo=UTC)
+WRITES = st.lists(
+    st.tuples(
+        st.sampled_from(("a", "b", "c", "d")),
+        st.sampled_from(("x", "y")),
+        st.sampled_from(("red", "blue", None)),
+    ),
+    max_size=25,
+)
+Write = tuple[str, str, str | None]
+
+
+def resource() -> Resource:
+    """The resource that is written."""
+    found = RESOURCES.find("", "v1", "configmaps")
+    assert found is not None
+    return found
+
+
+def put(store: Store[StoredObject], write: Write) -> None:
+    """Create or change an object; without a colour, delete it."""
+    name, namespace, colour = write
+    key = key_of(resource(), namespace, name)
+    metadata = {"name": name, "namespace": namespace, "labels": {"colour": colour}}
+    stored = StoredObject({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata})
+    exists = store.find(key) is not None
+    if colour is None:
+        if exists:
+            store.delete(key)
+    elif exists:
+        store.update(key, stored)
+    else:
+        store.create(key, stored)
+
+
+def new_store(changes_kept: int = 1000) -> Store[StoredObject]:
+    """An empty store."""
+    return Store(stamp, changes_kept)
+
+
+def opened(store: Store[StoredObject], namespace: str = "", **query: str) -> AsyncGenerator[bytes]:
+    """Open a watch."""
+    parameters = {name: (value,) for name, value in query.items()}
+    options = list_options(Request("GET", "/", parameters), resource(), is_watch=True)
+    start = start_of(store, resource(), namespace, options)
+    shown = Presentation(resource(), PLAIN, "", lambda: NOW)
+    timeout = options.timeout_seconds or 3600
+    return WatchStream(store, resource(), namespace, options, start, shown, timeout).lines()
+
+
+async def events(lines: AsyncGenerator[bytes]) -> list[dict[str, Any]]:
+    """Return all events until the watch ends."""
+    return [json.loads(line) async for part in lines for line in part.splitlines()]
+
+
+async def names(store: Store[StoredObject], namespace: str = "", **query: str) -> list[str]:
+    """Return the objects of a list."""
+    parameters = {name: (value,) for name, value in query.items()}
+    options = list_options(Request("GET", "/", parameters), resource(), is_watch=False)
+    found = await list_objects(store, resource(), namespace, options)
+    return [shown_name(one.plain) for one in found.items]
+
+
+def shown_name(plain: dict[str, Any]) -> str:
+    """Return what tells states of objects apart."""
+    metadata = plain["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}@{metadata['resourceVersion']}"
+
+
+@given(WRITES, WRITES, st.sampled_from(("", "x")), st.sampled_from(("", "colour=red")))
+def test_who_follows_a_watch_knows_what_a_list_shows(
+    before: list[Write], after: list[Write], namespace: str, selector: str
+) -> None:
+    """Applying all events to nothing gives the list of the same selection."""
+
+    async def follow() -> tuple[list[str], list[str]]:
+        store = new_store()
+        for write in before:
+            put(store, write)
+        query = {"labelSelector": selector} if selector else {}
+        lines = opened(store, namespace, timeoutSeconds="10", **query)
+        seen = asyncio.create_task(events(lines))
+        for number, write in enumerate(after):
+            put(store, write)
+            if number % 3 == 0:
+                await asyncio.sleep(0.1)
+        known: dict[tuple[str, str], str] = {}
+        for event in await seen:
+            metadata = event["object"]["metadata"]
+            key = (metadata["namespace"], metadata["name"])
+            if event["type"] == "DELETED":
+                del known[key]
+            else:
+                assert (event["type"] == "ADDED") == (key not in known)
+                known[key] = shown_name(event["object"])
+        return sorted(known.values()), sorted(await names(store, namespace, **query))
+
+    known, listed = run(follow())
+    assert listed == known
+
+
+@given(WRITES, WRITES, st.integers(1, 4))
+def test_pages_show_one_state(before: list[Write], between: list[Write], limit: int) -> None:
+    """All pages together are the list at the time of the first, whatever is written meanwhile."""
+
+    async def turn() -> tuple[list[str], list[str]]:
+        store = new_store()
+        for write in before:
+            put(store, write)
+        whole = await names(store)
+        left = list(between)
+        pages: list[str] = []
+        query = {"limit": str(limit)}
+        while True:
+            parameters = {name: (value,) for name, value in query.items()}
+            options = list_options(Request("GET", "/", parameters), resource(), is_watch=False)
+            page = await list_objects(store, resource(), "", options)
+            pages += [shown_name(one.plain) for one in page.items]
+            if not page.continue_token:
+                return whole, pages
+            assert len(page.items) == limit
+            query["continue"] = page.continue_token
+            if left:
+                put(store, left.pop())
+
+    whole, pages = run(turn())
+    assert whole == pages
+
+
+def test_lists_are_sorted_by_path() -> None:
+    """Lists have the order of upstream's keys, in which a namespace ends with a slash."""
+
+    async def listed() -> list[str]:
+        store = new_store()
+        for namespace in ("a-b", "a"):
+            for name in ("z", "y"):
+                put(store, (name, namespace, "red"))
+        return [name.partition("@")[0] for name in await names(store)]
+
+    assert run(listed()) == ["a-b/y", "a-b/z", "a/y", "a/z"]
+
+
+def test_a_list_waits_for_a_version() -> None:
+    """A list of a version that comes in time is answered; another is told to come back."""
+
+    async def listed() -> int:
+        store = new_store()
+        asyncio.get_running_loop().call_later(1, put, store, ("a", "x", "red"))
+        assert await names(store, resourceVersion="2")
+        with pytest.raises(StatusError, match="Too large resource version: 9, current: 2") as late:
+            await names(store, resourceVersion="9")
+        return late.value.code
+
+    assert run(listed()) == 504
+
+
+def test_a_watch_that_comes_too_late_is_told() -> None:
+    """Who asks for changes that are gone gets an error and the end."""
+
+    async def watched() -> list[dict[str, Any]]:
+        store = new_store()
+        put(store, ("a", "x", "red"))
+        store.compact_all()
+        return await events(opened(store, resourceVersion="1"))
+
+    (event,) = run(watched())
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+
+
+def test_a_watch_that_falls_behind_is_told() -> None:
+    """Who reads too slowly gets an error in the middle."""
+
+    async def watched() -> list[str]:
+        store = new_store(changes_kept=2)
+        lines = opened(store, timeoutSeconds="5")
+        put(store, ("a", "x", "red"))
+        first = json.loads(await anext(lines))
+        for _ in range(10):
+            put(store, ("a", "x", "blue"))
+        return [first["type"], *(event["type"] for event in await events(lines))]
+
+    assert run(watched()) == ["ADDED", "ERROR"]
+
+
+def test_bookmarks_come_every_minute() -> None:
+    """A long watch gets a bookmark a minute, as long as something has changed, and a last one."""
+
+    async def watched() -> list[tuple[str, int]]:
+        store = new_store()
+        loop = asyncio.get_running_loop()
+        query = {"timeoutSeconds": "200", "allowWatchBookmarks": "true", "resourceVersion": "1"}
+        lines = opened(store, labelSelector="never=matches", **query)
+        loop.call_later(30, put, store, ("a", "x", "red"))
+        loop.call_later(150, put, store, ("a", "x", "blue"))
+        return [(json.loads(line)["type"], round(loop.time())) async for line in lines]
+
+    assert run(watched()) == [("BOOKMARK", 60), ("BOOKMARK", 180)]
+
+
+def test_a_watch_leaves_nothing_behind() -> None:
+    """A watch that is over is told of nothing more."""
+
+    async def watched() -> int:
+        store = new_store()
+        lines = opened(store, allowWatchBookmarks="true")
+        await anext(lines)
+        await lines.aclose()
+        return len(store._log("configmaps").watches)
+
+    assert run(watched()) == 0

@@ -76,6 +76,11 @@ class Replica:
         """Whether this process may act."""
         return self.elector is not None and self.elector.is_valid_leader(now)
 
+    def stop(self) -> None:
+        """Be asked to end."""
+        if self.elector is not None:
+            self.elector.stop()
+
     async def freeze(self) -> None:
         """Stop for ever, without a word; what was sent still arrives.
 
@@ -112,7 +117,7 @@ class Election:
             lambda: setattr(replica.way, "fault_share", self.dice.choice([0, 0.2, 0.9])),
             lambda: setattr(replica.way, "delay_seconds_max", self.dice.choice([0, 0.1, 4])),
             lambda: setattr(replica, "skew_seconds", self.dice.uniform(-100, 100)),
-            lambda: replica.elector and replica.elector.stop(),
+            replica.stop,
             lambda: None,
         ]
         chosen = self.dice.randrange(len(events))

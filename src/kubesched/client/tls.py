@@ -88,6 +88,8 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
         with os.fdopen(descriptor, "wb") as file:
             file.write(certificate.rstrip() + b"\n" + key)
         # A key with a passphrase must fail, not ask on the terminal.
+        # OpenSSL forgets the old key before it finds that the new one does not fit.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, password=_refuse_passphrase)
         context.load_cert_chain(path, password=_refuse_passphrase)
     finally:
         Path(path).unlink(missing_ok=True)

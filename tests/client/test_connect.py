@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from client.speaking_server import Asked, serving
+from kubesched.client.connect import (
+    connect,
+    credentials_of,
+    environment_proxy,
+    find_settings,
+    impersonation_headers,
+    user_agent,
+)
+from kubesched.client.connection_settings import (
+    ConnectionSettings,
+    ExecSettings,
+    Impersonation,
+    TlsSettings,
+    UserSettings,
+)
+from kubesched.client.credentials import FixedCredentials, TokenFile
+from kubesched.client.exec_plugin import ExecPlugin
+from kubesched.client.kubeconfig import KubeconfigError
+from kubesched.client.requests import Request
+
+
+async def _fine(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    return web.Response(text="{}")
+
+
+def test_from_a_file_to_an_answer(tmp_path: Path) -> None:
+    """Token, impersonation, user agent and time limit of a kubeconfig and flags are sent."""
+
+    async def main() -> None:
+        async with serving(_fine) as server:
+            content = {
+                "current-context": "x",
+                "clusters": [{"name": "c", "cluster": {"server": server.url + "/prefix"}}],
+                "users": [
+                    {"name": "u", "user": {"token": "t", "as": "j", "as-groups": ["g", "h"]}}
+                ],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            }
+            path = tmp_path / "config"
+            path.write_text(json.dumps(content))
+            settings = find_settings(kubeconfig=str(path))
+            rest = connect(settings, user_agent_suffix="leader-election", timeout_seconds=5)
+            assert b"{}" == await rest.send(Request(path="/api"))
+            await rest.aclose()
+            (asked,) = server.asked
+            assert ("/prefix/api", (("timeout", "5s"),)) == (asked.path, asked.query)
+            assert "Bearer t" == asked.headers["authorization"]
+            assert "j" == asked.headers["impersonate-user"]
+            assert asked.headers["user-agent"].endswith("/leader-election")
+
+    asyncio.run(main())
+
+
+def test_settings_are_looked_for_in_order(tmp_path: Path) -> None:
+    """A file, an address, a pod; without any of them upstream's error."""
+    assert "http://h:8080" == find_settings(master="h:8080").server
+    environ = {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
+    (tmp_path / "token").write_text("t")
+    found = find_settings(environ=environ, service_account=tmp_path)
+    assert "https://h:1" == found.server
+    with pytest.raises(KubeconfigError) as caught:
+        find_settings(environ={})
+    assert (
+        "invalid configuration: no configuration has been provided,"
+        " try setting KUBERNETES_MASTER environment variable"
+    ) == str(caught.value)
+    with pytest.raises(KubeconfigError, match="--master"):
+        find_settings(master="a b:/c")
+
+
+def test_user_agent_names_program_and_part() -> None:
+    """As kube-scheduler's clients do; the part is what follows the last slash."""
+    assert re.fullmatch(r"kubesched/v\S+ \(\w+/\w+\) kubernetes/[\d.]+", user_agent())
+    assert "scheduler" == user_agent("scheduler").rpartition("/")[2]
+
+
+def test_impersonation_headers() -> None:
+    """One header per group and value; keys are escaped."""
+    other = Impersonation(user_name="j", uid="7", groups=("g", "h"), extra={"a/b": ("v", "w")})
+    assert (
+        ("Impersonate-User", "j"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "g"),
+        ("Impersonate-Group", "h"),
+        ("Impersonate-Extra-a%2Fb", "v"),
+        ("Impersonate-Extra-a%2Fb", "w"),
+    ) == impersonation_headers(other)
+    assert () == impersonation_headers(Impersonation())
+
+
+_PLUGIN = ExecSettings(command="c")
+_FILE = "f"
+
+
+@pytest.mark.parametrize(
+    ("user", "tls", "class_"),
+    [
+        (UserSettings(), TlsSettings(), FixedCredentials),
+        (UserSettings(token_file=_FILE, exec=_PLUGIN), TlsSettings(), TokenFile),
+        (UserSettings(exec=_PLUGIN), TlsSettings(), ExecPlugin),
+        (UserSettings(exec=_PLUGIN, username="n"), TlsSettings(), FixedCredentials),
+        (UserSettings(exec=_PLUGIN), TlsSettings(certificate_pem=b"x"), FixedCredentials),
+    ],
+)
+def test_what_is_given_comes_before_a_plugin(
+    user: UserSettings, tls: TlsSettings, class_: type[object]
+) -> None:
+    """A plugin runs only if nothing else says who speaks."""
+    settings = ConnectionSettings(server="https://h", user=user, tls=tls)
+    assert class_ is type(credentials_of(settings, {}, lambda: 0.0, lambda: NotImplemented))
+
+
+@pytest.mark.parametrize(
+    ("server", "environ", "proxy"),
+    [
+        ("https://h", {}, ""),
+        ("https://h", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://h", {"https_proxy": "p:1"}, "http://p:1"),
+        ("https://h", {"HTTP_PROXY": "http://p:1"}, ""),
+        ("http://h", {"HTTP_PROXY": "http://p:1"}, "http://p:1"),
+        ("https://localhost:1", {"HTTPS_PROXY": "p"}, ""),
+        ("https://127.0.0.1:1", {"HTTPS_PROXY": "p"}, ""),
+        ("https://a.h", {"HTTPS_PROXY": "p", "NO_PROXY": "x, h"}, ""),
+        ("https://h", {"HTTPS_PROXY": "p", "NO_PROXY": ".h"}, "http://p"),
+        ("https://a.h", {"HTTPS_PROXY": "p", "NO_PROXY": ".h"}, ""),
+        ("https://ah", {"HTTPS_PROXY": "p", "NO_PROXY": "h"}, "http://p"),
+        ("https://10.1.2.3", {"HTTPS_PROXY": "p", "no_proxy": "10.0.0.0/8"}, ""),
+        ("https://10.1.2.3", {"HTTPS_PROXY": "p", "no_proxy": "10.1.2.3"}, ""),
+        ("https://h", {"HTTPS_PROXY": "p", "NO_PROXY": "*"}, ""),
+    ],
+)
+def test_proxy_of_the_environment(server: str, environ: dict[str, str], proxy: str) -> None:
+    """By scheme; never for this machine, nor for what NO_PROXY names."""
+    assert proxy == environment_proxy(server, environ)

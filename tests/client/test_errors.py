@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import errno
+import json
+
+import aiohttp
+import pytest
+
+from kubesched.api.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    GoneError,
+    NotFoundError,
+    TooManyRequestsError,
+)
+from kubesched.client.errors import (
+    error_of_answer,
+    error_of_failure,
+    error_of_status,
+    is_broken_connection,
+    retry_after_seconds,
+)
+
+
+def _status(code: int, reason: str, **more: object) -> bytes:
+    status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "m"}
+    return json.dumps({**status, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "class_"),
+    [
+        (404, "NotFound", NotFoundError),
+        (409, "Conflict", ConflictError),
+        (409, "AlreadyExists", AlreadyExistsError),
+        (410, "Expired", GoneError),
+        (410, "Gone", GoneError),
+        (429, "TooManyRequests", TooManyRequestsError),
+        (422, "Invalid", ApiError),
+        (403, "Forbidden", ApiError),
+        (504, "Timeout", ApiError),
+    ],
+)
+def test_status_has_its_class(code: int, reason: str, class_: type[ApiError]) -> None:
+    """Code, reason and message are the server's, the class is what somebody catches."""
+    error = error_of_answer(code, _status(code, reason))
+    assert class_ is type(error)
+    assert (code, reason, "m") == (error.code, error.reason, error.message)
+    assert error.retry_after_seconds is None
+
+
+def test_code_decides_where_there_is_no_reason() -> None:
+    """A Status without a reason is recognised by its code."""
+    assert NotFoundError is type(error_of_answer(404, _status(404, "")))
+    assert GoneError is type(error_of_answer(410, _status(410, "")))
+
+
+def test_time_to_come_back() -> None:
+    """The Status says it, or else the header."""
+    told = _status(429, "TooManyRequests", details={"retryAfterSeconds": 7})
+    assert 7.0 == error_of_answer(429, told, retry_after="1").retry_after_seconds
+    plain = _status(500, "ServerTimeout")
+    assert 3.0 == error_of_answer(500, plain, retry_after="3").retry_after_seconds
+    assert 2.0 == error_of_answer(429, b"", retry_after="2").retry_after_seconds
+
+
+@pytest.mark.parametrize(
+    ("code", "method", "body", "content_type", "reason", "message"),
+    [
+        pytest.param(
+            *(500, "GET", b"oh\n", "text/plain; charset=utf-8", "InternalError"),
+            'an error on the server ("oh") has prevented the request from succeeding',
+            id="text",
+        ),
+        pytest.param(
+            *(502, "GET", b"<html>", "application/json", "InternalError"),
+            'an error on the server ("unknown") has prevented the request from succeeding',
+            id="not text",
+        ),
+        pytest.param(
+            *(409, "POST", b"", "", "AlreadyExists", "the server reported a conflict"),
+            id="conflict on create",
+        ),
+        pytest.param(
+            *(409, "PUT", b"", "", "Conflict", "the server reported a conflict"), id="conflict"
+        ),
+        pytest.param(403, "GET", b"no way", "text/plain", "Forbidden", "no way", id="forbidden"),
+        pytest.param(
+            *(401, "GET", b"x", "text/plain", "Unauthorized"),
+            "the server has asked for the client to provide credentials",
+            id="unauthorized",
+        ),
+        pytest.param(
+            *(406, "GET", b"", "text/plain", "NotAcceptable"),
+            "the server was unable to respond with a content type that the client supports",
+            id="not acceptable",
+        ),
+        pytest.param(415, "GET", b"x", "", "UnsupportedMediaType", "x", id="media type"),
+        pytest.param(
+            *(503, "GET", b"x", "text/plain", "ServiceUnavailable"),
+            "the server is currently unable to handle the request",
+            id="unavailable",
+        ),
+        pytest.param(
+            *(302, "GET", b"", "", "Unknown"),
+            "the server responded with the status code 302 but did not return more information",
+            id="redirect",
+        ),
+    ],
+)
+def test_answers_that_are_no_status(
+    code: int, method: str, body: bytes, content_type: str, reason: str, message: str
+) -> None:
+    """client-go's words for what proxies and broken servers say."""
+    error = error_of_answer(code, body, method=method, content_type=content_type)
+    assert (code, reason, message) == (error.code, error.reason, error.message)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"\xff", b'{"kind":"Pod"}', b'{"kind":"Status","status":"Success"}'],
+)
+def test_what_is_no_failure(body: bytes) -> None:
+    """Only a Status of a failure is an error."""
+    assert error_of_status(body) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("5", 5), ("0", 0), ("-3", -3), ("+4", 4), ("", None), ("1.5", None), ("soon", None)],
+)
+def test_retry_after_is_a_whole_number(header: str, seconds: int | None) -> None:
+    """As Go reads numbers; dates are not understood."""
+    assert seconds == retry_after_seconds(header)
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason", "is_broken"),
+    [
+        (TimeoutError(), "Timeout", False),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "ConnectionRefused", False),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), "Unanswered", True),
+        (aiohttp.ServerDisconnectedError(), "Unanswered", True),
+        (aiohttp.ClientOSError(errno.EPIPE, "pipe"), "Unanswered", True),
+        (aiohttp.ClientPayloadError("cut"), "Unanswered", False),
+        (aiohttp.ClientConnectionError("closed"), "Unanswered", False),
+    ],
+)
+def test_failures_have_reasons(failure: Exception, reason: str, is_broken: bool) -> None:
+    """No answer is code 0 with a reason."""
+    error = error_of_failure(failure, "GET", "http://h/x")
+    assert (0, reason) == (error.code, error.reason)
+    assert error.message.startswith('GET "http://h/x": ')
+    assert is_broken == is_broken_connection(failure)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.client.rate_limit import TokenBucket, limiter_of
+from kubesched.simulator.virtual_loop import run
+
+
+def test_burst_then_steady_rate() -> None:
+    """The bucket is full at first, then turns come at the rate, in the order of asking."""
+
+    async def main() -> list[tuple[int, float]]:
+        loop = asyncio.get_running_loop()
+        bucket = TokenBucket(10, 3, loop.time)
+        turns: list[tuple[int, float]] = []
+
+        async def ask(number: int) -> None:
+            await bucket.wait()
+            turns.append((number, loop.time()))
+
+        await asyncio.gather(*(ask(number) for number in range(6)))
+        return turns
+
+    turns = run(main())
+    assert [0, 1, 2, 3, 4, 5] == [number for number, _ in turns]
+    assert [0, 0, 0, 0.1, 0.2, 0.3] == pytest.approx([time for _, time in turns], abs=1e-4)
+
+
+def test_tokens_come_back_up_to_the_burst() -> None:
+    """A pause fills the bucket, and never beyond its size."""
+
+    async def main() -> list[bool]:
+        bucket = TokenBucket(1, 2, asyncio.get_running_loop().time)
+        await bucket.wait()
+        await bucket.wait()
+        taken = [bucket.try_accept()]
+        await asyncio.sleep(1.1)
+        taken += [bucket.try_accept(), bucket.try_accept()]
+        await asyncio.sleep(100)
+        return [*taken, *(bucket.try_accept() for _ in range(3))]
+
+    assert [False, True, False, True, True, False] == run(main())
+
+
+def test_cancelled_wait_gives_its_token_back() -> None:
+    """Who gives up last leaves the turn to the next."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        bucket = TokenBucket(1, 1, loop.time)
+        await bucket.wait()
+        waiting = asyncio.create_task(bucket.wait())
+        await asyncio.sleep(0.5)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await bucket.wait()
+        return loop.time()
+
+    assert 1.0 == pytest.approx(run(main()), abs=1e-3)
+
+
+@given(
+    st.floats(0.5, 50),
+    st.integers(1, 20),
+    st.lists(st.floats(0, 3), min_size=1, max_size=30),
+    st.lists(st.booleans(), min_size=30, max_size=30),
+)
+def test_never_more_than_rate_and_burst(
+    qps: float, burst: int, pauses: list[float], gives_up: list[bool]
+) -> None:
+    """In any stretch of time at most burst + time * rate waits end, whoever gives up."""
+
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        bucket = TokenBucket(qps, burst, loop.time)
+        ended: list[float] = []
+
+        async def ask() -> None:
+            await bucket.wait()
+            ended.append(loop.time())
+
+        tasks = []
+        for pause, is_short in zip(pauses, gives_up, strict=False):
+            task = asyncio.create_task(ask())
+            tasks.append(task)
+            await asyncio.sleep(pause / 4)
+            if is_short:
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return ended
+
+    ended = run(main())
+    for first, start in enumerate(ended):
+        for last in range(first, len(ended)):
+            assert last - first + 1 <= burst + (ended[last] - start) * qps + 1e-3
+
+
+def test_configured_values() -> None:
+    """0 is client-go's default, below 0 is no limit, and a burst has to let something through."""
+    assert limiter_of(-1, 0, lambda: 0.0) is None
+    default = limiter_of(0, 0, lambda: 0.0)
+    assert default is not None
+    assert 10 == sum(default.try_accept() for _ in range(20))
+    with pytest.raises(ValueError, match="burst is required to be greater than 0"):
+        limiter_of(50, -1, lambda: 0.0)
+    with pytest.raises(ValueError, match="qps is 0"):
+        TokenBucket(0, 1, lambda: 0.0)

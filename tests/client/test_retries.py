@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import aiohttp
+import pytest
+
+from kubesched.client.retries import Retries
+
+
+def test_ten_retries() -> None:
+    """The server is asked eleven times in all, waiting what it says."""
+    retries = Retries("POST")
+    assert [3.0] * 10 == [retries.after_answer(503, "3") for _ in range(10)]
+    assert retries.after_answer(503, "3") is None
+    assert 10 == retries.count
+
+
+@pytest.mark.parametrize(
+    ("code", "header"), [(503, ""), (429, "soon"), (404, "1"), (409, "1"), (200, "1")]
+)
+def test_final_answers(code: int, header: str) -> None:
+    """Other answers are not asked about again."""
+    assert Retries("GET").after_answer(code, header) is None
+
+
+def test_negative_waits_are_none() -> None:
+    """A time in the past is no wait."""
+    assert 0.0 == Retries("GET").after_answer(429, "-5")
+
+
+def test_broken_connections() -> None:
+    """A GET is repeated at once, then after a second each, ten times; others never."""
+    retries = Retries("GET")
+    broken = aiohttp.ServerDisconnectedError()
+    assert [0.0, *[1.0] * 10, None] == [retries.after_failure(broken) for _ in range(12)]
+    assert Retries("PUT").after_failure(broken) is None
+    assert Retries("GET").after_failure(TimeoutError()) is None

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from client.certificates import Authority, KeyPair
+from client.speaking_server import Asked, serving
+from kubesched.api.errors import ApiError
+from kubesched.client.connection_settings import TlsSettings
+from kubesched.client.credentials import Credential
+from kubesched.client.requests import Request
+from kubesched.client.rest import AiohttpRest, Transport
+from kubesched.client.tls import CertificateFiles, TlsError, load_key_pair, tls_context
+
+_AUTHORITY = Authority()
+_SERVER = _AUTHORITY.issue("server", "127.0.0.1", "kube.example")
+_CLIENT = _AUTHORITY.issue("me")
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_key_pair(context, _SERVER.certificate, _SERVER.key)
+    context.load_verify_locations(cadata=_AUTHORITY.pem.decode())
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+async def _name_the_client(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    shown = request.get_extra_info("peercert") or {}
+    name = dict(entry[0] for entry in shown.get("subject", ())).get("commonName", "nobody")
+    return web.Response(text=name)
+
+
+def _ask(settings: TlsSettings) -> bytes:
+    async def main() -> bytes:
+        async with serving(_name_the_client, _server_context()) as server:
+            transport = Transport(tls=tls_context(settings), server_name=settings.server_name)
+            rest = AiohttpRest(server.url, transport=transport, now=time.monotonic)
+            try:
+                return await rest.send(Request(path="/"))
+            finally:
+                await rest.aclose()
+
+    return asyncio.run(main())
+
+
+def test_server_is_recognised_by_its_authority() -> None:
+    """A certificate of the named authority for the server's address is good."""
+    assert b"nobody" == _ask(TlsSettings(ca_pem=_AUTHORITY.pem))
+
+
+def test_client_shows_its_certificate(tmp_path: Path) -> None:
+    """From memory and from files."""
+    memory = TlsSettings(
+        ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.certificate, key_pem=_CLIENT.key
+    )
+    assert b"me" == _ask(memory)
+    for name, pem in (("ca", _AUTHORITY.pem), ("c", _CLIENT.certificate), ("k", _CLIENT.key)):
+        (tmp_path / name).write_bytes(pem)
+    files = TlsSettings(
+        ca_file=str(tmp_path / "ca"),
+        certificate_file=str(tmp_path / "c"),
+        key_file=str(tmp_path / "k"),
+    )
+    assert b"me" == _ask(files)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(TlsSettings(), id="authorities of the system"),
+        pytest.param(TlsSettings(ca_pem=Authority("other").pem), id="another authority"),
+        pytest.param(
+            TlsSettings(ca_pem=_AUTHORITY.pem, server_name="other.example"), id="another name"
+        ),
+    ],
+)
+def test_strangers_are_not_spoken_to(settings: TlsSettings) -> None:
+    """A certificate that does not fit ends the conversation before it begins."""
+    with pytest.raises(ApiError, match="certificate verify failed") as caught:
+        _ask(settings)
+    assert (0, "Unanswered") == (caught.value.code, caught.value.reason)
+
+
+def test_name_may_be_another() -> None:
+    """tls-server-name is looked for instead of the address."""
+    settings = TlsSettings(ca_pem=_AUTHORITY.pem, server_name="kube.example")
+    assert b"nobody" == _ask(settings)
+
+
+def test_anybody_will_do_if_asked_for() -> None:
+    """insecure-skip-tls-verify believes anybody."""
+    assert b"nobody" == _ask(TlsSettings(is_insecure=True))
+
+
+def test_plugin_certificate_is_shown_and_renewed() -> None:
+    """A new certificate of a plugin closes the connections that showed the old one."""
+    shown = [_AUTHORITY.issue("first"), _AUTHORITY.issue("second")]
+
+    class Plugin:
+        async def get(self) -> Credential:
+            return Credential("", shown[0].certificate, shown[0].key)
+
+        async def renew(self, refused: Credential) -> Credential:
+            return await self.get()
+
+    async def main() -> list[bytes]:
+        async with serving(_name_the_client, _server_context()) as server:
+            transport = Transport(tls=tls_context(TlsSettings(ca_pem=_AUTHORITY.pem)))
+            rest = AiohttpRest(
+                server.url, transport=transport, credentials=Plugin(), now=time.monotonic
+            )
+            names = [await rest.send(Request(path="/")) for _ in range(2)]
+            del shown[0]
+            names.append(await rest.send(Request(path="/")))
+            await rest.aclose()
+            return names
+
+    assert [b"first", b"first", b"second"] == asyncio.run(main())
+
+
+def _write(directory: Path, pair: KeyPair) -> TlsSettings:
+    (directory / "c").write_bytes(pair.certificate)
+    (directory / "k").write_bytes(pair.key)
+    return TlsSettings(certificate_file=str(directory / "c"), key_file=str(directory / "k"))
+
+
+def test_certificate_files_are_looked_at_again(tmp_path: Path) -> None:
+    """Every five minutes; what does not fit is not used."""
+    now = [0.0]
+    settings = _write(tmp_path, _CLIENT)
+    context = tls_context(settings)
+    files = CertificateFiles(context, settings, lambda: now[0])
+    _write(tmp_path, _AUTHORITY.issue("newer"))
+    assert not files.renew()
+    now[0] = 301.0
+    assert files.renew()
+    now[0] = 602.0
+    assert not files.renew()
+    (tmp_path / "c").write_bytes(_CLIENT.certificate)
+    now[0] = 903.0
+    assert not files.renew()
+    (tmp_path / "c").unlink()
+    now[0] = 1204.0
+    assert not files.renew()
+
+
+def test_key_that_does_not_fit_changes_nothing() -> None:
+    """A context goes on with the certificate it has."""
+    settings = TlsSettings(
+        ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.certificate, key_pem=_CLIENT.key
+    )
+    context = tls_context(settings)
+    with pytest.raises(ssl.SSLError):
+        load_key_pair(context, _AUTHORITY.issue("newer").certificate, _CLIENT.key)
+
+    async def main() -> bytes:
+        async with serving(_name_the_client, _server_context()) as server:
+            rest = AiohttpRest(server.url, transport=Transport(tls=context), now=time.monotonic)
+            try:
+                return await rest.send(Request(path="/"))
+            finally:
+                await rest.aclose()
+
+    assert b"me" == asyncio.run(main())
+
+
+def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither success nor failure leaves key material behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    load_key_pair(context, _CLIENT.certificate, _CLIENT.key)
+    with pytest.raises(OSError, match=r"."):
+        load_key_pair(context, b"no", b"key")
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        pytest.param(
+            TlsSettings(ca_pem=_AUTHORITY.pem, is_insecure=True),
+            "specifying a root certificates file with the insecure flag is not allowed",
+            id="both",
+        ),
+        pytest.param(
+            TlsSettings(ca_file="/nowhere/ca"),
+            "unable to load root certificates from /nowhere/ca",
+            id="no authority",
+        ),
+        pytest.param(
+            TlsSettings(ca_pem=b"no"),
+            "unable to load root certificates from certificate-authority-data",
+            id="no certificate",
+        ),
+        pytest.param(
+            TlsSettings(certificate_pem=_CLIENT.certificate),
+            "client-key-data or client-key must be specified",
+            id="no key",
+        ),
+        pytest.param(
+            TlsSettings(certificate_pem=_CLIENT.certificate, key_pem=_SERVER.key),
+            "unable to load the client certificate of client-certificate-data",
+            id="another key",
+        ),
+    ],
+)
+def test_unusable_settings_are_refused(settings: TlsSettings, problem: str) -> None:
+    """The message names the file or field."""
+    with pytest.raises(TlsError, match=problem):
+        tls_context(settings)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.client.line_stream import lines_of
@@ -18,6 +18,7 @@ async def _lines(chunks: list[bytes]) -> list[bytes]:
     return [line async for line in lines_of(read)]
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.binary(min_size=0, max_size=8).map(lambda b: b.replace(b"\r", b"\n"))), st.data()
 )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.client.rate_limit import TokenBucket, limiter_of
@@ -63,6 +63,7 @@ def test_cancelled_wait_gives_its_token_back() -> None:
     assert 1.0 == pytest.approx(run(main()), abs=1e-3)
 
 
+@settings(max_examples=40)
 @given(
     st.floats(0.5, 50),
     st.integers(1, 20),

@@ -58,6 +58,7 @@ from kubesched.framework.status import (
     failure,
     unresolvable,
 )
+from kubesched.framework.volume_writer import volume_writer_of
 from kubesched.plugins.volumes.binder import AssumeError, Binder, BindingCheck, BindingError
 from kubesched.plugins.volumes.claims import (
     NoBindingModeError,
@@ -76,7 +77,6 @@ from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.plugins.volumes.decisions import Decider, PodVolumeClaims, PodVolumes
 from kubesched.plugins.volumes.provisioning import volume_size_max
 from kubesched.plugins.volumes.scoring import score_pod_volumes
-from kubesched.plugins.volumes.volume_writer import OffersVolumeWriter
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -289,9 +289,9 @@ class VolumeBinding(
         state = _state_of(cycle)
         if state is None or not status.is_success:
             return SUCCESS if status.is_skip else status
-        if not isinstance(self.handle, OffersVolumeWriter):
+        writer = volume_writer_of(self.handle)
+        if writer is None:
             return failure("volumes cannot be bound: there is no API to write them to")
-        writer = self.handle.volume_writer
         assumed = state.reserved[node_name]
         written, error = await self._binder.write(writer, assumed)
         state.reserved[node_name] = PodVolumes(written.static_bindings, assumed.dynamic_provisions)

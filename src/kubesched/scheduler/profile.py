@@ -23,6 +23,7 @@ from kubesched.config.types import Configuration
 from kubesched.config.types import Profile as ProfileConfiguration
 from kubesched.framework.binder import Binder, NoBinder
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.dra import ClaimTracker, ClaimWriter
 from kubesched.framework.evictions import RunningEvictions
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import (
@@ -45,6 +46,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
+from kubesched.framework.volume_writer import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.missing_states import needs_filter_state, needs_score_state
 from kubesched.scheduler.row_answers import RowAnswers
@@ -95,6 +97,8 @@ class Profile:
         pod_group_states: The members of pod groups; whoever keeps them hands them in.
         evictions: The preemptions under way; None where nothing is carried out.
         binder: How to bind; whoever has an API hands one in.
+        claim_writer, volume_writer: How to write claims and volumes; None without an API.
+        claim_tracker: What is allocated of devices; shared by all profiles.
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
@@ -112,6 +116,7 @@ class Profile:
         random: Random,
         percentage_of_nodes_to_score: int = 0,
         path: str = "profile",
+        claim_tracker: ClaimTracker | None = None,
     ) -> None:
         self.scheduler_name = configuration.scheduler_name
         self.feature_gates = feature_gates
@@ -121,6 +126,9 @@ class Profile:
         self.pod_group_states: PodGroupStates = NoPodGroupStates()
         self.evictions: RunningEvictions | None = None
         self.binder: Binder = NoBinder()
+        self.claim_writer: ClaimWriter | None = None
+        self.volume_writer: VolumeWriter | None = None
+        self.claim_tracker = claim_tracker or _claim_tracker(feature_gates)
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
@@ -479,6 +487,7 @@ def build_profiles(
         ConfigError: with the faults of all of them.
     """
     configuration = ignore_extender_resources(configuration)
+    claim_tracker = _claim_tracker(feature_gates)
     profiles: dict[str, Profile] = {}
     faults: list[Fault] = []
     for at, profile in enumerate(configuration.profiles):
@@ -490,12 +499,17 @@ def build_profiles(
                 random=random,
                 percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score,
                 path=f"profiles[{at}]",
+                claim_tracker=claim_tracker,
             )
         except ConfigError as error:
             faults.extend(error.faults)
     if faults:
         raise ConfigError(faults)
     return profiles
+
+
+def _claim_tracker(feature_gates: FeatureGates) -> ClaimTracker:
+    return ClaimTracker(consumable_capacity=feature_gates.enabled("DRAConsumableCapacity"))
 
 
 def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[str]:

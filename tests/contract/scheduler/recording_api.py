@@ -15,7 +15,7 @@ import msgspec
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheduling import PodGroup
-from kubesched.plugins.volumes.volume_writer import VolumeWriteError
+from kubesched.framework.volume_writer import VolumeWriteError
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.timestamps import timestamp
 
@@ -116,7 +116,7 @@ class RecordingApi:
             self._later("PATCH", f"{path}/{name}", {"series": {"count": 2}})
         self._events[key] = (name, count + 1)
 
-    # kubesched.plugins.volumes.volume_writer.VolumeWriter
+    # kubesched.framework.volume_writer.VolumeWriter
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """PUT the volume."""

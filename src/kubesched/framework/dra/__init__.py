@@ -5,7 +5,7 @@ from kubesched.framework.dra.claim_writer import (
     ApiConflictError,
     ApiRefusedError,
     ClaimWriter,
-    OffersClaimWriter,
+    claim_writer_of,
 )
 from kubesched.framework.dra.device_classes import (
     DeviceClasses,
@@ -28,9 +28,9 @@ __all__ = [
     "DeviceClasses",
     "DeviceTotals",
     "NodeSelectorError",
-    "OffersClaimWriter",
     "check_node_selector",
     "claim_tracker_of",
+    "claim_writer_of",
     "device_classes_of",
     "is_dra_extended_resource_name",
     "matches_node_selector",

@@ -3,7 +3,7 @@
 Invariants: the methods that are not async only note down what is to be done; they never fail.
 """
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
 from kubesched.api.resource import ResourceClaim
@@ -68,11 +68,7 @@ class ClaimWriter(Protocol):
         ...
 
 
-@runtime_checkable
-class OffersClaimWriter(Protocol):
-    """A handle that can write claims."""
-
-    @property
-    def claim_writer(self) -> ClaimWriter:
-        """The writer."""
-        ...
+def claim_writer_of(handle: object) -> ClaimWriter | None:
+    """Return what a handle writes claims through; None if it has no `claim_writer`."""
+    found: ClaimWriter | None = getattr(handle, "claim_writer", None)
+    return found

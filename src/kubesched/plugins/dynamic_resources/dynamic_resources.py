@@ -39,10 +39,11 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import (
+    ClaimWriter,
     NodeSelectorError,
-    OffersClaimWriter,
     check_node_selector,
     claim_tracker_of,
+    claim_writer_of,
     device_classes_of,
 )
 from kubesched.framework.handle import Handle
@@ -157,8 +158,11 @@ class DynamicResources(
         self._tries_max = int(timeout * _TRIES_PER_SECOND)
         self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
         self._tracker = claim_tracker_of(handle)
-        self._writer = handle.claim_writer if isinstance(handle, OffersClaimWriter) else None
         self._index: tuple[Objects, int, PoolIndex, DeviceMatcher] | None = None
+
+    @property
+    def _writer(self) -> ClaimWriter | None:
+        return claim_writer_of(self.handle)
 
     @classmethod
     def decode_args(

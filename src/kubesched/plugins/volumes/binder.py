@@ -16,6 +16,7 @@ import numpy as np
 from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.storage import CSINode
+from kubesched.framework.volume_writer import VolumeWriteError, VolumeWriter
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import (
     BOUND_BY_CONTROLLER,
@@ -34,7 +35,6 @@ from kubesched.plugins.volumes.csi_translation import (
 from kubesched.plugins.volumes.decisions import DynamicProvision, PodVolumes, StaticBinding
 from kubesched.plugins.volumes.matching import is_bound_to
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
-from kubesched.plugins.volumes.volume_writer import VolumeWriteError, VolumeWriter
 from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.objects import KubernetesObject, Objects
 

@@ -6,7 +6,7 @@ Differs:  the API is behind a narrow protocol.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 
@@ -45,11 +45,7 @@ class VolumeWriter(Protocol):
         ...
 
 
-@runtime_checkable
-class OffersVolumeWriter(Protocol):
-    """A handle that can write volumes."""
-
-    @property
-    def volume_writer(self) -> VolumeWriter:
-        """The writer."""
-        ...
+def volume_writer_of(handle: object) -> VolumeWriter | None:
+    """Return what a handle writes volumes through; None if it has no `volume_writer`."""
+    found: VolumeWriter | None = getattr(handle, "volume_writer", None)
+    return found

@@ -8,6 +8,14 @@ from kubesched.queue.in_flight import InFlight
 from kubesched.queue.unschedulable_pods import UnschedulablePods
 
 
+def holder_of(
+    key: str, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
+) -> str:
+    """Return the name of the place where a pod waits; "" if it does not."""
+    holders = (("unschedulable", unschedulable), ("active", active), ("backoff", backoff))
+    return next((name for name, pods in holders if key in pods), "")
+
+
 def check_apart(
     active: ActiveQueue,
     backoff: BackoffQueue,

@@ -29,7 +29,7 @@ from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue import queue_events
 from kubesched.queue.active_queue import ActiveQueue
-from kubesched.queue.apart import check_apart
+from kubesched.queue.apart import check_apart, holder_of
 from kubesched.queue.backoff_queue import BackoffQueue, note_failure
 from kubesched.queue.cross_topology import PreCheck
 from kubesched.queue.gates import Gates
@@ -64,6 +64,7 @@ class SchedulingQueue:
         nominator: Pods that were promised a node.
         observers: Told of every move.
         on_backoff: Called when a pod begins to back off: `next_backoff_flush` may be sooner now.
+        on_unschedulable: Is told after which second a pod that nothing helps has waited too long.
         scheduling_cycle: How many pods have been popped.
         is_closed: Whether `close` was called; whoever waits for a pod then stops once `pop` finds
             none.
@@ -93,6 +94,7 @@ class SchedulingQueue:
         self.nominator = Nominator(find_pod)
         self.observers = list(observers)
         self.on_backoff: Callable[[], None] = lambda: None
+        self.on_unschedulable: Callable[[float], None] = lambda _late_after: None
         self.scheduling_cycle = 0
         self.is_closed = False
         self._active = ActiveQueue(sort_key)
@@ -296,7 +298,7 @@ class SchedulingQueue:
     def _move(self, candidates: Sequence[QueuedPodInfo], change: Change, now: float) -> bool:
         event, woke = change.event, False
         for queued in candidates:
-            if queued.is_gated and not _matches_any(queued.gating_plugin_events, event):
+            if queued.is_gated and not any(e.matches(event) for e in queued.gating_plugin_events):
                 continue
             strategy = self._hints.strategy(queued, change)
             if strategy is Strategy.SKIP:
@@ -319,6 +321,11 @@ class SchedulingQueue:
     def next_backoff_flush(self, now: float) -> float | None:
         """Return the whole second when `flush_backoff` is due next; None if no pod backs off."""
         return self._backoff.next_completion(now)
+
+    def late_after(self) -> float | None:
+        """Return after which second `flush_unschedulable` moves a pod; None if no pod is there."""
+        oldest = min((each.timestamp for each in self._unschedulable.pods()), default=None)
+        return None if oldest is None else oldest + self._options.max_in_unschedulable_pods_seconds
 
     def flush_unschedulable(self, now: float) -> bool:
         """Move pods that nothing has helped for too long; return whether `pop` may find one."""
@@ -391,7 +398,7 @@ class SchedulingQueue:
             QueueError: The pod waits already.
         """
         uid = queued.pod_info.uid
-        holder = self._holder_of(queued.pod_info.key)
+        holder = holder_of(queued.pod_info.key, self._active, self._backoff, self._unschedulable)
         if holder:
             self.done(uid, now)
             raise QueueError(f"Pod {queued.pod_info.key} is already present in the {holder} queue")
@@ -405,14 +412,6 @@ class SchedulingQueue:
             place = self._to_backoff(queued, Place.IN_FLIGHT, _FAILURE_LABEL, now)
         self._in_flight.done(uid)
         return self._wakes(place)
-
-    def _holder_of(self, key: str) -> str:
-        holders = (
-            ("unschedulable", self._unschedulable),
-            ("active", self._active),
-            ("backoff", self._backoff),
-        )
-        return next((name for name, pods in holders if key in pods), "")
 
     def _strategy_of_failed(self, queued: QueuedPodInfo, cycle: int | None) -> Strategy:
         if not queued.rejecting_plugins:
@@ -480,6 +479,8 @@ class SchedulingQueue:
     ) -> Place:
         if self._unschedulable.put(queued, self._hints.topics_of_pod(queued)):
             self._report(queued, origin, Place.UNSCHEDULABLE, label, now)
+            longest = self._options.max_in_unschedulable_pods_seconds
+            self.on_unschedulable(queued.timestamp + longest)
         return Place.UNSCHEDULABLE
 
     def _wakes(self, place: Place) -> bool:
@@ -493,7 +494,3 @@ class SchedulingQueue:
             move = QueueMove(queued.pod_info.key, origin, destination, event, now, gating)
             for observer in self.observers:
                 observer(move)
-
-
-def _matches_any(registered: Iterable[ClusterEvent], event: ClusterEvent) -> bool:
-    return any(each.matches(event) for each in registered)

@@ -39,6 +39,7 @@ from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed, Plac
 from kubesched.scheduler.eviction import Evictions, Preemption
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
+from kubesched.scheduler.flushing import Flushing
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import PluginFailure, Profile
@@ -53,7 +54,6 @@ _NOTE_BYTES_MAX: Final = 1024
 _PODS_PER_SLICE: Final = 16
 """After so many pods other tasks get their turn."""
 
-_UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
 _NONE: Final[frozenset[str]] = frozenset()
 _ASSIGNED_POD_DELETE: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 
@@ -126,9 +126,9 @@ class Scheduler:
         self._pod_groups = None
         if cache.pod_groups is not None:
             self._pod_groups = PodGroupCycle(self, cache.pod_groups)
-        self._backoff_flush: asyncio.TimerHandle | None = None
         self._wake = asyncio.Event()
         self._stopped = False
+        self._flushing = Flushing(queue, self.wake)
         self._tasks: set[asyncio.Task[None]] = set()
         for profile in profiles.values():
             profile.objects = cache.objects
@@ -151,9 +151,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until stopped."""
-        flushes = asyncio.ensure_future(self._flush_unschedulable())
-        self.queue.on_backoff = self._plan_backoff_flush
-        self._plan_backoff_flush()
+        self._flushing.start()
         popped = 0
         try:
             while not self._stopped:
@@ -169,8 +167,7 @@ class Scheduler:
                 if popped % _PODS_PER_SLICE == 0:
                     await asyncio.sleep(0)
         finally:
-            flushes.cancel()
-            self._cancel_backoff_flush()
+            self._flushing.stop()
 
     def wake(self) -> None:
         """Look at the queue again: something may be ready."""
@@ -192,34 +189,6 @@ class Scheduler:
         """Try these pods now, whatever their backoff."""
         self.queue.activate(pods, self.now())
         self.wake()
-
-    def _plan_backoff_flush(self) -> None:
-        """Set the timer; upstream looks every second, and finds nothing in those left out here."""
-        at = self.queue.next_backoff_flush(self.now())
-        planned = self._backoff_flush
-        if at is None or self._stopped or (planned is not None and planned.when() <= at):
-            return
-        if planned is not None:
-            planned.cancel()
-        self._backoff_flush = asyncio.get_running_loop().call_at(at, self._flush_backoff)
-
-    def _flush_backoff(self) -> None:
-        self._backoff_flush = None
-        self.queue.flush_backoff(self.now())
-        self.wake()
-        self._plan_backoff_flush()
-
-    def _cancel_backoff_flush(self) -> None:
-        self.queue.on_backoff = lambda: None
-        if self._backoff_flush is not None:
-            self._backoff_flush.cancel()
-            self._backoff_flush = None
-
-    async def _flush_unschedulable(self) -> None:
-        while True:
-            await asyncio.sleep(_UNSCHEDULABLE_FLUSH_SECONDS)
-            self.queue.flush_unschedulable(self.now())
-            self.wake()
 
     # One pod.
 

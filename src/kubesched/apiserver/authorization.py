@@ -179,6 +179,11 @@ def attributes_of(request: Request, target: Target | None) -> Attributes:
     )
 
 
+def impersonation(user: User, name: str) -> Attributes:
+    """Return what somebody asks permission for who speaks for another user."""
+    return Attributes(user, "impersonate", resource="users", name=name)
+
+
 def decide(wanted: Attributes) -> Decision:
     """Return whether somebody may do something."""
     if _MASTERS in wanted.user.groups:

@@ -1,0 +1,191 @@
+"""Bodies in protobuf form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.apiserver.protobuf import ProtobufError, decode
+from kubesched.apiserver.resource_table import GROUP_VERSIONS
+
+Parts = list[tuple[int, Any]]
+
+
+def varint(number: int) -> bytes:
+    """Return a number, seven bits a byte, the lowest first."""
+    number &= (1 << 64) - 1
+    text = b""
+    while number > 0x7F:
+        text += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return text + bytes([number])
+
+
+def message(parts: Parts) -> bytes:
+    """Return a message of numbered fields: numbers, texts, or messages."""
+    text = b""
+    for number, value in parts:
+        if isinstance(value, int):
+            text += varint(number << 3) + varint(value)
+            continue
+        inner = message(value) if isinstance(value, list) else value
+        inner = inner.encode() if isinstance(inner, str) else inner
+        text += varint(number << 3 | 2) + varint(len(inner)) + inner
+    return text
+
+
+def body(api_version: str, kind: str, parts: Parts) -> bytes:
+    """Return a body as clients send it."""
+    return b"k8s\0" + message([(1, [(1, api_version), (2, kind)]), (2, message(parts))])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            body("v1", "Namespace", [(1, [(1, "team"), (8, [])]), (2, []), (3, [(1, "")])]),
+            {
+                "kind": "Namespace",
+                "apiVersion": "v1",
+                "metadata": {"name": "team", "creationTimestamp": None},
+                "spec": {},
+                "status": {"phase": ""},
+            },
+            id="namespace",
+        ),
+        pytest.param(
+            body("v1", "ConfigMap", [(2, [(1, "a"), (2, "1")]), (2, [(1, "b"), (2, "2")])]),
+            {"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "1", "b": "2"}},
+            id="map",
+        ),
+        pytest.param(
+            body("scheduling.k8s.io/v1", "PriorityClass", [(2, -5), (3, 1)]),
+            {
+                "kind": "PriorityClass",
+                "apiVersion": "scheduling.k8s.io/v1",
+                "value": -5,
+                "globalDefault": True,
+            },
+            id="negative-number",
+        ),
+        pytest.param(
+            body(
+                "policy/v1",
+                "PodDisruptionBudget",
+                [(2, [(1, [(1, 0), (2, 3), (3, "")]), (3, [(1, 1), (2, 0), (3, "50%")])])],
+            ),
+            {
+                "kind": "PodDisruptionBudget",
+                "apiVersion": "policy/v1",
+                "spec": {"minAvailable": 3, "maxUnavailable": "50%"},
+            },
+            id="int-or-string",
+        ),
+        pytest.param(
+            body(
+                "v1",
+                "Pod",
+                [
+                    (1, [(8, [(1, 1714557600), (2, 0)])]),
+                    (
+                        2,
+                        [
+                            (1, [(1, "v"), (2, [(2, [(1, "medium")])])]),
+                            (2, [(8, [(2, [(1, "cpu"), (2, [(1, "100m")])])])]),
+                        ],
+                    ),
+                ],
+            ),
+            {
+                "kind": "Pod",
+                "apiVersion": "v1",
+                "metadata": {"creationTimestamp": "2024-05-01T10:00:00Z"},
+                "spec": {
+                    "volumes": [{"name": "v", "emptyDir": {"medium": "medium"}}],
+                    "containers": [{"resources": {"requests": {"cpu": "100m"}}}],
+                },
+            },
+            id="inline-list-time-quantity",
+        ),
+        pytest.param(
+            body("coordination.k8s.io/v1", "Lease", [(2, [(4, [(1, 1714557600), (2, 500000)])])]),
+            {
+                "kind": "Lease",
+                "apiVersion": "coordination.k8s.io/v1",
+                "spec": {"renewTime": "2024-05-01T10:00:00.000500Z"},
+            },
+            id="micro-time",
+        ),
+        pytest.param(
+            body("apps/v1", "ControllerRevision", [(2, [(1, '{"a":[1]}')])]),
+            {"kind": "ControllerRevision", "apiVersion": "apps/v1", "data": {"a": [1]}},
+            id="raw",
+        ),
+        pytest.param(
+            body("v1", "Secret", [(2, [(1, "k"), (2, b"\xff")]), (99, "unknown")]),
+            {"kind": "Secret", "apiVersion": "v1", "data": {"k": "/w=="}},
+            id="bytes-and-unknown-fields",
+        ),
+        pytest.param(
+            body("meta.k8s.io/v1", "DeleteOptions", [(1, 0), (2, [(1, "u")]), (4, "Background")]),
+            {
+                "kind": "DeleteOptions",
+                "apiVersion": "meta.k8s.io/v1",
+                "gracePeriodSeconds": 0,
+                "preconditions": {"uid": "u"},
+                "propagationPolicy": "Background",
+            },
+            id="options",
+        ),
+    ],
+)
+def test_decode(text: bytes, expected: dict[str, Any]) -> None:
+    """A body becomes the object that its JSON would be."""
+    assert expected == decode(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param(b"{}", "does not appear to be a protobuf message", id="json"),
+        pytest.param(body("v1", "Nothing", []), 'no kind "Nothing"', id="kind"),
+        pytest.param(b"k8s\0\x0a\x7f", "unexpected EOF", id="cut"),
+        pytest.param(b"k8s\0" + b"\xff" * 11, "integer overflow", id="overflow"),
+        pytest.param(b"k8s\0\x0b", "illegal wireType 3", id="wire-type"),
+        pytest.param(body("v1", "Namespace", [(1, 5)]), "wrong wireType", id="number"),
+    ],
+)
+def test_refused(text: bytes, why: str) -> None:
+    """What is no body is refused, and why."""
+    with pytest.raises(ProtobufError, match=why):
+        decode(text)
+
+
+@given(st.binary())
+def test_nothing_but_its_own_error(text: bytes) -> None:
+    """Whatever is sent is an object or an error of this kind."""
+    try:
+        decode(b"k8s\0" + message([(1, [(1, "v1"), (2, "Pod")]), (2, text)]))
+    except ProtobufError:
+        return
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_numbers_come_through(number: int) -> None:
+    """Every 64-bit number arrives as it was sent."""
+    assert decode(body("v1", "Pod", [(2, [(4, number)])]))["spec"] == {
+        "terminationGracePeriodSeconds": number
+    }
+
+
+def test_kinds_of_scheduling_are_known() -> None:
+    """Every kind of the groups that scheduling reads can be sent this way."""
+    groups = ("", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "coordination.k8s.io")
+    for served in GROUP_VERSIONS:
+        if served.group in groups:
+            for resource in served.resources:
+                expected = {"kind": resource.kind, "apiVersion": served.name}
+                assert expected == decode(body(served.name, resource.kind, []))

@@ -5,8 +5,8 @@ import time
 
 import pytest
 from aiohttp import web
-from tests.client.speaking_server import Asked, serving
 
+from client.speaking_server import Asked, serving
 from kubesched.api.errors import ApiError
 from kubesched.client.requests import Request
 from kubesched.client.rest import AiohttpRest

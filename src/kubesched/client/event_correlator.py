@@ -1,0 +1,164 @@
+"""EventCorrelator makes few core events of many: it counts equal ones and combines similar ones.
+
+Upstream: staging/src/k8s.io/client-go/tools/record/events_cache.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from kubesched.api.core import Event
+
+V = TypeVar("V")
+
+_KEPT_MAX: Final = 4096
+_SIMILAR_MAX: Final = 10
+_SIMILAR_NS: Final = 600 * 1_000_000_000
+_BURST: Final = 25
+_PER_SECOND: Final = 1 / 300
+_SECOND_NS: Final = 1_000_000_000
+_COMBINED: Final = "(combined from similar events): "
+
+_Key = tuple[str, ...]
+
+
+class _Cache(Generic[V]):
+    """The values asked for last."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[_Key, V] = OrderedDict()
+
+    def get(self, key: _Key) -> V | None:
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def put(self, key: _Key, value: V) -> None:
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > _KEPT_MAX:
+            self._values.popitem(last=False)
+
+
+class _Similar(msgspec.Struct):
+    """The different messages of similar events, and when the last one came."""
+
+    messages: dict[str, None]
+    last_ns: int
+
+
+class _Bucket(msgspec.Struct):
+    """How many events may still be written, as of when."""
+
+    tokens: float
+    at_ns: int
+
+
+class _Observed(msgspec.Struct, frozen=True):
+    """An event that was written: its name, when it first came, how often since."""
+
+    name: str
+    first_timestamp: str | None
+    count: int
+
+
+class EventCorrelator:
+    """Remembers the events of one source."""
+
+    def __init__(
+        self, now_ns: Callable[[], int], name_of: Callable[[Event, int], tuple[str, str]]
+    ) -> None:
+        """Set up.
+
+        Args:
+            now_ns: Returns the time of day in nanoseconds since the epoch.
+            name_of: Returns name and timestamp for an event that combines others.
+        """
+        self._now_ns = now_ns
+        self._name_of = name_of
+        self._similar: _Cache[_Similar] = _Cache()
+        self._observed: _Cache[_Observed] = _Cache()
+        self._buckets: _Cache[_Bucket] = _Cache()
+
+    def correlate(self, event: Event) -> Event | None:
+        """Return the event to write, None for none; one with a count above 1 exists already."""
+        combined, key = self._combined(event)
+        counted = self._counted(combined, key)
+        return counted if self._is_let_through(counted) else None
+
+    def _combined(self, event: Event) -> tuple[Event, _Key]:
+        """Return the event, or one that stands for it and others that differ in the message."""
+        now_ns = self._now_ns()
+        group = (
+            *_source_and_object(event),
+            *(event.type, event.reason, event.reporting_component, event.reporting_instance),
+        )
+        similar = self._similar.get(group)
+        if similar is None or now_ns - similar.last_ns > _SIMILAR_NS:
+            similar = _Similar({}, now_ns)
+        similar.messages[event.message] = None
+        similar.last_ns = now_ns
+        self._similar.put(group, similar)
+        if len(similar.messages) < _SIMILAR_MAX:
+            path = event.involved_object.field_path
+            key = (*_source_and_object(event), path, event.type, event.reason, event.message)
+            return event, key
+        # One message is forgotten, so that they do not become more and more.
+        del similar.messages[next(iter(similar.messages))]
+        name, timestamp = self._name_of(event, now_ns)
+        combined = Event(
+            metadata=msgspec.structs.replace(event.metadata, name=name),
+            involved_object=event.involved_object,
+            reason=event.reason,
+            message=_COMBINED + event.message,
+            source=event.source,
+            first_timestamp=timestamp,
+            last_timestamp=timestamp,
+            count=1,
+            type=event.type,
+        )
+        return combined, group
+
+    def _counted(self, event: Event, key: _Key) -> Event:
+        """Return the event as the next occurrence of the one that was written."""
+        last = self._observed.get(key)
+        if last is not None:
+            event = msgspec.structs.replace(
+                event,
+                metadata=msgspec.structs.replace(event.metadata, name=last.name),
+                first_timestamp=last.first_timestamp,
+                count=last.count + 1,
+            )
+        observed = _Observed(event.metadata.name, event.first_timestamp, event.count)
+        self._observed.put(key, observed)
+        return event
+
+    def _is_let_through(self, event: Event) -> bool:
+        """Whether there have not been too many events about the object lately."""
+        now_ns = self._now_ns()
+        key = (*_source_and_object(event), event.type)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = _Bucket(float(_BURST), now_ns)
+        since = (now_ns - bucket.at_ns) / _SECOND_NS
+        bucket.tokens = min(float(_BURST), bucket.tokens + since * _PER_SECOND)
+        bucket.at_ns = now_ns
+        self._buckets.put(key, bucket)
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+
+def _source_and_object(event: Event) -> _Key:
+    there = event.involved_object
+    return (
+        *(event.source.component, event.source.host),
+        *(there.kind, there.namespace, there.name, there.uid, there.api_version),
+    )

@@ -1,0 +1,275 @@
+"""EventRecorder writes what happened to objects, in events.k8s.io/v1.
+
+Events that differ in their note only are one series: the first is created; the second makes it a
+series of two; those that follow are counted, and the count is written every half hour and when
+nothing more has come for six minutes.
+
+Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, event_recorder.go (v1.36)
+Differs:  at most 65,536 events are remembered: of more than that the oldest is taken as finished
+          early; for the queue's difference see `client.event_queue`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from kubesched.api.core import ObjectReference
+from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
+from kubesched.api.events import Event
+from kubesched.api.meta import KubeObject
+from kubesched.api.scheme import kind_of
+from kubesched.client.event_queue import EventQueue, EventStatistics, RetryError
+from kubesched.client.event_references import (
+    EVENT_TYPES,
+    event_name,
+    event_namespace,
+    plain_reference,
+    reference_to,
+)
+from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
+from kubesched.client.timestamps import micro_time
+
+_EVENTS: Final = kind_of(Event)
+_REMEMBERED_MAX: Final = 65_536
+_FINISH_SECONDS: Final = 6 * 60.0
+_FINISH_NS: Final = 6 * 60 * 1_000_000_000
+_REFRESH_SECONDS: Final = 30 * 60.0
+_RETRY_SECONDS: Final = 10.0
+_RETRY_JITTER: Final = 0.25
+
+log = logging.getLogger(__name__)
+
+_Key = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
+
+
+class Occurrence(Protocol):
+    """What happened."""
+
+    @property
+    def regarding(self) -> KubeObject:
+        """The object it happened to."""
+        ...
+
+    @property
+    def type(self) -> str:
+        """`Normal` or `Warning`."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Such as `Scheduled`."""
+        ...
+
+    @property
+    def action(self) -> str:
+        """Such as `Binding`."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """For people."""
+        ...
+
+    @property
+    def related(self) -> KubeObject | None:
+        """Another object that has to do with it."""
+        ...
+
+    @property
+    def reporting_controller(self) -> str:
+        """The profile's name."""
+        ...
+
+
+class _Remembered:
+    """An event that was written, and what came of it; a count of 1 is no series yet."""
+
+    def __init__(self, name: str, key: _Key, note: str, time_ns: int) -> None:
+        self.name = name
+        self.key = key
+        self.note = note
+        self.time_ns = time_ns
+        self.count = 1
+        self.observed_ns = time_ns
+
+
+class EventRecorder:
+    """Records events."""
+
+    def __init__(self, rest: Rest, now_ns: Callable[[], int], dice: Random, hostname: str) -> None:
+        """Set up; `run` begins. To be called while a loop runs.
+
+        Args:
+            rest: Sends the requests.
+            now_ns: Returns the time of day in nanoseconds since the epoch.
+            dice: Spread what is tried again.
+            hostname: Of this machine, a part of the events' `reportingInstance`.
+        """
+        self._rest = rest
+        self._now_ns = now_ns
+        self._dice = dice
+        self._hostname = hostname
+        self._remembered: dict[_Key, _Remembered] = {}
+        self._queue = EventQueue(self._delay_seconds)
+
+    def _delay_seconds(self, tries: int) -> float:
+        return _RETRY_SECONDS * (1 + _RETRY_JITTER * self._dice.random())
+
+    def statistics(self) -> EventStatistics:
+        """Return what has become of events so far."""
+        return self._queue.statistics()
+
+    def record_event(self, event: Occurrence) -> None:
+        """Have an event written some time soon; never waits, never fails."""
+        if event.type not in EVENT_TYPES:
+            log.error("Unsupported type of event: %s", event.type)
+            return
+        related = None if event.related is None else reference_to(event.related)
+        regarding = reference_to(event.regarding)
+        key = (
+            *(event.type, event.action, event.reason, event.reporting_controller),
+            *(regarding, related),
+        )
+        now_ns = self._now_ns()
+        known = self._remembered.get(key)
+        if known is None:
+            name = event_name(regarding, now_ns, self._dice)
+            known = self._remembered[key] = _Remembered(name, key, event.note, now_ns)
+            self._put(known)
+            self._forget_oldest()
+            return
+        known.count += 1
+        known.observed_ns = now_ns
+        if known.count == 2:
+            self._put(known)
+
+    def _put(self, known: _Remembered) -> None:
+        # What is written is how things are now, also if it is written late.
+        whole = self._body(known)
+        self._queue.put(partial(self._write, known, whole), f"{known.name} {known.key[2]}")
+
+    def _forget_oldest(self) -> None:
+        if len(self._remembered) > _REMEMBERED_MAX:
+            oldest = self._remembered.pop(next(iter(self._remembered)))
+            if oldest.count > 2:
+                self._put(oldest)
+
+    def _body(self, known: _Remembered) -> dict[str, Any]:
+        type_, action, reason, controller, regarding, related = known.key
+        metadata = {"name": known.name, "namespace": event_namespace(regarding)}
+        body: dict[str, Any] = {
+            "kind": "Event",
+            "apiVersion": _EVENTS.api_version,
+            "metadata": metadata,
+            "eventTime": micro_time(known.time_ns),
+        }
+        if known.count > 1:
+            observed = micro_time(known.observed_ns)
+            body["series"] = {"count": known.count, "lastObservedTime": observed}
+        body |= {
+            "reportingController": controller,
+            "reportingInstance": f"{controller}-{self._hostname}",
+            "action": action,
+            "reason": reason,
+            "regarding": plain_reference(regarding),
+        }
+        if related is not None:
+            body["related"] = plain_reference(related)
+        body |= {"note": known.note, "type": type_, "deprecatedSource": {}}
+        return body | {"deprecatedFirstTimestamp": None, "deprecatedLastTimestamp": None}
+
+    async def _write(self, known: _Remembered, body: dict[str, Any]) -> None:
+        """Write an event, or the count of its series.
+
+        Raises:
+            ApiError: The server refused, or there was no answer.
+            RetryError: Somebody wrote the event at the same time.
+        """
+        namespace = event_namespace(known.key[4])
+        series = body.get("series")
+        if series is not None:
+            path = path_of(_EVENTS, namespace, known.name)
+            patch = msgspec.json.encode({"series": series})
+            try:
+                await self._rest.send(
+                    Request(
+                        method="PATCH", path=path, body=patch, content_type=STRATEGIC_MERGE_PATCH
+                    )
+                )
+            except NotFoundError:
+                # It has expired, or has not been written yet.
+                pass
+            else:
+                return
+        request = Request(
+            method="POST", path=path_of(_EVENTS, namespace), body=msgspec.json.encode(body)
+        )
+        try:
+            await self._rest.send(request)
+        except AlreadyExistsError as error:
+            if series is None:
+                raise
+            raise RetryError(str(error)) from None
+
+    # What happens now and then.
+
+    async def run(self) -> None:
+        """Send events, and finish series, for ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run(), name="events")
+            group.create_task(_every(_FINISH_SECONDS, self._finish), name="finished series")
+            group.create_task(_every(_REFRESH_SECONDS, self._refresh), name="live series")
+
+    async def drain(self) -> None:
+        """Wait until everything that was recorded has been sent once."""
+        await self._queue.drain()
+
+    async def _refresh(self) -> None:
+        """Write all series, so that the server does not forget them."""
+        for known in list(self._remembered.values()):
+            if known.count > 1:
+                await self._write_now(known)
+
+    async def _finish(self) -> None:
+        """Forget what has not come again for a while; of series, write the count first."""
+        before_ns = self._now_ns() - _FINISH_NS
+        for key, known in list(self._remembered.items()):
+            if known.observed_ns >= before_ns:
+                continue
+            count = known.count
+            is_written = count == 1 or await self._write_now(known)
+            if is_written and known.count == count:
+                self._remembered.pop(key, None)
+
+    async def _write_now(self, known: _Remembered) -> bool:
+        """Write a series; return whether there is nothing more to be done."""
+        try:
+            await self._write(known, self._body(known))
+        except RetryError:
+            return False
+        except ApiError as error:
+            log.info("Unable to write series of events %s: %s", known.name, error)
+            return error.code != 0
+        return True
+
+
+async def _every(seconds: float, do: Callable[[], Any]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        await do()
+
+
+async def serves_events(rest: Rest) -> bool:
+    """Return whether a server knows events.k8s.io/v1."""
+    try:
+        await rest.send(Request(path=f"/apis/{_EVENTS.api_version}"))
+    except ApiError:
+        return False
+    return True

@@ -1,0 +1,74 @@
+"""Which object an event is about, and what the event is called.
+
+Upstream: staging/src/k8s.io/client-go/tools/reference/ref.go, tools/record/util/util.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import Any, Final
+from uuid import UUID
+
+from kubesched.api.core import ObjectReference
+from kubesched.api.meta import KubeObject
+from kubesched.api.scheme import kind_of
+
+EVENT_TYPES: Final = frozenset(("Normal", "Warning"))
+_DEFAULT_NAMESPACE: Final = "default"
+_NAME_LENGTH_MAX: Final = 253
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def reference_to(item: Any) -> ObjectReference:
+    """Return what names an object, its version included; a reference stands for itself."""
+    if isinstance(item, ObjectReference):
+        return item
+    whole: KubeObject = item
+    kind, api_version = whole.kind, whole.api_version
+    if not (kind and api_version):
+        known = kind_of(type(item))
+        kind, api_version = known.kind, known.api_version
+    metadata = whole.metadata
+    return ObjectReference(
+        kind=kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        api_version=api_version,
+        resource_version=metadata.resource_version,
+    )
+
+
+def plain_reference(reference: ObjectReference) -> dict[str, str]:
+    """Return the reference as it is written, in Go's order."""
+    plain = {
+        "kind": reference.kind,
+        "namespace": reference.namespace,
+        "name": reference.name,
+        "uid": reference.uid,
+        "apiVersion": reference.api_version,
+        "resourceVersion": reference.resource_version,
+        "fieldPath": reference.field_path,
+    }
+    return {name: value for name, value in plain.items() if value}
+
+
+def event_namespace(reference: ObjectReference) -> str:
+    """Return where an event about an object is written."""
+    return reference.namespace or _DEFAULT_NAMESPACE
+
+
+def event_name(reference: ObjectReference, now_ns: int, dice: Random) -> str:
+    """Return a name for an event: the object's, and the time.
+
+    Args:
+        reference: The object.
+        now_ns: Nanoseconds since the epoch.
+        dice: For a name of its own, if the object's is none that an event may have.
+    """
+    name = f"{reference.name}.{now_ns:x}"
+    if len(name) <= _NAME_LENGTH_MAX and _NAME.fullmatch(name):
+        return name
+    return str(UUID(int=dice.getrandbits(128), version=4))

@@ -1,0 +1,377 @@
+"""Events are written as kube-scheduler writes them: few, and never in anybody's way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from client.records import Answering, Plain, recorded_writes
+from kubesched.api.core import ObjectReference, Pod
+from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
+from kubesched.api.meta import ObjectMeta
+from kubesched.client import event_recorder
+from kubesched.client.event_queue import EventStatistics
+from kubesched.client.event_recorder import EventRecorder, serves_events
+from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request
+from kubesched.scheduler.api_client import EventRecord
+from kubesched.simulator.virtual_loop import run
+
+START_NS = 1_714_557_600_000_000_000
+UNANSWERED = ApiError(0, "Unanswered", "connection reset by peer")
+EVENTS = "/apis/events.k8s.io/v1/namespaces/ns/events"
+
+
+class Server(Answering):
+    """Keeps when it was sent what; answers after a moment if told so."""
+
+    def __init__(self, *answers: bytes | Exception, seconds: float = 0.0) -> None:
+        super().__init__(*answers)
+        self.seconds = seconds
+        self.times: list[float] = []
+
+    async def send(self, request: Request) -> bytes:
+        """Keep the request and answer."""
+        self.times.append(round(asyncio.get_running_loop().time(), 3))
+        await asyncio.sleep(self.seconds)
+        return await super().send(request)
+
+
+def now_ns() -> int:
+    """Return the virtual time as time of day."""
+    return START_NS + round(asyncio.get_running_loop().time() * 1_000_000_000)
+
+
+def play(
+    server: Answering, script: Callable[[EventRecorder], Awaitable[None]], seed: int = 0
+) -> EventStatistics:
+    """Run a recorder while a script records; return what became of the events."""
+
+    async def main() -> EventStatistics:
+        recorder = EventRecorder(server, now_ns, Random(seed), "host")
+        task = asyncio.create_task(recorder.run())
+        await script(recorder)
+        statistics = recorder.statistics()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return statistics
+
+    return run(main())
+
+
+def event(name: str = "p", version: int = 1, **fields: Any) -> EventRecord:
+    """Return an event about a pod."""
+    metadata = ObjectMeta(name=name, namespace="ns", uid="u", resource_version=str(version))
+    whole = {
+        "type": "Warning",
+        "reason": "FailedScheduling",
+        "action": "Scheduling",
+        "note": "no room",
+        "reporting_controller": "default-scheduler",
+    }
+    return EventRecord(regarding=Pod(metadata=metadata), **(whole | fields))
+
+
+RECORDED = [
+    pytest.param(write, id=f"{name}-{at}")
+    for name, writes in recorded_writes().items()
+    for at, write in enumerate(writes)
+    if write["path"].startswith("/apis/events.k8s.io/") and write["method"] == "POST"
+]
+
+
+@pytest.mark.parametrize("write", RECORDED)
+def test_events_are_those_recorded(write: Plain) -> None:
+    """From what happened follows the recorded request, key by key in the same order."""
+    body = write["body"]
+    reference = msgspec.convert(body["regarding"], ObjectReference)
+    pod = Pod(
+        metadata=ObjectMeta(
+            name=reference.name,
+            namespace=reference.namespace,
+            uid=reference.uid,
+            resource_version=reference.resource_version,
+        )
+    )
+    record = EventRecord(
+        pod,
+        body["type"],
+        body["reason"],
+        body["action"],
+        body["note"],
+        reporting_controller=body["reportingController"],
+    )
+
+    async def script(recorder: EventRecorder) -> None:
+        recorder.record_event(record)
+        await recorder.drain()
+
+    server = Answering()
+    play(server, script)
+    (sent,) = server.sent
+    assert ("POST", write["path"]) == (sent.method, sent.path)
+    text = sent.body.decode().replace("2024-05-01T10:00:00.000000Z", "<microtime>")
+    text = text.replace(f"{START_NS:x}", body["metadata"]["name"].partition(".")[2])
+    text = text.replace("-host", "-<hostname>")
+    assert json.dumps(body, separators=(",", ":"), ensure_ascii=False) == text
+
+
+def test_a_second_event_makes_a_series() -> None:
+    """The second is written as a count, as recorded; the third is only counted."""
+
+    async def script(recorder: EventRecorder) -> None:
+        for _ in range(3):
+            recorder.record_event(event())
+            await asyncio.sleep(1)
+
+    server = Server()
+    play(server, script)
+    (recorded,) = (
+        write
+        for write in recorded_writes()["bind-server-refuses"]
+        if write["method"] == "PATCH" and "/events/" in write["path"]
+    )
+    observed = "2024-05-01T10:00:01.000000Z"
+    series = {"count": 2, "lastObservedTime": observed}
+    text = json.dumps(recorded["body"]).replace("<microtime>", observed)
+    assert {"series": series} == json.loads(text)
+    path = f"{EVENTS}/p.{START_NS:x}"
+    assert [("POST", EVENTS), ("PATCH", path)] == [one[:2] for one in server.in_short]
+    assert {"series": series} == server.in_short[1][2]
+    assert STRATEGIC_MERGE_PATCH == server.sent[1].content_type
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [
+        pytest.param(event(note="other words"), 1, id="the note does not count"),
+        pytest.param(event(version=2), 2, id="the version of the pod does"),
+        pytest.param(event(reason="Scheduled"), 2, id="the reason does"),
+        pytest.param(event(action="Binding"), 2, id="the action does"),
+        pytest.param(event(type="Normal"), 2, id="the type does"),
+        pytest.param(event(reporting_controller="other"), 2, id="the profile does"),
+        pytest.param(event(related=Pod(metadata=ObjectMeta(name="q"))), 2, id="related pods do"),
+    ],
+)
+def test_what_makes_events_equal(other: EventRecord, count: int) -> None:
+    """Events that are equal but for the note are one series."""
+
+    async def script(recorder: EventRecorder) -> None:
+        recorder.record_event(event())
+        recorder.record_event(other)
+        await recorder.drain()
+
+    server = Answering()
+    play(server, script)
+    assert count == [method for method, _, _ in server.in_short].count("POST")
+
+
+def test_series_end_after_six_minutes() -> None:
+    """A last count is written when nothing more came; then the next event is a new one."""
+
+    async def script(recorder: EventRecorder) -> None:
+        for _ in range(5):
+            recorder.record_event(event())
+        recorder.record_event(event("single"))
+        await asyncio.sleep(900)
+        recorder.record_event(event())
+        recorder.record_event(event("single"))
+        await recorder.drain()
+
+    server = Server()
+    play(server, script)
+    sent = [
+        (at, method, (body.get("series") or {}).get("count"))
+        for at, (method, _, body) in zip(server.times, server.in_short, strict=True)
+    ]
+    assert [
+        *((0, "POST", None), (0, "PATCH", 2), (0, "POST", None)),
+        *((720, "PATCH", 5), (900, "POST", None), (900, "POST", None)),
+    ] == sorted(sent, key=lambda one: (one[0], one[2] is None and one[1] != "POST"))
+
+
+def test_live_series_are_written_every_half_hour() -> None:
+    """An event that comes again and again is renewed before the server forgets it."""
+
+    async def script(recorder: EventRecorder) -> None:
+        for _ in range(70):
+            recorder.record_event(event())
+            await asyncio.sleep(60)
+
+    server = Server()
+    play(server, script)
+    times = [at for at, one in zip(server.times, server.sent, strict=True) if one.method == "PATCH"]
+    assert [60, 1800, 3600] == times
+    assert 60 == server.in_short[-1][2]["series"]["count"]
+
+
+def test_a_series_whose_event_is_gone_is_created() -> None:
+    """If there is nothing to patch, the whole event is written, its count included."""
+
+    async def script(recorder: EventRecorder) -> None:
+        recorder.record_event(event())
+        await recorder.drain()
+        recorder.record_event(event())
+        await recorder.drain()
+
+    server = Answering(b"{}", NotFoundError("gone"), b"{}")
+    play(server, script)
+    assert ["POST", "PATCH", "POST"] == [method for method, _, _ in server.in_short]
+    first, _, again = (body for _, _, body in server.in_short)
+    assert 2 == again["series"]["count"]
+    assert first["metadata"] == again["metadata"]
+
+
+def test_what_somebody_else_has_created_meanwhile_is_patched() -> None:
+    """Two writes of one event that meet: the series is tried again later."""
+
+    async def script(recorder: EventRecorder) -> None:
+        recorder.record_event(event())
+        await recorder.drain()
+        recorder.record_event(event())
+        await asyncio.sleep(20)
+
+    server = Answering(b"{}", NotFoundError("gone"), AlreadyExistsError("there"), b"{}")
+    statistics = play(server, script)
+    assert ["POST", "PATCH", "POST", "PATCH"] == [method for method, _, _ in server.in_short]
+    assert (2, 1) == (statistics.sent, statistics.retried)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ApiError(403, "Forbidden", "no"), id="forbidden"),
+        pytest.param(ApiError(500, "InternalError", "no"), id="internal error"),
+        pytest.param(AlreadyExistsError("there"), id="exists"),
+    ],
+)
+def test_refused_events_are_not_tried_again(error: ApiError) -> None:
+    """What the server does not want now it will not want later."""
+
+    async def script(recorder: EventRecorder) -> None:
+        recorder.record_event(event())
+        await asyncio.sleep(100)
+
+    server = Answering(error)
+    assert EventStatistics(refused=1) == play(server, script)
+    assert 1 == len(server.sent)
+
+
+def test_events_without_an_answer_are_tried_twelve_times() -> None:
+    """With ten seconds and up to a quarter more between the tries."""
+
+    async def script(recorder: EventRecorder) -> None:
+        recorder.record_event(event())
+        await asyncio.sleep(200)
+
+    server = Server(*[UNANSWERED] * 20)
+    assert EventStatistics(retried=11, given_up=1) == play(server, script)
+    pauses = {
+        round(after - before, 3)
+        for before, after in zip(server.times, server.times[1:], strict=False)
+    }
+    assert 12 == len(server.times)
+    assert all(10 <= pause <= 12.501 for pause in pauses)
+    assert len(pauses) > 5
+
+
+def test_when_too_many_wait_the_oldest_is_dropped() -> None:
+    """Recording never waits; what comes last is written."""
+
+    async def script(recorder: EventRecorder) -> None:
+        for at in range(1500):
+            recorder.record_event(event(f"p{at}"))
+        await recorder.drain()
+
+    server = Server(seconds=1.0)
+    statistics = play(server, script)
+    names = [body["regarding"]["name"] for _, _, body in server.in_short]
+    assert (1000, 500) == (statistics.sent, statistics.dropped)
+    assert {f"p{at}" for at in range(500, 1500)} == set(names)
+
+
+def test_what_waits_for_another_try_is_dropped_first() -> None:
+    """In an outage the thousand that are kept are the newest."""
+
+    async def script(recorder: EventRecorder) -> None:
+        for at in range(1200):
+            recorder.record_event(event(f"p{at}"))
+            await asyncio.sleep(0.001)
+        assert 200 == recorder.statistics().dropped
+        server.answers.clear()
+        await asyncio.sleep(20)
+
+    server = Server(*[UNANSWERED] * 1200)
+    statistics = play(server, script)
+    names = [body["regarding"]["name"] for _, _, body in server.in_short[1200:]]
+    assert {f"p{at}" for at in range(200, 1200)} == set(names)
+    assert 1000 == statistics.sent
+
+
+def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest is finished early, its count written."""
+    monkeypatch.setattr(event_recorder, "_REMEMBERED_MAX", 2)
+
+    async def script(recorder: EventRecorder) -> None:
+        for _ in range(3):
+            recorder.record_event(event("a"))
+        for name in "bcda":
+            recorder.record_event(event(name))
+            await recorder.drain()
+
+    server = Answering()
+    play(server, script)
+    names = [body["regarding"]["name"] for method, _, body in server.in_short if method == "POST"]
+    assert ["a", "b", "c", "d", "a"] == names
+    counts = [body["series"]["count"] for method, _, body in server.in_short if method == "PATCH"]
+    assert [2, 3] == counts
+
+
+def test_odd_events() -> None:
+    """Unknown types are not written; names that events cannot have are replaced."""
+
+    async def script(recorder: EventRecorder) -> None:
+        recorder.record_event(event(type="Strange"))
+        recorder.record_event(event("UPPER"))
+        await recorder.drain()
+
+    server = Answering()
+    play(server, script)
+    ((_, _, body),) = server.in_short
+    assert [8, 4, 4, 4, 12] == [len(part) for part in body["metadata"]["name"].split("-")]
+
+
+def test_objects_without_namespace_have_their_events_in_the_default_one() -> None:
+    """And what is related is written, too."""
+
+    async def script(recorder: EventRecorder) -> None:
+        metadata = ObjectMeta(name="n", uid="u")
+        recorder.record_event(
+            EventRecord(Pod(metadata=metadata), "Normal", "R", "A", "N", Pod(metadata=metadata))
+        )
+        await recorder.drain()
+
+    server = Answering()
+    play(server, script)
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "n", "uid": "u"}
+    ((_, path, body),) = server.in_short
+    assert "/apis/events.k8s.io/v1/namespaces/default/events" == path
+    assert (reference, reference) == (body["regarding"], body["related"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [(b"{}", True), (NotFoundError("the server could not find the requested resource"), False)],
+)
+def test_whether_a_server_knows_the_group(answer: bytes | Exception, expected: bool) -> None:
+    """The group is asked for as recorded."""
+    server = Answering(answer)
+    assert expected == asyncio.run(serves_events(server))
+    assert [("GET", "/apis/events.k8s.io/v1", None)] == server.in_short

@@ -1,0 +1,85 @@
+"""The scheduler can be handed the client, and its event handlers can follow informers."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING
+
+from client.records import Answering
+from kubesched.api.core import Pod
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.scheduling import PodGroup
+from kubesched.client.core_event_recorder import CoreEventRecorder
+from kubesched.client.event_recorder import EventRecorder
+from kubesched.client.informer import Handler
+from kubesched.client.scheduler_client import Recorder, SchedulerClient
+from kubesched.scheduler.api_client import (
+    ApiClient,
+    EventRecord,
+    PodConditionPatch,
+    PodGroupConditionPatch,
+)
+from kubesched.scheduler.eventhandlers import EventHandlers
+
+if TYPE_CHECKING:
+
+    def fits(
+        client: SchedulerClient,
+        handlers: EventHandlers,
+        recorders: tuple[EventRecorder, CoreEventRecorder],
+    ) -> tuple[ApiClient, Handler, Recorder, Recorder]:
+        """Type checkers see that the rooms fit together although they do not know each other."""
+        return client, handlers, *recorders
+
+
+class Kept:
+    """A recorder that keeps what it is handed."""
+
+    def __init__(self) -> None:
+        self.events: list[object] = []
+
+    def record_event(self, event: object) -> None:
+        """Keep it."""
+        self.events.append(event)
+
+
+def test_everything_reaches_the_server() -> None:
+    """Each write is one request, each event goes to the recorder."""
+    server, kept = Answering(), Kept()
+    metadata = ObjectMeta(name="p", namespace="ns", uid="u")
+    pod, group = Pod(metadata=metadata), PodGroup(metadata=metadata)
+    event = EventRecord(pod, "Normal", "R", "A", "N")
+
+    async def main() -> None:
+        client: ApiClient = SchedulerClient(server, kept, lambda: 0)
+        await client.patch_pod_status(pod, PodConditionPatch("T", "True", "R", "M"), "n")
+        await client.bind(pod, "n")
+        await client.delete_pod(pod)
+        condition = PodGroupConditionPatch("T", "True", "R", "M", 1)
+        await client.patch_pod_group_status(group, condition)
+        client.record_event(event)
+
+    asyncio.run(main())
+    assert [
+        ("PATCH", "/api/v1/namespaces/ns/pods/p/status"),
+        ("POST", "/api/v1/namespaces/ns/pods/p/binding"),
+        ("DELETE", "/api/v1/namespaces/ns/pods/p"),
+        ("PATCH", "/apis/scheduling.k8s.io/v1alpha2/namespaces/ns/podgroups/p/status"),
+    ] == [one[:2] for one in server.in_short]
+    assert [event] == kept.events
+
+
+def test_recorders_are_recorders() -> None:
+    """Both kinds take what the scheduler records."""
+
+    async def main() -> int:
+        recorders: list[Recorder] = [
+            EventRecorder(Answering(), lambda: 0, Random(0), "host"),
+            CoreEventRecorder(Answering(), lambda: 0, Random(0), "c"),
+        ]
+        for recorder in recorders:
+            recorder.record_event(EventRecord(Pod(), "Normal", "R", "A", "N"))
+        return len(recorders)
+
+    assert 2 == asyncio.run(main())

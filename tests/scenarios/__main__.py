@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def rewrite(path: Path) -> bool:
 
 def main() -> None:
     """Rewrite the transcripts that are named, or all."""
+    logging.disable()
     paths = [Path(name).resolve() for name in sys.argv[1:]] or transcripts()
     for path in paths:
         if rewrite(path):

@@ -1,17 +1,183 @@
-"""LiveApi is the scheduler's way to a real API server: pod writes, and events.
+"""The scheduler's writes on a real API server: pods, events, claims, volumes.
 
-Upstream: pkg/scheduler/scheduler.go, New; client-go/tools/events (v1.36)
+Upstream: pkg/scheduler/scheduler.go, New; cmd/kube-scheduler/app/server.go (v1.36)
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from random import Random
+from typing import Any, Final, TypeVar
+
+from kubesched.api.core import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodExtendedResourceClaimStatus,
+)
+from kubesched.api.errors import ApiError
+from kubesched.api.resource import ResourceClaim
+from kubesched.client.claim_writer import ClaimWriter
 from kubesched.client.pod_writer import PodWriter
+from kubesched.client.requests import Rest
+from kubesched.client.timestamps import second_time
+from kubesched.client.volume_writer import VolumeWriter
+from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError
+from kubesched.framework.volume_writer import VolumeWriteError
 from kubesched.scheduler.api_client import EventRecord
+from kubesched.scheduler.pod_lister import PodLister
+
+T = TypeVar("T")
+RecordEvent = Callable[[EventRecord], None]
+
+_CONFLICT: Final = "Conflict"
+
+log = logging.getLogger(__name__)
 
 
 class LiveApi(PodWriter):
     """An `ApiClient` over a connection."""
 
-    def record_event(self, event: EventRecord) -> None:
-        """Write an event some time soon."""
+    def __init__(self, rest: Rest, now_ns: Callable[[], int], record_event: RecordEvent) -> None:
+        """Set up.
+
+        Args:
+            rest: Sends the requests.
+            now_ns: Returns the time of day in nanoseconds since the epoch.
+            record_event: Writes events some time soon.
+        """
+        super().__init__(rest, now_ns)
+        self.record_event = record_event
+
+
+class LiveClaims:
+    """What DynamicResources writes through."""
+
+    def __init__(
+        self, rest: Rest, now_ns: Callable[[], int], dice: Random, record_event: RecordEvent
+    ) -> None:
+        """Set up; see `LiveApi`."""
+        self._claims = ClaimWriter(rest, dice)
+        self._pods = PodWriter(rest, now_ns)
+        self._now_ns = now_ns
+        self._record_event = record_event
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def now(self) -> str:
+        """Return the time of day."""
+        return second_time(self._now_ns())
+
+    def announce_wait(self, pod: Pod, node_name: str) -> None:
+        """Write the event that says so."""
+        self._record_event(
+            EventRecord(
+                pod,
+                "Normal",
+                "BindingConditionsPending",
+                "Scheduling",
+                f"waiting for binding conditions for device on node {node_name}",
+                reporting_controller=pod.spec.scheduler_name,
+            )
+        )
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Write the status soon."""
+        self._soon(self._claims.update_status(claim), f"deallocate {_name(claim)}")
+
+    def delete(self, claim: ResourceClaim) -> None:
+        """Delete the claim soon."""
+        self._soon(self._claims.delete(claim), f"delete {_name(claim)}")
+
+    def release(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Take the pod out of the claim soon."""
+        self._soon(self._claims.release(claim, pod), f"release {_name(claim)}")
+
+    async def drain(self) -> None:
+        """Wait for what is to be written soon."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def get(self, namespace: str, name: str) -> ResourceClaim:
+        """Return the claim as stored."""
+        return await _as_claim_errors(self._claims.get(namespace, name))
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create the claim."""
+        return await _as_claim_errors(self._claims.create(claim))
+
+    async def update(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write the finalizers."""
+        return await _as_claim_errors(self._claims.update(claim))
+
+    async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
+        """Write the status."""
+        return await _as_claim_errors(self._claims.update_status(claim))
+
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Say which claim serves the pod's extended resources."""
+        await _as_claim_errors(self._pods.patch_extended_resource_claim_status(pod, status))
+
+    def _soon(self, work: Coroutine[Any, Any, object], what: str) -> None:
+        task = asyncio.ensure_future(_logged(work, what))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _logged(work: Awaitable[object], what: str) -> None:
+    try:
+        await work
+    except ApiError as error:
+        log.error("Failed to %s: %s", what, error)  # noqa: TRY400 - the server's words say all
+
+
+async def _as_claim_errors(work: Awaitable[T]) -> T:
+    """Return what comes; refusals become those that the plugin knows.
+
+    Raises:
+        ApiConflictError: The object has changed.
+        ApiRefusedError: Anything else was wrong.
+    """
+    try:
+        return await work
+    except ApiError as error:
+        if error.reason == _CONFLICT:
+            raise ApiConflictError(error.message) from error
+        raise ApiRefusedError(error.message) from error
+
+
+class LiveVolumes:
+    """What VolumeBinding writes through."""
+
+    def __init__(self, rest: Rest, pods: PodLister) -> None:
+        """Take the connection, and the pods that are known."""
+        self._volumes = VolumeWriter(rest)
+        self._pods = pods
+
+    async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write `spec.claimRef` and the annotations."""
+        try:
+            return await self._volumes.update_persistent_volume(volume)
+        except ApiError as error:
+            raise VolumeWriteError(error.message) from error
+
+    async def update_persistent_volume_claim(
+        self, claim: PersistentVolumeClaim
+    ) -> PersistentVolumeClaim:
+        """Write the annotations."""
+        try:
+            return await self._volumes.update_persistent_volume_claim(claim)
+        except ApiError as error:
+            raise VolumeWriteError(error.message) from error
+
+    def has_pod(self, namespace: str, name: str) -> bool:
+        """Whether the pod is known."""
+        return self._pods.get(namespace, name) is not None
+
+
+def _name(claim: ResourceClaim) -> str:
+    return f"claim {claim.metadata.namespace}/{claim.metadata.name}"

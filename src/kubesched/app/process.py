@@ -22,13 +22,14 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Pod
+from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
+from kubesched.app.connections import Connections
+from kubesched.app.dry_run import DryRun
 from kubesched.app.election import Election
 from kubesched.app.http_extenders import HttpExtenders
 from kubesched.app.options import Options
 from kubesched.app.watched_kinds import watched_kinds
-from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
 from kubesched.client.rest import AiohttpRest
@@ -47,7 +48,7 @@ _DRAIN_SECONDS_MAX: Final = 10.0
 
 log = logging.getLogger(__name__)
 
-MakeApi = Callable[[AiohttpRest], ApiClient]
+Report = Callable[[dict[str, Any]], None]
 
 
 class NotLeaderError(ApiError):
@@ -72,11 +73,19 @@ class SchedulerProcess:
         configuration: Configuration,
         registry: Registry,
         settings: ConnectionSettings,
-        make_api: MakeApi,
         *,
+        report: Report | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> None:
         """Put everything together; nothing is sent yet.
+
+        Args:
+            options: The flags.
+            configuration: What the scheduler does.
+            registry: The plugins that profiles may name.
+            settings: Where the API server is.
+            report: Is handed what would be written, if nothing is to be (`--dry-run`).
+            observers: Are told what the loop does.
 
         Raises:
             ConfigError: A plugin or the election cannot be set up.
@@ -85,8 +94,10 @@ class SchedulerProcess:
         self._configuration = configuration
         self._registry = registry
         self._settings = settings
-        self._make_api = make_api
+        self._report = report
         self._observers = observers
+        self._connections: Connections | None = None
+        self._main_loop: asyncio.AbstractEventLoop
         self._stop = asyncio.Event()
         self._lost = asyncio.Event()
         self.is_synced = False
@@ -98,7 +109,7 @@ class SchedulerProcess:
                 settings,
                 configuration.client_connection,
                 configuration.leader_election,
-                record_event=lambda _about, _text: None,
+                record_event=self._record_election,
                 allow_removed_locks=options.allow_removed_locks,
             )
 
@@ -110,20 +121,31 @@ class SchedulerProcess:
     async def run(self) -> int:
         """Run to the end; return the exit code."""
         async with AsyncExitStack() as opened:
-            connection = self._configuration.client_connection
-            rest = connect(
+            self._main_loop = asyncio.get_running_loop()
+            self._connections = connections = Connections(
                 self._settings,
-                qps=connection.qps,
-                burst=connection.burst,
-                user_agent_suffix="scheduler",
-                permit=self._check_leadership,
+                self._configuration.client_connection,
+                self._check_leadership,
+                self._configuration.profiles[0].scheduler_name,
+                None,
             )
-            opened.push_async_callback(rest.aclose)
+            await connections.open(opened)
             extenders = await opened.enter_async_context(HttpExtenders())
-            scheduler, handlers = self._assemble(self._make_api(rest), extenders)
+            api = connections.api if self._report is None else DryRun(self._report)
+            scheduler, handlers = self._assemble(api, extenders)
             self.scheduler = scheduler
-            informers = self._informers(rest, handlers)
+            if self._report is None:
+                connections.serve(scheduler)
+            informers = self._informers(connections.rest, handlers)
             return await self._run(scheduler, informers)
+
+    def _record_election(self, about: ObjectReference, words: str) -> None:
+        """Write an event of the lock; called in the election's thread."""
+        assert self._connections is not None
+        recorder = self._connections.leader_recorder
+        self._main_loop.call_soon_threadsafe(
+            recorder.record, about, "Normal", "LeaderElection", words
+        )
 
     def _check_leadership(self) -> None:
         if self.election is not None and not self.election.may_act():

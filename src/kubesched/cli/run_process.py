@@ -6,15 +6,12 @@ import asyncio
 import logging
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from kubesched.api.yaml_syntax import dump
-from kubesched.app.dry_run import DryRun
-from kubesched.app.live_api import LiveApi
 from kubesched.app.options import (
     AccessOptions,
     DeprecatedOptions,
@@ -27,7 +24,6 @@ from kubesched.app.process import SchedulerProcess
 from kubesched.cli.loading import register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
 from kubesched.client.connect import find_settings
-from kubesched.client.rest import AiohttpRest
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -113,7 +109,7 @@ def run_process(flags: dict[str, Any]) -> int | None:
             configuration,
             registry,
             settings,
-            (lambda _rest: DryRun(_print_report)) if options.dry_run else _live_api,
+            report=_print_report if options.dry_run else None,
         )
         loop = asyncio.get_running_loop()
         for signal_ in (signal.SIGTERM, signal.SIGINT):
@@ -121,10 +117,6 @@ def run_process(flags: dict[str, Any]) -> int | None:
         return await process.run()
 
     return asyncio.run(main())
-
-
-def _live_api(rest: AiohttpRest) -> LiveApi:
-    return LiveApi(rest, time.time_ns)
 
 
 def _print_report(report: dict[str, Any]) -> None:

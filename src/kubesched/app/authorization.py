@@ -1,0 +1,192 @@
+"""Authorizer decides who may ask for which path: some paths and groups, else the API server.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/server/options/authorization.go,
+          staging/src/k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go,
+          staging/src/k8s.io/apiserver/pkg/authorization/path/path.go (v1.36)
+Rejects:  everything that neither is always allowed nor allowed by a SubjectAccessReview.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.api.errors import ApiError
+from kubesched.app.http_exchange import HttpRequest
+from kubesched.app.reviews import ExpiringAnswers, Retries
+from kubesched.app.users import User
+from kubesched.client.requests import Request, Rest
+
+log: Final = logging.getLogger(__name__)
+
+ALWAYS_ALLOWED_GROUP: Final = "system:masters"
+KEEP_SECONDS: Final = 10.0
+"""How long upstream keeps an answer, allowed or not, unless a flag says otherwise."""
+
+_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_TIMEOUT_SECONDS: Final = 10
+_ANSWERS_MAX: Final = 8192
+_CACHED_LENGTH_MAX: Final = 10_000
+
+
+class AuthorizationError(Exception):
+    """Nobody could say whether somebody may ask; the message is for the client."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether somebody may ask, and why."""
+
+    is_allowed: bool
+    reason: str = ""
+
+
+ALLOWED: Final = Verdict(is_allowed=True)
+
+
+class _Access(msgspec.Struct):
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+
+
+class _Review(msgspec.Struct):
+    status: _Access = msgspec.field(default_factory=_Access)
+
+
+_decoder: Final = msgspec.json.Decoder(_Review)
+
+
+class AllowedPaths:
+    """Paths that everybody may ask for; one that ends in `*` stands for all that begin so."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """Take in paths, with or without a slash in front.
+
+        Raises:
+            ValueError: A path has a `*` that is not its end.
+        """
+        self._paths: set[str] = set()
+        self._prefixes: list[str] = []
+        for path in (path.removeprefix("/") for path in paths):
+            if "*" in path[:-1]:
+                raise ValueError(f'only trailing * allowed in "{path}"')
+            if path.endswith("*"):
+                self._prefixes.append(path[:-1])
+            else:
+                self._paths.add(path)
+
+    def __contains__(self, path: str) -> bool:
+        path = path.removeprefix("/")
+        return path in self._paths or path.startswith(tuple(self._prefixes))
+
+
+class SubjectAccessReviews:
+    """What the API server says of who may ask for which path, kept for a while."""
+
+    def __init__(
+        self,
+        rest: Rest,
+        retries: Retries,
+        now: Callable[[], float],
+        keep_allowed_seconds: float = KEEP_SECONDS,
+        keep_denied_seconds: float = KEEP_SECONDS,
+    ) -> None:
+        """Set up.
+
+        Args:
+            rest: Sends the reviews.
+            retries: For reviews that fail.
+            now: The present moment in seconds.
+            keep_allowed_seconds: How long it counts that somebody may.
+            keep_denied_seconds: How long it counts that somebody may not.
+        """
+        self._rest = rest
+        self._retries = retries
+        self._keep_allowed_seconds = keep_allowed_seconds
+        self._keep_denied_seconds = keep_denied_seconds
+        self._answers = ExpiringAnswers[_Access](now, _ANSWERS_MAX)
+
+    async def authorize(self, user: User, verb: str, path: str) -> Verdict:
+        """Return what the API server says.
+
+        Raises:
+            AuthorizationError: It says nothing, or contradicts itself.
+        """
+        spec = msgspec.json.encode(_spec(user, verb, path))
+        access = self._answers.get(spec)
+        if access is None:
+            access = await self._ask(spec)
+            if len(verb) + len(path) < _CACHED_LENGTH_MAX:
+                seconds = self._keep_allowed_seconds if access.allowed else self._keep_denied_seconds
+                self._answers.put(spec, access, seconds)
+        if access.denied and access.allowed:
+            raise AuthorizationError(
+                "webhook subject access review returned both allow and deny response"
+            )
+        return Verdict(access.allowed, access.reason)
+
+    async def _ask(self, spec: bytes) -> _Access:
+        review = {
+            "kind": "SubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "metadata": {},
+            "spec": msgspec.Raw(spec),
+            "status": {"allowed": False},
+        }
+        request = Request(
+            method="POST",
+            path=_PATH,
+            query=(("timeout", f"{_TIMEOUT_SECONDS}s"),),
+            body=msgspec.json.encode(review),
+            timeout_seconds=_TIMEOUT_SECONDS,
+        )
+        try:
+            body = await self._retries.run(lambda: self._rest.send(request))
+            return _decoder.decode(body).status
+        except (ApiError, msgspec.MsgspecError) as error:
+            log.error("Failed to make webhook authorizer request: %s", error)  # noqa: TRY400 - its words say all
+            raise AuthorizationError(str(error)) from None
+
+
+class Authorizer:
+    """Decides who may ask for what."""
+
+    def __init__(self, always_allowed: AllowedPaths, reviews: SubjectAccessReviews | None) -> None:
+        """Set up.
+
+        Args:
+            always_allowed: Paths that everybody may ask for.
+            reviews: Ask the API server; None if there is none to ask.
+        """
+        self._always_allowed = always_allowed
+        self._reviews = reviews
+
+    async def authorize(self, user: User, request: HttpRequest) -> Verdict:
+        """Return whether the user may ask.
+
+        Raises:
+            AuthorizationError: Nobody could say.
+        """
+        if ALWAYS_ALLOWED_GROUP in user.groups or request.path in self._always_allowed:
+            return ALLOWED
+        if self._reviews is None:
+            return Verdict(is_allowed=False)
+        return await self._reviews.authorize(user, request.method.lower(), request.path)
+
+
+def _spec(user: User, verb: str, path: str) -> dict[str, object]:
+    spec: dict[str, object] = {
+        "nonResourceAttributes": {"path": path, "verb": verb},
+        "user": user.name,
+    }
+    if user.groups:
+        spec["groups"] = user.groups
+    if user.extra:
+        spec["extra"] = dict(user.extra)
+    if user.uid:
+        spec["uid"] = user.uid
+    return spec

@@ -1,0 +1,112 @@
+"""Client certificates: who signed them, and whom they stand for.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go (v1.36)
+Differs:  the handshake already ends for a certificate of no known authority, where upstream goes
+          on to the token; certificates in between are seen from Python 3.13 on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+from cryptography.x509.verification import (
+    Criticality,
+    ExtensionPolicy,
+    Policy,
+    PolicyBuilder,
+    Store,
+    VerificationError,
+)
+
+from kubesched.app.token_reviews import AuthenticationError
+from kubesched.app.users import User
+
+_UID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
+_CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
+
+
+def parse_bundle(pem: str) -> tuple[x509.Certificate, ...]:
+    """Return the certificates of a PEM text.
+
+    Raises:
+        ValueError: There is none, or one cannot be read.
+    """
+    return tuple(x509.load_pem_x509_certificates(pem.encode()))
+
+
+def verify(
+    chain: Sequence[bytes], authorities: Sequence[x509.Certificate], moment: datetime
+) -> x509.Certificate:
+    """Return the client's own certificate if one of the authorities stands behind it.
+
+    Args:
+        chain: DER, the client's own first.
+        authorities: Who may sign.
+        moment: The present, with its time zone.
+
+    Raises:
+        AuthenticationError: None does, it is out of date, or it is not for clients.
+    """
+    try:
+        own, *between = (x509.load_der_x509_certificate(der) for der in chain)
+        verifier = (
+            PolicyBuilder()
+            .store(Store(authorities))
+            .time(moment)
+            .extension_policies(ca_policy=_AUTHORITY, ee_policy=_CLIENT)
+            .build_client_verifier()
+        )
+        verifier.verify(own, between)
+    except (VerificationError, ValueError, UnsupportedAlgorithm) as error:
+        raise AuthenticationError(f"verifying certificate failed: {error}") from None
+    return own
+
+
+def common_name(certificate: x509.Certificate) -> str:
+    """Return the common name, "" without one."""
+    return _values(certificate, NameOID.COMMON_NAME)[-1:][0] if _has_name(certificate) else ""
+
+
+def user_of(certificate: x509.Certificate) -> User | None:
+    """Return whom a verified certificate stands for; None if it names nobody.
+
+    Raises:
+        AuthenticationError: It names several uids, or an empty one.
+    """
+    name = common_name(certificate)
+    if not name:
+        return None
+    digest = hashlib.sha256(certificate.public_bytes(_der())).hexdigest()
+    return User(
+        name,
+        _uid(certificate),
+        _values(certificate, NameOID.ORGANIZATION_NAME),
+        ((_CREDENTIAL_ID, (f"X509SHA256={digest}",)),),
+    )
+
+
+def _has_name(certificate: x509.Certificate) -> bool:
+    return bool(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
+
+
+def _values(certificate: x509.Certificate, oid: ObjectIdentifier) -> tuple[str, ...]:
+    return tuple(
+        str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(oid)
+    )
+
+
+def _uid(certificate: x509.Certificate) -> str:
+    uids = _values(certificate, _UID)
+    if not uids:
+        return ""
+    if len(uids) > 1:
+        raise AuthenticationError(f"expected 1 UID, but found multiple: {list(uids)}")
+    if not uids[0]:
+        raise AuthenticationError("UID cannot be an empty string")
+    return uids[0]

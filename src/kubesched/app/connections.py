@@ -1,0 +1,116 @@
+"""Connections are the scheduler's ways to its API server: one for what it does, one for events.
+
+Events have a connection of their own, as an event may wait and a binding may not.
+
+Upstream: cmd/kube-scheduler/app/options/options.go, createClients (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from random import Random
+
+from kubesched.app.live_api import LiveApi, LiveClaims, LiveVolumes
+from kubesched.client.connect import connect
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.core_event_recorder import CoreEventRecorder
+from kubesched.client.event_recorder import EventRecorder, serves_events
+from kubesched.client.request_observer import RequestObserver
+from kubesched.config.types import ClientConnection
+from kubesched.scheduler.api_client import EventRecord
+from kubesched.scheduler.loop import Scheduler
+
+_LAST_EVENTS_SECONDS = 2.0
+
+
+class Connections:
+    """Open connections, and what is written over them.
+
+    Attributes:
+        rest: For reading and for what must not wait.
+        events_rest: For events.
+        recorder: Writes events of pods.
+        leader_recorder: Writes events of the lock; they are of the older kind.
+        api: What the scheduler writes through.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        connection: ClientConnection,
+        permit: Callable[[], None],
+        component: str,
+        observer: RequestObserver | None,
+    ) -> None:
+        """Set up; nothing is sent yet. To be called while a loop runs.
+
+        Args:
+            settings: Where the API server is.
+            connection: Requests per second.
+            permit: Asked right before each write that only the leader may do.
+            component: The first profile's name: who writes events of the lock.
+            observer: Is told of every request.
+        """
+        open_one = partial(
+            connect,
+            settings,
+            qps=connection.qps,
+            burst=connection.burst,
+            user_agent_suffix="scheduler",
+            observer=observer,
+        )
+        self.rest = open_one(permit=permit)
+        self.events_rest = open_one()
+        dice = Random()  # noqa: S311 - spreads retries
+        self._dice = dice
+        self.leader_recorder = CoreEventRecorder(self.events_rest, time.time_ns, dice, component)
+        self.recorder: EventRecorder | CoreEventRecorder = EventRecorder(
+            self.events_rest, time.time_ns, dice, socket.gethostname()
+        )
+        self.api = LiveApi(self.rest, time.time_ns, self.record_event)
+        self._claims: LiveClaims | None = None
+        self._recording: list[asyncio.Task[None]] = []
+
+    def record_event(self, event: EventRecord) -> None:
+        """Write an event of a pod some time soon."""
+        self.recorder.record_event(event)
+
+    async def open(self, opened: AsyncExitStack) -> None:
+        """Begin to write events, in the form that the server knows; closed with the stack."""
+        opened.push_async_callback(self._close)
+        if not await serves_events(self.events_rest):
+            self.recorder = self.leader_recorder
+        self._recording = [
+            asyncio.ensure_future(recorder.run())
+            for recorder in dict.fromkeys((self.recorder, self.leader_recorder))
+        ]
+
+    def serve(self, scheduler: Scheduler) -> None:
+        """Hand the scheduler's plugins what they write through."""
+        self._claims = LiveClaims(self.rest, time.time_ns, self._dice, self.record_event)
+        volumes = LiveVolumes(self.rest, scheduler.pods)
+        for profile in scheduler.profiles.values():
+            profile.claim_writer = self._claims
+            profile.volume_writer = volumes
+
+    async def drain(self) -> None:
+        """Wait for writes that nobody waits for."""
+        if self._claims is not None:
+            await self._claims.drain()
+
+    async def _close(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_EVENTS_SECONDS):
+                for recorder in dict.fromkeys((self.recorder, self.leader_recorder)):
+                    await recorder.drain()
+        for task in self._recording:
+            task.cancel()
+        await asyncio.gather(*self._recording, return_exceptions=True)
+        await self.events_rest.aclose()
+        await self.rest.aclose()

@@ -1,0 +1,93 @@
+"""HttpRequest and HttpAnswer are what the secure port hands from one step to the next.
+
+Upstream: net/http of Go, as far as its texts and headers reach clients
+Differs:  the module has no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import parse_qs
+
+import msgspec
+
+PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+HTML: Final = "text/html; charset=utf-8"
+
+_NOSNIFF: Final = ("X-Content-Type-Options", "nosniff")
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to the secure port.
+
+    Attributes:
+        method: Such as `GET`.
+        path: Decoded; begins with a slash.
+        target: Path and query as sent, for messages.
+        headers: Names and values in the order sent.
+        body: What was sent.
+        certificates: What the client showed as DER, its own first; empty without TLS.
+    """
+
+    method: str = "GET"
+    path: str
+    target: str = ""
+    headers: Headers = ()
+    body: bytes = b""
+    certificates: tuple[bytes, ...] = ()
+
+    def header(self, name: str) -> str:
+        """Return the first value of a header, "" without one."""
+        return next(iter(self.header_values(name)), "")
+
+    def header_values(self, name: str) -> tuple[str, ...]:
+        """Return all values of a header, whatever its case."""
+        wanted = name.lower()
+        return tuple(value for key, value in self.headers if key.lower() == wanted)
+
+    def query_values(self, name: str) -> tuple[str, ...]:
+        """Return all values of a query parameter; () if it is not there."""
+        _, _, query = self.target.partition("?")
+        return tuple(parse_qs(query, keep_blank_values=True).get(name, ()))
+
+
+class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a request.
+
+    Attributes:
+        status: HTTP status.
+        content_type: Of the body.
+        body: What is sent.
+        headers: More headers.
+    """
+
+    status: int = 200
+    content_type: str = PLAIN_TEXT
+    body: bytes = b""
+    headers: Headers = ()
+
+
+def text_answer(text: str, *, status: int = 200, content_type: str = PLAIN_TEXT) -> HttpAnswer:
+    """Answer with a text of which nobody may guess another type."""
+    return HttpAnswer(
+        status=status, content_type=content_type, body=text.encode(), headers=(_NOSNIFF,)
+    )
+
+
+def plain_answer(text: str, content_type: str = PLAIN_TEXT) -> HttpAnswer:
+    """Answer with a text and nothing said about guessing, where upstream says nothing."""
+    return HttpAnswer(content_type=content_type, body=text.encode())
+
+
+def error_answer(text: str, status: int) -> HttpAnswer:
+    """Refuse as Go's `http.Error` does: the text and a line's end."""
+    return text_answer(text + "\n", status=status)
+
+
+def not_found() -> HttpAnswer:
+    """Answer for a path that nobody serves."""
+    return error_answer("404 page not found", 404)

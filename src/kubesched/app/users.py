@@ -1,0 +1,41 @@
+"""User is who asks: a name, groups, and what else the authenticator knows.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/authentication/user, .../group (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+
+
+class User(msgspec.Struct, frozen=True):
+    """Somebody who asks.
+
+    Attributes:
+        name: Such as `system:serviceaccount:monitoring:prometheus`.
+        uid: "" if unknown.
+        groups: In the order given.
+        extra: What else is known, by key; each with its values.
+    """
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
+
+
+def as_authenticated(user: User) -> User:
+    """Return the user with the group of all who are known, unless that is said already."""
+    if user.name == ANONYMOUS.name or {AUTHENTICATED, UNAUTHENTICATED} & set(user.groups):
+        return user
+    return replace(user, groups=(*user.groups, AUTHENTICATED))

@@ -73,6 +73,7 @@ def test_pods_without_node_and_volumes_share_the_spec() -> None:
     assert read(parts, Pod, plain).spec is read(parts, Pod, plain).spec
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 1, 1000])
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.sampled_from(("", "n", "m")))))
 def test_sharing_changes_nothing(most: int, which: list[tuple[int, int, str]]) -> None:

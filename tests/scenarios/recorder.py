@@ -41,7 +41,7 @@ def name_of(pod: Pod) -> str:
 
 def seconds_of(now: float) -> str:
     """Return a time or a span as short as it goes, in seconds."""
-    return f"{now:.3f}".rstrip("0").rstrip(".")
+    return f"{now:.2f}".rstrip("0").rstrip(".")
 
 
 def rejectors_of(queued: QueuedPodInfo) -> str:

@@ -20,6 +20,7 @@ from kubesched.simulator.simulated_api import SimulatedApi
 
 from .recorder import Recorder, name_of
 
+_APART_SECONDS: Final = 1e-5
 _AT_ONCE: Final = Latencies(request=0)
 
 
@@ -39,6 +40,12 @@ class Trouble(msgspec.Struct):
     error: ApiError | None = None
     seconds: float = 0.0
     times: int = 1_000
+    _used: int = 0
+
+    def delay(self) -> float:
+        """Return how long one more request takes, no two of them to the same moment."""
+        self._used += 1
+        return self.seconds and self.seconds + self._used * _APART_SECONDS
 
 
 class RecordingApi(SimulatedApi):
@@ -114,7 +121,7 @@ class RecordingApi(SimulatedApi):
         trouble = self._trouble(verb, name_of(pod))
         try:
             if trouble is not None:
-                await asyncio.sleep(trouble.seconds)
+                await asyncio.sleep(trouble.delay())
                 if trouble.error is not None:
                     raise trouble.error
             await request()

@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -75,8 +76,11 @@ from .scripted import Script, ScriptedSpec, answer_of, scripted_plugin
 from .showing import Showing
 from .transcript import Step
 
-# Longer than everything that follows without a timer, shorter than anything that matters.
-_MOMENT_SECONDS: Final = 1e-6
+# Timers of one moment run in any order, so nothing that matters shares a moment: first what is due,
+# then commands, then what they are told as, kind by kind.
+_AFTER_TIMERS_SECONDS: Final = 1e-4
+_AFTER_COMMANDS_SECONDS: Final = 1.5e-4
+_BETWEEN_KINDS_SECONDS: Final = 1e-6
 _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coordination.k8s.io")
 
 
@@ -128,6 +132,7 @@ class Scenario:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
+        self._time = loop.time()
         self._recorder = Recorder()
         self._server = ObjectServer(loop.time)
         self._api = RecordingApi(self._server, self._recorder)
@@ -149,7 +154,7 @@ class Scenario:
             verb, *words = shlex.split(command.line)
             if verb == "advance":
                 await self._settle()
-                await asyncio.sleep(float(words[0].removesuffix("s")))
+                await self._advance(float(words[0].removesuffix("s")))
             elif verb == "show":
                 await self._settle()
                 shown += [*self._recorder.take(), *Showing(self.scheduler, self._server).of(words)]
@@ -158,8 +163,13 @@ class Scenario:
         await self._settle()
         return [*shown, *self._recorder.take()]
 
+    async def _advance(self, seconds: float) -> None:
+        self._time += seconds
+        now = asyncio.get_running_loop().time()
+        await asyncio.sleep(self._time + _AFTER_TIMERS_SECONDS - now)
+
     async def _settle(self) -> None:
-        await asyncio.sleep(_MOMENT_SECONDS)
+        await asyncio.sleep(_AFTER_COMMANDS_SECONDS)
         for task in self._tasks:
             if task.done():
                 task.result()
@@ -202,10 +212,18 @@ class Scenario:
     def _connect(self, handlers: EventHandlers) -> None:
         kinds = [kind_name(kind.type) for kind in KINDS]
         others = [kind for kind in kinds if kind not in (NODES, PODS, *_NOT_WATCHED)]
-        for kind in (NODES, *others, PODS):
-            informer = Informer(self._server.store, kind, handlers, lambda: 0.0, is_unfinished)
-            self._informers[kind] = informer
-            informer.start()
+        for at, kind in enumerate((NODES, *others)):
+            self._follow(kind, handlers, partial(float, at * _BETWEEN_KINDS_SECONDS))
+        self._follow(PODS, handlers, partial(self._until_others_are_told, len(others) + 1))
+
+    def _follow(self, kind: str, handlers: EventHandlers, latency: Callable[[], float]) -> None:
+        informer = Informer(self._server.store, kind, handlers, latency, is_unfinished)
+        self._informers[kind] = informer
+        informer.start()
+
+    def _until_others_are_told(self, kinds: int) -> float:
+        are_told = all(each.is_current for each in self._informers.values() if each.kind != PODS)
+        return 0.0 if are_told else kinds * _BETWEEN_KINDS_SECONDS
 
     # Objects.
 

@@ -2,7 +2,7 @@
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation, handlers/response.go
           (v1.36)
-Differs:  answers are JSON; who accepts only YAML or protobuf is refused.
+Differs:  who accepts only protobuf is refused; whoever accepts it takes JSON too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from kubesched.apiserver.status import no_representation, not_acceptable
 
 _META_GROUP: Final = "meta.k8s.io"
 _META_VERSIONS: Final = ("v1", "v1beta1")
-_ACCEPTED: Final = ("application/json", "*/*")
+YAML: Final = "application/yaml"
+_ACCEPTED: Final = ("application/json", YAML, "*/*")
 _TRANSFORMED: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
@@ -69,6 +70,14 @@ def _quality(text: str) -> float:
         return 1.0
 
 
+def prefers_yaml(header: str) -> bool:
+    """Whether a client takes YAML rather than JSON."""
+    if YAML not in header:
+        return False
+    best = next((one for one in parse_accept(header) if one.name in _ACCEPTED), PLAIN)
+    return best.name == YAML
+
+
 def negotiate(header: str) -> MediaType:
     """Return the form of an answer to a question about a resource.
 
@@ -84,7 +93,7 @@ def negotiate(header: str) -> MediaType:
         if one.name not in _ACCEPTED:
             continue
         if not one.kind:
-            return PLAIN
+            return one if one.name == YAML else PLAIN
         is_known = one.kind in _TRANSFORMED and one.group == _META_GROUP
         if is_known and one.version in _META_VERSIONS:
             return one

@@ -1,0 +1,62 @@
+"""Who somebody is, and what somebody may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesched.apiserver.request import User
+from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.reviews import Reviewer
+from kubesched.apiserver.status import StatusError
+
+ALICE = User("alice", ("system:authenticated",), "u")
+
+
+def review(plural: str, spec: dict[str, Any], group: str = "authorization.k8s.io") -> Any:
+    """Return the status of a review that alice asks for."""
+    resource = RESOURCES.find(group, "v1", plural)
+    assert resource is not None
+    reviewer = Reviewer({"t": ALICE}, lambda: "2024-05-01T10:00:00Z")
+    return reviewer.review(resource, ALICE, {"spec": spec})["status"]
+
+
+def test_tokens() -> None:
+    """A known token says who; another says nothing."""
+    group = "authentication.k8s.io"
+    info = {"username": "alice", "uid": "u", "groups": ["system:authenticated"]}
+    assert review("tokenreviews", {"token": "t"}, group) == {"authenticated": True, "user": info}
+    assert "error" in review("tokenreviews", {"token": "x"}, group)
+    assert review("selfsubjectreviews", {}, group) == {"userInfo": info}
+
+
+def test_access() -> None:
+    """Access is asked for oneself or for others, to resources or to paths."""
+    nodes = {"resourceAttributes": {"verb": "list", "resource": "nodes"}}
+    assert review("selfsubjectaccessreviews", nodes) == {"allowed": False}
+    other = {"user": "system:kube-scheduler", **nodes}
+    assert review("subjectaccessreviews", other)["allowed"]
+    path = {"user": "x", "nonResourceAttributes": {"path": "/healthz", "verb": "get"}}
+    assert review("subjectaccessreviews", path) == {"allowed": True}
+    assert review("selfsubjectrulesreviews", {"namespace": "default"})["incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        pytest.param({}, ["spec.resourceAttributes", "spec.user"], id="nothing"),
+        pytest.param({"user": "x"}, ["spec.resourceAttributes"], id="about-nothing"),
+        pytest.param(
+            {"resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"path": "/"}},
+            ["spec.nonResourceAttributes", "spec.user"],
+            id="both",
+        ),
+    ],
+)
+def test_refused(spec: dict[str, Any], fields: list[str]) -> None:
+    """A review is about somebody and about one thing."""
+    with pytest.raises(StatusError) as caught:
+        review("subjectaccessreviews", spec)
+    assert caught.value.details is not None
+    assert fields == [cause["field"] for cause in caught.value.details["causes"]]

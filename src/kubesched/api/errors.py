@@ -8,6 +8,10 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
+_TRANSIENT: Final = ("InternalError", "ServiceUnavailable", "Conflict", "ConnectionRefused")
+
 
 class ApiError(Exception):
     """A request was refused, or got no answer.
@@ -38,7 +42,7 @@ class ApiError(Exception):
     @property
     def is_transient(self) -> bool:
         """Whether the same request may succeed when tried again at once."""
-        return self.code in (0, 500, 503) or self.reason == "Conflict"
+        return self.reason in _TRANSIENT
 
 
 class NotFoundError(ApiError):

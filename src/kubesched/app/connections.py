@@ -16,14 +16,14 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from random import Random
 
-from kubesched.app.live_api import LiveApi, LiveClaims, LiveVolumes
+from kubesched.app.live_writers import LiveClaims, LiveVolumes
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.core_event_recorder import CoreEventRecorder
-from kubesched.client.event_recorder import EventRecorder, serves_events
+from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_events
 from kubesched.client.request_observer import RequestObserver
+from kubesched.client.scheduler_client import SchedulerClient
 from kubesched.config.types import ClientConnection
-from kubesched.scheduler.api_client import EventRecord
 from kubesched.scheduler.loop import Scheduler
 
 _LAST_EVENTS_SECONDS = 2.0
@@ -73,11 +73,11 @@ class Connections:
         self.recorder: EventRecorder | CoreEventRecorder = EventRecorder(
             self.events_rest, time.time_ns, dice, socket.gethostname()
         )
-        self.api = LiveApi(self.rest, time.time_ns, self.record_event)
+        self.api = SchedulerClient(self.rest, self, time.time_ns)
         self._claims: LiveClaims | None = None
         self._recording: list[asyncio.Task[None]] = []
 
-    def record_event(self, event: EventRecord) -> None:
+    def record_event(self, event: Occurrence) -> None:
         """Write an event of a pod some time soon."""
         self.recorder.record_event(event)
 

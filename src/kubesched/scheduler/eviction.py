@@ -19,7 +19,7 @@ from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
-from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.scheduler.status_writer import StatusWriter, with_retries
 from kubesched.snapshot.pod_info import PodInfo
 
 PLUGIN: Final = "DefaultPreemption"
@@ -164,15 +164,13 @@ class Evictions:
         )
 
     async def _delete(self, victim: PodInfo, preemption: Preemption) -> None:
-        await self._api.patch_pod_status(
-            victim.pod,
-            PodConditionPatch(
-                "DisruptionTarget",
-                "True",
-                "PreemptionByScheduler",
-                f"{preemption.scheduler_name}: preempting to accommodate a higher priority pod",
-            ),
+        condition = PodConditionPatch(
+            "DisruptionTarget",
+            "True",
+            "PreemptionByScheduler",
+            f"{preemption.scheduler_name}: preempting to accommodate a higher priority pod",
         )
+        await with_retries(lambda: self._api.patch_pod_status(victim.pod, condition))
         await self._api.delete_pod(victim.pod)
 
 

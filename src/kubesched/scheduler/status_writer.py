@@ -86,16 +86,29 @@ class StatusWriter:
     ) -> bool:
         if before is not None:
             await asyncio.wait([before])
-        delay = _FIRST_DELAY_SECONDS
-        for attempt in range(1, _TRIES_MAX + 1):
-            try:
-                await send()
-            except ApiError as error:
-                if attempt == _TRIES_MAX or not error.is_transient:
-                    log.warning("Failed to patch status of %s: %s", subject, error)
-                    return False
-                await asyncio.sleep(delay)
-                delay *= _DELAY_FACTOR
-            else:
-                return True
-        return False
+        try:
+            await with_retries(send)
+        except ApiError as error:
+            log.warning("Failed to patch status of %s: %s", subject, error)
+            return False
+        return True
+
+
+async def with_retries(send: Callable[[], Awaitable[None]]) -> None:
+    """Send a status, a few times if need be.
+
+    Raises:
+        ApiError: What was said to the last try.
+    """
+    delay = _FIRST_DELAY_SECONDS
+    for _ in range(_TRIES_MAX - 1):
+        try:
+            await send()
+        except ApiError as error:
+            if not error.is_transient:
+                raise
+        else:
+            return
+        await asyncio.sleep(delay)
+        delay *= _DELAY_FACTOR
+    await send()

@@ -1,6 +1,6 @@
-"""The scheduler's writes on a real API server: pods, events, claims, volumes.
+"""What plugins write on a live API server: claims and volumes.
 
-Upstream: pkg/scheduler/scheduler.go, New; cmd/kube-scheduler/app/server.go (v1.36)
+Upstream: pkg/scheduler/framework/plugins: dynamicresources, volumebinding (v1.36)
 Differs:  nothing.
 """
 
@@ -38,28 +38,20 @@ _CONFLICT: Final = "Conflict"
 log = logging.getLogger(__name__)
 
 
-class LiveApi(PodWriter):
-    """An `ApiClient` over a connection."""
-
-    def __init__(self, rest: Rest, now_ns: Callable[[], int], record_event: RecordEvent) -> None:
-        """Set up.
-
-        Args:
-            rest: Sends the requests.
-            now_ns: Returns the time of day in nanoseconds since the epoch.
-            record_event: Writes events some time soon.
-        """
-        super().__init__(rest, now_ns)
-        self.record_event = record_event
-
-
 class LiveClaims:
     """What DynamicResources writes through."""
 
     def __init__(
         self, rest: Rest, now_ns: Callable[[], int], dice: Random, record_event: RecordEvent
     ) -> None:
-        """Set up; see `LiveApi`."""
+        """Set up.
+
+        Args:
+            rest: Sends the requests.
+            now_ns: Returns the time of day in nanoseconds since the epoch.
+            dice: Spread what is tried again.
+            record_event: Writes events some time soon.
+        """
         self._claims = ClaimWriter(rest, dice)
         self._pods = PodWriter(rest, now_ns)
         self._now_ns = now_ns

@@ -9,12 +9,13 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from benchmarks import kernels, plugins, scaling
+from benchmarks import kernels, long, loop, openb, plugins, scaling
 from benchmarks.history import ROOT, Record, append, last, new_record
 from benchmarks.tables import caption, tables
 from benchmarks.throughput import Throughput, Tracing
@@ -24,7 +25,9 @@ T = TypeVar("T")
 
 ALL: Final = "all"
 TABLE: Final = "table"
-SUITES: Final = ("throughput", "plugins", "kernels", "scaling")
+SUITES: Final = ("throughput", "plugins", "kernels", "scaling", "loop")
+SIMULATIONS: Final = ("long", "openb")
+"""Suites that run only when they are asked for: they take minutes, or need files."""
 _QUICK_DIVISOR: Final = 10
 _QUICK_KERNEL_SIZES: Final = (500, 5000)
 _QUICK_TURNS: Final = 2
@@ -92,6 +95,22 @@ def _scaling(record: Record) -> Record:
     return replace(record, scaling=_measured(scaling.Scaling, "scaling", *arguments))
 
 
+def _loop(record: Record) -> Record:
+    divisor = _QUICK_DIVISOR if record.is_quick else 1
+    arguments = ("--nodes", loop.NODES // divisor, "--pods", loop.PODS // divisor)
+    return replace(record, loop=_measured(loop.LoopSpeed, "loop", *arguments))
+
+
+def _long(record: Record) -> Record:
+    hours = long.HOURS // (_QUICK_DIVISOR**2 if record.is_quick else 1)
+    return replace(record, long=_measured(long.LongRun, "long", "--hours", hours))
+
+
+def _openb(record: Record, directory: Path | None) -> Record:
+    arguments = () if directory is None else ("--trace", directory)
+    return replace(record, openb=_measured(dict[str, openb.Replay], "openb", *arguments))
+
+
 def _run(options: argparse.Namespace) -> Record:
     record = new_record(is_quick=options.quick, only=options.only)
     for suite in _suites(options):
@@ -101,18 +120,29 @@ def _run(options: argparse.Namespace) -> Record:
             record = _plugins(record)
         elif suite == "kernels":
             record = _kernels(record)
-        else:
+        elif suite == "scaling":
             record = _scaling(record)
+        elif suite == "loop":
+            record = _loop(record)
+        elif suite == "long":
+            record = _long(record)
+        else:
+            record = _openb(record, options.trace)
     return record
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("benchmarks", description=__doc__)
-    parser.add_argument("suite", nargs="?", choices=(*SUITES, ALL, TABLE), default=ALL)
+    parser.add_argument(
+        "suite", nargs="?", choices=(*SUITES, *SIMULATIONS, ALL, TABLE), default=ALL
+    )
     parser.add_argument("--only", default="", metavar="NAME", help="only what contains NAME")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size")
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="median of N runs of each workload"
+    )
+    parser.add_argument(
+        "--trace", type=Path, metavar="DIRECTORY", help="where the openb trace is, for openb"
     )
     parser.add_argument("-o", dest="output", choices=("table", "json"), default="table")
     parser.add_argument("--no-history", action="store_true", help="do not add to the history")

@@ -13,6 +13,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from benchmarks.long import LongRun
+from benchmarks.loop import LoopSpeed
+from benchmarks.openb import Replay
 from benchmarks.plugins import Costs
 from benchmarks.scaling import Scaling
 from benchmarks.throughput import Throughput, Tracing
@@ -37,6 +40,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         plugins: Kind of pod -> plugin -> extension point -> microseconds.
         kernels: Kernel -> number of nodes -> microseconds.
         scaling: How the cost of a pod grows with the cluster.
+        loop: How fast the production loop is.
+        long: What a long simulation takes.
+        openb: What the trace takes, by configuration.
     """
 
     date: str
@@ -51,6 +57,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     plugins: Costs = {}
     kernels: dict[str, dict[int, float]] = {}
     scaling: Scaling | None = None
+    loop: LoopSpeed | None = None
+    long: LongRun | None = None
+    openb: dict[str, Replay] = {}
 
 
 def new_record(*, is_quick: bool = False, only: str = "") -> Record:

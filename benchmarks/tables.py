@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.history import Record
+from benchmarks.long import LongRun
+from benchmarks.loop import LoopSpeed
+from benchmarks.openb import Replay
 from benchmarks.plugins import POINTS
 from benchmarks.throughput import Throughput
 from benchmarks.workloads import WORKLOADS, Reference
@@ -58,6 +61,12 @@ def tables(record: Record) -> Iterator[Table]:
         yield _kernels(record)
     if record.scaling is not None:
         yield _scaling(record)
+    if record.loop is not None:
+        yield _loop(record.loop)
+    if record.long is not None:
+        yield _long(record.long)
+    if record.openb:
+        yield _openb(record.openb)
 
 
 def caption(record: Record) -> str:
@@ -158,6 +167,56 @@ def _scaling(record: Record) -> Table:
     rows = [(f"{size:,}", _figure(cost)) for size, cost in sorted(found.pod_us.items())]
     title = f"Scaling: the largest costs {found.ratio} times the standard size ({ratios})"
     return Table(title, ("nodes", "µs of CPU per pod"), rows)
+
+
+def _loop(found: LoopSpeed) -> Table:
+    columns = ("nodes", "pods", "bound", "virtual s", "pods/s", "pods/CPU s", "RSS MiB")
+    row = (
+        f"{found.nodes:,}",
+        f"{found.pods:,}",
+        f"{found.bound:,}",
+        _figure(found.virtual_seconds),
+        f"{found.pods_per_second:,.0f}",
+        f"{found.pods_per_cpu_second:,.0f}",
+        f"{found.rss_mib:,}",
+    )
+    return Table("Loop: queue, cycles and simulated binding", columns, (row,))
+
+
+def _long(found: LongRun) -> Table:
+    columns = ("virtual hours", "nodes", "pods", "s", "CPU s", "RSS MiB", "grown by")
+    row = (
+        f"{found.virtual_hours:,}",
+        f"{found.nodes:,}",
+        f"{found.pods:,}",
+        _figure(found.seconds),
+        _figure(found.cpu_seconds),
+        f"{found.peak_rss_mib:,}",
+        f"{found.growth:.1%}",
+    )
+    verdict = "stays flat" if found.is_flat else "GROWS"
+    samples = ", ".join(
+        f"{each:,.0f}" for each in found.rss_mib[:: max(1, len(found.rss_mib) // 10)]
+    )
+    return Table(f"Long simulation: memory {verdict} ({samples} MiB)", columns, (row,))
+
+
+def _openb(found: Mapping[str, Replay]) -> Table:
+    columns = ("trace", "nodes", "pods", "bound", "virtual days", "s", "CPU s", "GPUs fragmented")
+    rows = [
+        (
+            name,
+            f"{each.nodes:,}",
+            f"{each.pods:,}",
+            f"{each.bound:,}",
+            f"{each.virtual_days:,}",
+            _figure(each.seconds),
+            _figure(each.cpu_seconds),
+            _MISSING if each.gpu_fragmented is None else f"{each.gpu_fragmented:.1%}",
+        )
+        for name, each in found.items()
+    ]
+    return Table("A GPU trace with its times", columns, rows)
 
 
 def _figure(value: float | None) -> str:

@@ -15,7 +15,10 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.history import Record, append, last, new_record
 from benchmarks.kernels import kernels
+from benchmarks.long import growth, measure_long
+from benchmarks.loop import measure_loop
 from benchmarks.objects import Objects
+from benchmarks.openb import measure_openb
 from benchmarks.scaling import Scaling, measure_scaling
 from benchmarks.scene import Scene
 from benchmarks.tables import Table, caption, tables
@@ -188,6 +191,44 @@ def test_scaling_compares_largest_and_smallest() -> None:
     assert [50, 100] == list(found.pod_us)
     assert 3 == len(found.ratios)
     assert sorted(found.ratios)[1] == found.ratio
+
+
+def test_the_loop_binds_every_pod() -> None:
+    """Nothing is lost between coming and the watch's confirmation."""
+    found = measure_loop(20, 150)
+    assert (20, 150, 150) == (found.nodes, found.pods, found.bound)
+    assert 0 < found.virtual_seconds < 1
+
+
+@pytest.mark.slow
+def test_long_runs_are_simulated() -> None:
+    """So many hours pass, and pods come at the rate they should."""
+    found = measure_long(20, 20)
+    assert (20, 20) == (found.nodes, found.virtual_hours)
+    assert 300 < found.pods < 700
+    assert found.bound > found.pods / 2
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        pytest.param([], 0.0, id="none"),
+        pytest.param([1, 5, 5, 10, 10, 10, 10, 10], 0.3333, id="still-filling"),
+        pytest.param([1, 1, 10, 10, 10, 10, 10, 10], 0.0, id="full"),
+        pytest.param([10, 10, 10, 10, 12, 14, 15, 15], 0.5, id="growing"),
+    ],
+)
+def test_growth_compares_quarters(samples: list[float], expected: float) -> None:
+    """The last quarter with the second; the first is for filling up."""
+    assert expected == growth(samples)
+
+
+@pytest.mark.slow
+def test_traces_are_replayed_spread_and_packed() -> None:
+    """The look-alike, as long as there is no trace."""
+    found = measure_openb(None, 1)
+    assert ["spread", "pack"] == list(found)
+    assert found["spread"].pods == found["pack"].pods > 0
 
 
 def _record() -> Record:

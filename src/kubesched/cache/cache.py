@@ -107,6 +107,10 @@ class Cache:
         """Return a pod that is on a node, assumed or observed."""
         return self._pods.get(uid)
 
+    def pods_without_node(self) -> dict[str, tuple[PodInfo, ...]]:
+        """Return the pods whose node is not here, by the node's name."""
+        return {name: tuple(pods.values()) for name, pods in self._waiting_for_node.items()}
+
     def is_assumed(self, uid: str) -> bool:
         """Whether the pod was placed here and not yet confirmed."""
         return uid in self._assumed

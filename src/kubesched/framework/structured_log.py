@@ -7,7 +7,7 @@ costs a look into a cache:
     if log.isEnabledFor(V5):
         write(log, V5, "Pod moved to an internal scheduling queue", pod=ObjectRef.of(key))
 
-Upstream: k8s.io/klog/v2 (v2.140)
+Upstream: k8s.io/klog/v2, as vendored (v1.36)
 Differs:  lines are written by the standard library's handlers.
 """
 

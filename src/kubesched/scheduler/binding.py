@@ -41,6 +41,8 @@ class Assumed(msgspec.Struct, frozen=True):
         cycle: The plugins' states.
         profile: The plugins.
         started: When its scheduling cycle began, seconds.
+        evaluated: How many nodes were looked at.
+        feasible: How many of them were feasible.
     """
 
     queued: QueuedPodInfo
@@ -49,6 +51,8 @@ class Assumed(msgspec.Struct, frozen=True):
     cycle: CycleState
     profile: Profile
     started: float
+    evaluated: int = 0
+    feasible: int = 0
 
 
 class ApiBinder:

@@ -45,6 +45,7 @@ from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.reserving import ask_permit, reserve, unreserve
 from kubesched.scheduler.sampling import NodeSampler
+from kubesched.scheduler.scheduling_log import log_attempt, log_bound, log_failure, log_scores
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -217,10 +218,14 @@ class Scheduler:
         """Decide where the pod goes in the cluster as it is now."""
         snapshot = self.cache.snapshot(self.queue.nominator)
         cycle = self._cycles[profile.scheduler_name]
+        trace = log_attempt(pod)
         if isinstance(cycle, ExtendedCycle):
             with self._holding_changes():
                 return await cycle.schedule_with_extenders(pod, snapshot)
-        return cycle.schedule_one(pod, snapshot)
+        decision = cycle.schedule_one(pod, snapshot, trace)
+        if trace is not None:
+            log_scores(pod, trace, snapshot)
+        return decision
 
     def tell(self, decision: Decision, started: float) -> None:
         """Tell the observers that a cycle ended, which began at `started`."""
@@ -333,7 +338,8 @@ class Scheduler:
             if timeouts:
                 self.waiting_pods.add(WaitingPod(there, node_name, timeouts, _timer))
         if status.is_success or status.code is Code.WAIT:
-            return SUCCESS, Assumed(queued, there, node_name, cycle, profile, started)
+            seen = placed.evaluated, placed.feasible
+            return SUCCESS, Assumed(queued, there, node_name, cycle, profile, started, *seen)
         self.undo(profile, cycle, there, node_name)
         return status, None
 
@@ -365,6 +371,7 @@ class Scheduler:
         if not status.is_success:
             self.between_cycles(lambda: self._binding_failed(assumed, status))
             return
+        log_bound(assumed)
         note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
         self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
         for observer in self._observers:
@@ -414,6 +421,7 @@ class Scheduler:
             # Reserve, Permit or the wait for it: the story of one node.
             diagnosis = Diagnosis.of_filter(("",), NodeToStatus.of([status]))
             message = diagnosis.fit_error(1)
+        log_failure(pod, status, message)
         queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
         queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
         queued.gating_plugin, queued.gating_plugin_events = "", ()

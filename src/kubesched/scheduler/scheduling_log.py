@@ -1,0 +1,102 @@
+"""The lines that the loop and the queue write to the log, at upstream's levels of verbosity.
+
+Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/backend/queue/{active_queue,backoff_queue,
+          scheduling_queue}.go (v1.36)
+Differs:  a pod that goes into the queue's unschedulable part is logged without its hint.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kubesched.framework.status import Status
+from kubesched.framework.structured_log import V2, V3, V5, V10, ObjectRef, write
+from kubesched.queue.moves import Place, QueueMove
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import NO_NODES
+from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+log: Final = logging.getLogger(__name__)
+
+# Upstream's names of the queue's parts in logs differ from those in metrics.
+_QUEUES: Final = {
+    Place.ACTIVE: "Active",
+    Place.BACKOFF: "Backoff",
+    Place.UNSCHEDULABLE: "Unschedulable",
+}
+
+
+def log_attempt(pod: PodInfo) -> Trace | None:
+    """Say that a pod is tried; return a trace to fill if scores are to be logged."""
+    if log.isEnabledFor(V3):
+        write(log, V3, "Attempting to schedule pod", pod=_ref(pod))
+        if log.isEnabledFor(V10):
+            return Trace()
+    return None
+
+
+def log_scores(pod: PodInfo, trace: Trace, snapshot: Snapshot) -> None:
+    """Say what each plugin made of each feasible node, and the sums."""
+    if trace.totals is None:
+        return
+    names = [snapshot.nodes.names[row] for row in trace.feasible_rows.tolist()]
+    ref = _ref(pod)
+    for at, name in enumerate(names):
+        for scores in trace.scores:
+            write(
+                log,
+                V10,
+                "Plugin scored node for pod",
+                pod=ref,
+                plugin=scores.plugin,
+                node=name,
+                score=int(scores.weighted[at]),
+            )
+    for name, total in zip(names, trace.totals.tolist(), strict=True):
+        write(log, V10, "Calculated node's final score for pod", pod=ref, node=name, score=total)
+
+
+def log_bound(assumed: Assumed) -> None:
+    """Say that a pod was bound."""
+    if log.isEnabledFor(V2):
+        write(
+            log,
+            V2,
+            "Successfully bound pod to node",
+            pod=_ref(assumed.pod),
+            node=assumed.node_name,
+            evaluatedNodes=assumed.evaluated,
+            feasibleNodes=assumed.feasible,
+        )
+
+
+def log_failure(pod: PodInfo, status: Status, message: str) -> None:
+    """Say why a pod has no node: it fits nowhere, or nobody could tell."""
+    if not status.is_rejected:
+        words = "Error scheduling pod; retrying"
+        # The name is upstream's mark of errors that nobody above takes care of.
+        write(log, logging.ERROR, words, err=message, logger="UnhandledError", pod=_ref(pod))
+    elif log.isEnabledFor(V2):
+        if status.message == NO_NODES:
+            words = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
+            write(log, V2, words, pod=_ref(pod))
+        else:
+            words = "Unable to schedule pod; no fit; waiting"
+            write(log, V2, words, pod=_ref(pod), err=message)
+
+
+def log_move(move: QueueMove) -> None:
+    """Say where a pod waits now; an observer of the queue."""
+    if not log.isEnabledFor(V5):
+        return
+    queue = _QUEUES.get(move.destination)
+    if queue is not None:
+        words = "Pod moved to an internal scheduling queue"
+        write(log, V5, words, pod=ObjectRef.of(move.pod), event=move.event, queue=queue)
+
+
+def _ref(pod: PodInfo) -> ObjectRef:
+    return ObjectRef(pod.pod.metadata.name, pod.namespace)

@@ -121,13 +121,15 @@ class SubjectAccessReviews:
         if access is None:
             access = await self._ask(spec)
             if len(verb) + len(path) < _CACHED_LENGTH_MAX:
-                seconds = self._keep_allowed_seconds if access.allowed else self._keep_denied_seconds
-                self._answers.put(spec, access, seconds)
+                self._answers.put(spec, access, self._seconds_of(access))
         if access.denied and access.allowed:
             raise AuthorizationError(
                 "webhook subject access review returned both allow and deny response"
             )
         return Verdict(access.allowed, access.reason)
+
+    def _seconds_of(self, access: _Access) -> float:
+        return self._keep_allowed_seconds if access.allowed else self._keep_denied_seconds
 
     async def _ask(self, spec: bytes) -> _Access:
         review = {

@@ -14,7 +14,8 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID, ObjectIdentifier
 from cryptography.x509.verification import (
     Criticality,
     ExtensionPolicy,
@@ -29,6 +30,20 @@ from kubesched.app.users import User
 
 _UID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 _CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
+
+
+def _require_authority(
+    _policy: Policy, _certificate: x509.Certificate, constraints: x509.BasicConstraints
+) -> None:
+    if not constraints.ca:
+        raise ValueError("not an authority")
+
+
+# Certificates of clusters are made by many tools, and hardly one keeps the rules of the web.
+_AUTHORITY: Final = ExtensionPolicy.permit_all().require_present(
+    x509.BasicConstraints, Criticality.AGNOSTIC, _require_authority
+)
+_CLIENT: Final = ExtensionPolicy.permit_all()
 
 
 def parse_bundle(pem: str) -> tuple[x509.Certificate, ...]:
@@ -57,7 +72,7 @@ def verify(
         own, *between = (x509.load_der_x509_certificate(der) for der in chain)
         verifier = (
             PolicyBuilder()
-            .store(Store(authorities))
+            .store(Store(list(authorities)))
             .time(moment)
             .extension_policies(ca_policy=_AUTHORITY, ee_policy=_CLIENT)
             .build_client_verifier()
@@ -70,7 +85,8 @@ def verify(
 
 def common_name(certificate: x509.Certificate) -> str:
     """Return the common name, "" without one."""
-    return _values(certificate, NameOID.COMMON_NAME)[-1:][0] if _has_name(certificate) else ""
+    names = _values(certificate, NameOID.COMMON_NAME)
+    return names[-1] if names else ""
 
 
 def user_of(certificate: x509.Certificate) -> User | None:
@@ -82,17 +98,13 @@ def user_of(certificate: x509.Certificate) -> User | None:
     name = common_name(certificate)
     if not name:
         return None
-    digest = hashlib.sha256(certificate.public_bytes(_der())).hexdigest()
+    digest = hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest()
     return User(
         name,
         _uid(certificate),
         _values(certificate, NameOID.ORGANIZATION_NAME),
         ((_CREDENTIAL_ID, (f"X509SHA256={digest}",)),),
     )
-
-
-def _has_name(certificate: x509.Certificate) -> bool:
-    return bool(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
 
 
 def _values(certificate: x509.Certificate, oid: ObjectIdentifier) -> tuple[str, ...]:

@@ -1,0 +1,153 @@
+"""ClusterAuthentication reads whom the cluster's API server believes: its client authorities.
+
+They are in the configmap kube-system/extension-apiserver-authentication.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/server/options/authentication.go,
+          staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates (v1.36)
+Differs:  the configmap is read every minute; upstream watches it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import msgspec
+from cryptography import x509
+
+from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.app.client_certificates import parse_bundle
+from kubesched.app.request_headers import RequestHeaders
+from kubesched.client.requests import Request, Rest
+
+log: Final = logging.getLogger(__name__)
+
+_NAME: Final = "extension-apiserver-authentication"
+_PATH: Final = f"/api/v1/namespaces/kube-system/configmaps/{_NAME}"
+_PERIOD_SECONDS: Final = 60.0
+
+
+class LookupFailedError(Exception):
+    """The cluster's authorities could not be read."""
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] | None = None
+
+
+class Authorities(msgspec.Struct, frozen=True):
+    """Who may sign certificates.
+
+    Attributes:
+        client: Of clients.
+        client_pem: The same as text, for handshakes.
+        proxies: Of proxies that speak for others, and how they do that.
+        proxies_pem: Their authorities as text.
+    """
+
+    client: tuple[x509.Certificate, ...] = ()
+    client_pem: str = ""
+    proxies: RequestHeaders = RequestHeaders()
+    proxies_pem: str = ""
+
+    @property
+    def pem(self) -> str:
+        """All authorities as text, "" if there is none."""
+        return "\n".join(text for text in (self.client_pem, self.proxies_pem) if text)
+
+
+NOBODY: Final = Authorities()
+
+_config_maps: Final = msgspec.json.Decoder(_ConfigMap)
+_texts: Final = msgspec.json.Decoder(tuple[str, ...])
+
+
+def authorities_of(data: Mapping[str, str]) -> Authorities:
+    """Return what a configmap's data says.
+
+    Raises:
+        ValueError: A certificate or a list cannot be read.
+    """
+    client_pem = data.get("client-ca-file", "")
+    proxies_pem = data.get("requestheader-client-ca-file", "")
+
+    def texts(name: str) -> tuple[str, ...]:
+        value = data.get(f"requestheader-{name}", "")
+        return _texts.decode(value) if value else ()
+
+    proxies = RequestHeaders(
+        parse_bundle(proxies_pem) if proxies_pem else (),
+        texts("username-headers"),
+        texts("uid-headers"),
+        texts("group-headers"),
+        texts("extra-headers-prefix"),
+        texts("allowed-names"),
+    )
+    client = parse_bundle(client_pem) if client_pem else ()
+    return Authorities(client, client_pem, proxies, proxies_pem)
+
+
+def authorities_of_file(client_pem: str) -> Authorities:
+    """Return authorities of clients alone.
+
+    Raises:
+        ValueError: A certificate cannot be read.
+    """
+    return Authorities(parse_bundle(client_pem), client_pem)
+
+
+class ClusterAuthentication:
+    """The cluster's authorities, as last read.
+
+    Attributes:
+        authorities: Nobody until something was read.
+    """
+
+    def __init__(
+        self,
+        rest: Rest,
+        on_change: Callable[[Authorities], None] = lambda _authorities: None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Set up.
+
+        Args:
+            rest: Reads the configmap.
+            on_change: Told of new authorities.
+            sleep: Waits so many seconds.
+        """
+        self.authorities = NOBODY
+        self._rest = rest
+        self._on_change = on_change
+        self._sleep = sleep
+        self._data: Mapping[str, str] | None = None
+
+    async def refresh(self) -> None:
+        """Read the configmap once; one that is not there leaves everything as it is.
+
+        Raises:
+            LookupFailedError: The API server refused, or it holds something else.
+        """
+        try:
+            body = await self._rest.send(Request(path=_PATH))
+            data = _config_maps.decode(body).data or {}
+            if data == self._data:
+                return
+            self.authorities = authorities_of(data)
+        except NotFoundError:
+            return
+        except (ApiError, ValueError, msgspec.MsgspecError) as error:
+            raise LookupFailedError(str(error)) from None
+        self._data = data
+        self._on_change(self.authorities)
+
+    async def run(self) -> None:
+        """Read it again every minute, until cancelled."""
+        while True:
+            await self._sleep(_PERIOD_SECONDS)
+            try:
+                await self.refresh()
+            except LookupFailedError as error:
+                log.warning("Unable to get configmap/%s in kube-system: %s", _NAME, error)

@@ -1,0 +1,183 @@
+"""CacheDebugger writes to the log what is believed, and how that differs from what was observed.
+
+Upstream: pkg/scheduler/backend/cache/debugger (v1.36)
+Differs:  nodes stand in the order of the cache's rows, where upstream walks a map.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.cache.cache import Cache
+from kubesched.framework.structured_log import V0, V3, write
+from kubesched.queue.moves import Place
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.snapshot.pod_info import PodInfo
+
+log: Final = logging.getLogger(__name__)
+
+_COLUMNS: Final = {
+    "cpu": "MilliCPU",
+    "memory": "Memory",
+    "ephemeral-storage": "EphemeralStorage",
+}
+_WAITING: Final = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE)
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """What the informers hold now.
+
+    Attributes:
+        node_names: Returns the names of all nodes.
+        pod_uids: Returns the uids of all pods that have not ended.
+    """
+
+    node_names: Callable[[], Iterable[str]]
+    pod_uids: Callable[[], Iterable[str]]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """What one side has and the other has not, sorted.
+
+    Attributes:
+        missed: Observed, and not believed.
+        redundant: Believed, and not observed.
+    """
+
+    missed: tuple[str, ...]
+    redundant: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.missed or self.redundant)
+
+
+class CacheDebugger:
+    """Compares and dumps when asked."""
+
+    def __init__(self, observed: Observed, cache: Cache, queue: SchedulingQueue) -> None:
+        self._observed = observed
+        self._cache = cache
+        self._queue = queue
+
+    def run(self) -> None:
+        """Compare what is believed with what was observed, then write down what is believed."""
+        self.compare()
+        self.dump()
+
+    def compare(self) -> None:
+        """Log nodes and pods that are known on one side only."""
+        write(log, V3, "Cache comparer started")
+        nodes = difference(self._observed.node_names(), self._node_names())
+        if nodes:
+            write(
+                log,
+                V0,
+                "Cache mismatch",
+                missedNodes=nodes.missed,
+                redundantNodes=nodes.redundant,
+            )
+        pods = difference(self._observed.pod_uids(), self._pod_uids())
+        if pods:
+            write(log, V0, "Cache mismatch", missedPods=pods.missed, redundantPods=pods.redundant)
+        write(log, V3, "Cache comparer finished")
+
+    def dump(self) -> None:
+        """Log every node with its pods, and the pods that wait."""
+        write(log, V0, "Dump of cached NodeInfo", nodes="\n\n".join(self._node_texts()))
+        counts = self._queue.statistics()
+        unschedulable = counts.unschedulable + counts.gated
+        write(
+            log,
+            V0,
+            "Dump of scheduling queue",
+            summary=f"activeQ:{counts.active}; backoffQ:{counts.backoff};"
+            f" unschedulablePods:{unschedulable}",
+            pods="".join(_pod_text(pod) for pod in self._waiting_pods()),
+        )
+
+    def _waiting_pods(self) -> list[Pod]:
+        return [queued.pod_info.pod for place in _WAITING for queued in self._queue.pods(place)]
+
+    def _node_names(self) -> list[str]:
+        return [*self._cache.nodes.names, *self._cache.pods_without_node()]
+
+    def _pod_uids(self) -> list[str]:
+        on_nodes = [uid for pods in self._cache.nodes.pods for uid in pods]
+        orphans = [info.uid for pods in self._cache.pods_without_node().values() for info in pods]
+        return [*on_nodes, *orphans, *(pod.metadata.uid for pod in self._waiting_pods())]
+
+    def _node_texts(self) -> Iterable[str]:
+        for row, name in enumerate(self._cache.nodes.names):
+            yield self._node_text(name, self._cache.nodes.pods[row].values(), row)
+        for name, pods in self._cache.pods_without_node().items():
+            yield self._node_text(name, pods, None)
+
+    def _node_text(self, name: str, pods: Iterable[PodInfo], row: int | None) -> str:
+        those = list(pods)
+        nominated = self._queue.nominator.on_node(name)
+        head = (
+            f"Node name: {name}\nDeleted: {str(row is None).lower()}\n"
+            f"Requested Resources: {self._requested(row, those)}\n"
+            f"Allocatable Resources:{self._allocatable(row)}\n"
+            f"Scheduled Pods(number: {len(those)}):\n"
+        )
+        parts = [head, *(_pod_text(info.pod) for info in those)]
+        if nominated:
+            parts.append(f"Nominated Pods(number: {len(nominated)}):\n")
+            parts.extend(_pod_text(info.pod) for info in nominated)
+        return "".join(parts)
+
+    def _requested(self, row: int | None, pods: Sequence[PodInfo]) -> str:
+        amounts: dict[str, int] = {}
+        if row is None:
+            for info in pods:
+                for name, amount in info.template.held.items():
+                    amounts[name] = amounts.get(name, 0) + amount
+        else:
+            nodes = self._cache.nodes
+            amounts = {name: int(nodes.requested[at, row]) for name, at in nodes.resources.items()}
+        return _resources_text(amounts, 0)
+
+    def _allocatable(self, row: int | None) -> str:
+        if row is None:
+            return _resources_text({}, 0)
+        nodes = self._cache.nodes
+        amounts = {name: int(nodes.allocatable[at, row]) for name, at in nodes.resources.items()}
+        return _resources_text(amounts, int(nodes.allowed_pods[row]))
+
+
+def difference(observed: Iterable[str], believed: Iterable[str]) -> Difference:
+    """Return what is only on one side; what is there twice counts twice."""
+    missed: dict[str, int] = {}
+    for name in observed:
+        missed[name] = missed.get(name, 0) + 1
+    for name in believed:
+        missed[name] = missed.get(name, 0) - 1
+    return Difference(
+        tuple(name for name in sorted(missed) for _ in range(missed[name])),
+        tuple(name for name in sorted(missed) for _ in range(-missed[name])),
+    )
+
+
+def _resources_text(amounts: Mapping[str, int], allowed_pods: int) -> str:
+    """Return resources as Go prints the struct that upstream keeps them in."""
+    named = " ".join(f"{theirs}:{amounts.get(ours, 0)}" for ours, theirs in _COLUMNS.items())
+    scalars = " ".join(
+        f"{name}:{amount}"
+        for name, amount in sorted(amounts.items())
+        if name not in _COLUMNS and amount
+    )
+    return f"&{{{named} AllowedPodNumber:{allowed_pods} ScalarResources:map[{scalars}]}}"
+
+
+def _pod_text(pod: Pod) -> str:
+    return (
+        f"name: {pod.metadata.name}, namespace: {pod.metadata.namespace},"
+        f" uid: {pod.metadata.uid}, phase: {pod.status.phase},"
+        f" nominated node: {pod.status.nominated_node_name}\n"
+    )

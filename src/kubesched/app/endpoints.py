@@ -1,0 +1,170 @@
+"""Endpoints finds who answers for a path of the secure port.
+
+Upstream: cmd/kube-scheduler/app/server.go, newEndpointsHandler,
+          staging/src/k8s.io/apiserver/pkg/server/mux/pathrecorder.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final, Protocol
+
+from kubesched.app.configz import configz
+from kubesched.app.health import Health
+from kubesched.app.http_exchange import (
+    HTML,
+    PLAIN_TEXT,
+    HttpAnswer,
+    HttpRequest,
+    not_found,
+    plain_answer,
+)
+from kubesched.app.profiling import PREFIX, profiling
+from kubesched.app.zpages import Build, flagz, statusz
+from kubesched.config.types import Configuration
+
+Answerer = Callable[[HttpRequest], HttpAnswer]
+
+_FLAGS: Final = "/debug/flags"
+_FLAGS_PAGE: Final = """\
+<html>
+<head>
+<title>/debug/flags/</title>
+</head>
+<body>
+/debug/flags/<br>
+<br>
+flags:<br>
+<table>
+<tr>v<br>
+</table>
+<br>
+full flags configurable<br>
+</body>
+</html>
+"""
+
+
+class MetricsPage(Protocol):
+    """One page of metrics."""
+
+    def page(self, accept: str) -> tuple[str, bytes]:
+        """Return content type and text, in a form that the Accept header names."""
+        ...
+
+    def reset(self) -> None:
+        """Forget all that was counted."""
+        ...
+
+
+class Endpoints:
+    """Answers for every path; who asks has been let in already."""
+
+    def __init__(self) -> None:
+        self._exact: dict[str, Answerer] = {}
+        self._below: dict[str, Answerer] = {}
+        self._listed: list[str] = []
+
+    def add(self, path: str, answer: Answerer) -> None:
+        """Answer for a path."""
+        assert path not in self._exact, f"{path} is answered twice"
+        self._exact[path] = answer
+        self._listed.append(path)
+
+    def add_health(self, health: Health) -> None:
+        """Answer for the health checks."""
+        for path in health.paths():
+            self.add(path, health.answer)
+
+    def add_configz(self, configuration: Configuration) -> None:
+        """Answer for /configz."""
+        answer = configz(configuration)
+        self.add("/configz", lambda _request: answer)
+
+    def add_metrics(self, path: str, metrics: MetricsPage, started_at: float) -> None:
+        """Answer for a page of metrics; DELETE resets it.
+
+        Args:
+            path: Such as `/metrics`.
+            metrics: The page.
+            started_at: When the process began, in seconds since 1970.
+        """
+        # What a reset takes from counters is known by the process being no other.
+        headers = (("Process-Start-Time-Unix", str(int(started_at))),)
+
+        def answer(request: HttpRequest) -> HttpAnswer:
+            if request.method == "DELETE":
+                metrics.reset()
+                return plain_answer("metrics reset\n")
+            content_type, body = metrics.page(request.header("Accept"))
+            return HttpAnswer(content_type=content_type, body=body, headers=headers)
+
+        self.add(path, answer)
+
+    def add_resource_metrics(self, metrics: MetricsPage, is_leader: Callable[[], bool]) -> None:
+        """Answer for /metrics/resources, with nothing while another replica leads."""
+
+        def answer(request: HttpRequest) -> HttpAnswer:
+            if not is_leader():
+                return HttpAnswer(content_type="")
+            if request.method == "DELETE":
+                metrics.reset()
+                return plain_answer("metrics reset\n")
+            content_type, body = metrics.page(request.header("Accept"))
+            return HttpAnswer(content_type=content_type, body=body)
+
+        self.add("/metrics/resources", answer)
+
+    def add_debugging(self, set_verbosity: Callable[[str], str]) -> None:
+        """Answer for /debug/pprof and /debug/flags.
+
+        Args:
+            set_verbosity: Takes the text of a number and says what it did; raises ValueError.
+        """
+        self._exact[PREFIX] = self._below[f"{PREFIX}/"] = profiling
+        page = plain_answer(_FLAGS_PAGE, HTML)
+        self._exact[_FLAGS] = self._below[f"{_FLAGS}/"] = lambda _request: page
+        self._exact[f"{_FLAGS}/v"] = lambda request: _set_flag(request, set_verbosity)
+
+    def add_flagz(self, flags: Mapping[str, str]) -> None:
+        """Answer for /flagz with flags by name."""
+        self.add("/flagz", lambda request: flagz(request, flags))
+
+    def add_statusz(self, build: Build, moment: Callable[[], datetime]) -> None:
+        """Answer for /statusz, which lists the paths that were added before it."""
+        paths = tuple(self._listed)
+        self.add("/statusz", lambda request: statusz(request, build, paths, moment()))
+
+    def answer(self, request: HttpRequest) -> HttpAnswer:
+        """Return the answer of whoever answers for the path."""
+        exact = self._exact.get(request.path)
+        if exact is not None:
+            return exact(request)
+        for prefix in sorted(self._below, key=_priority, reverse=True):
+            if request.path.startswith(prefix):
+                return self._below[prefix](request)
+        return not_found()
+
+
+def _priority(prefix: str) -> tuple[int, int, str]:
+    return prefix.count("/"), len(prefix), prefix
+
+
+def _set_flag(request: HttpRequest, set_verbosity: Callable[[str], str]) -> HttpAnswer:
+    if request.method != "PUT":
+        return _flag_answer("unsupported http method", 406)
+    try:
+        return _flag_answer(set_verbosity(request.body.decode(errors="replace")), 200)
+    except ValueError as error:
+        return _flag_answer(str(error), 400)
+
+
+def _flag_answer(text: str, status: int) -> HttpAnswer:
+    return HttpAnswer(
+        status=status,
+        content_type=PLAIN_TEXT.partition(";")[0],
+        body=f"{text}\n".encode(),
+        headers=(("X-Content-Type-Options", "nosniff"),),
+    )

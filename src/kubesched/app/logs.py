@@ -1,0 +1,141 @@
+"""Logs of the process: where lines go, in which form, and which of them are wanted.
+
+Upstream: staging/src/k8s.io/component-base/logs, k8s.io/klog/v2 (v1.36)
+Rejects:  verbosities and `--vmodule` patterns that are no numbers or have no name.
+Differs:  nothing is buffered, so there is nothing to flush every few seconds; a pattern of
+          `--vmodule` counts for the loggers that are there when it is read.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final, TextIO
+
+import msgspec
+
+from kubesched.app.log_format import JsonFormatter, TextFormatter
+from kubesched.config.faults import quote
+from kubesched.framework.structured_log import level_of
+
+ROOT: Final = "kubesched"
+
+_UINT32_MAX: Final = 2**32 - 1
+_INT32_MAX: Final = 2**31 - 1
+
+
+class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of logs.
+
+    Attributes:
+        verbosity: `-v`.
+        modules: `--vmodule`, as `(pattern, verbosity)`; a pattern is a module's last name, or
+            with a slash or dot its whole name, and may hold `*` and `?`.
+        logging_format: `text` or `json`.
+    """
+
+    verbosity: int = 0
+    modules: tuple[tuple[str, int], ...] = ()
+    logging_format: str = "text"
+
+
+class Logs:
+    """The loggers of the process, from `start` to `stop`."""
+
+    def __init__(self, options: LogOptions, stream: TextIO) -> None:
+        """Set up.
+
+        Args:
+            options: The flags.
+            stream: Where lines go; upstream writes to stderr.
+        """
+        self._options = options
+        self._handler = logging.StreamHandler(stream)
+        is_json = options.logging_format == "json"
+        self._handler.setFormatter(JsonFormatter() if is_json else TextFormatter())
+        self._levels: dict[logging.Logger, int] = {}
+
+    def start(self) -> None:
+        """Write lines from now on: ours as verbose as wanted, warnings of everybody."""
+        logging.getLogger().addHandler(self._handler)
+        self._set(logging.getLogger(ROOT), level_of(self._options.verbosity))
+        for logger in _loggers():
+            name = logger.name
+            wanted = (level for pattern, level in self._options.modules if matches(pattern, name))
+            verbosity = next(wanted, None)
+            if verbosity is not None:
+                self._set(logger, level_of(verbosity))
+
+    def stop(self) -> None:
+        """Write no more lines, and leave the loggers as they were."""
+        logging.getLogger().removeHandler(self._handler)
+        for logger, level in self._levels.items():
+            logger.setLevel(level)
+        self._levels.clear()
+        self.flush()
+
+    def flush(self) -> None:
+        """See to it that every line has been written."""
+        self._handler.flush()
+
+    def set_verbosity(self, text: str) -> str:
+        """Change the verbosity while running; return what was done.
+
+        Raises:
+            ValueError: The text is no number, or too large a one.
+        """
+        verbosity = _parse_verbosity(text)
+        self._set(logging.getLogger(ROOT), level_of(verbosity))
+        return f"successfully set klog.logging.verbosity to {text}"
+
+    def _set(self, logger: logging.Logger, level: int) -> None:
+        self._levels.setdefault(logger, logger.level)
+        logger.setLevel(level)
+
+
+def parse_modules(texts: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Return the patterns of `--vmodule`, such as `loop=5,cache*=3`.
+
+    Raises:
+        ValueError: One has no name or no number.
+    """
+    clauses = [clause for text in texts for clause in text.split(",") if clause]
+    return tuple(_parse_module(clause) for clause in clauses)
+
+
+def matches(pattern: str, logger_name: str) -> bool:
+    """Whether a pattern of `--vmodule` means a logger."""
+    dotted = pattern.replace("/", ".")
+    name = logger_name if "." in dotted else logger_name.rpartition(".")[2]
+    return fnmatch.fnmatchcase(name, dotted)
+
+
+def _parse_module(clause: str) -> tuple[str, int]:
+    pattern, equals, number = clause.partition("=")
+    if not pattern or not equals:
+        raise ValueError(f"{quote(clause)} does not have the pattern=N format")
+    if not (number.isascii() and number.isdigit()) or int(number) > _INT32_MAX:
+        raise ValueError(
+            f"parsing verbosity in {quote(clause)}:"
+            f" strconv.ParseUint: parsing {quote(number)}: invalid syntax"
+        )
+    return pattern, int(number)
+
+
+def _parse_verbosity(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+    if int(text) > _UINT32_MAX:
+        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+    if int(text) > _INT32_MAX:
+        raise ValueError(
+            f"failed set klog.logging.verbosity {text}:"
+            f" strconv.ParseInt: parsing {quote(text)}: value out of range"
+        )
+    return int(text)
+
+
+def _loggers() -> Iterable[logging.Logger]:
+    names = sorted(logging.root.manager.loggerDict)
+    return [logging.getLogger(name) for name in names if f"{name}.".startswith(f"{ROOT}.")]

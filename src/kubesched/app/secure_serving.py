@@ -1,0 +1,159 @@
+"""SecureServing listens on the secure port and hands every request to one function.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/server/secure_serving.go,
+          staging/src/k8s.io/apiserver/pkg/endpoints/filters/cachecontrol.go (v1.36)
+Differs:  only HTTP/1.1 is spoken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Final, Protocol, Self
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from kubesched.app.http_exchange import HttpAnswer, HttpRequest, error_answer
+from kubesched.framework.structured_log import V3, write
+
+log: Final = logging.getLogger(__name__)
+
+Handler = Callable[[HttpRequest], Awaitable[HttpAnswer]]
+
+SHUTDOWN_SECONDS: Final = 5.0
+"""How long exchanges under way may go on when the port closes."""
+
+
+class _Chained(Protocol):
+    """What TLS connections offer from Python 3.13 on."""
+
+    def get_unverified_chain(self) -> list[bytes]: ...
+
+
+class SecureServing:
+    """The port: open inside of `async with`.
+
+    Attributes:
+        address: Where it listens.
+        port: The port, also if the system chose it.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        context: ssl.SSLContext,
+        address: str,
+        port: int,
+        *,
+        now: Callable[[], float] = lambda: asyncio.get_running_loop().time(),
+        shutdown_seconds: float = SHUTDOWN_SECONDS,
+    ) -> None:
+        """Set up.
+
+        Args:
+            handler: Answers requests.
+            context: With the certificate to show.
+            address: Where to listen; unspecified for everywhere.
+            port: 0 for one that the system chooses.
+            now: Seconds, for how long answers take.
+            shutdown_seconds: How long exchanges under way may go on when it closes.
+        """
+        self.address = address
+        self.port = port
+        self._handler = handler
+        self._context = context
+        self._now = now
+        self._shutdown_seconds = shutdown_seconds
+        self._runner: web.ServerRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen.
+
+        Raises:
+            OSError: The address is taken, or not ours.
+        """
+        server = web.Server(self._serve, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=self._shutdown_seconds)
+        await self._runner.setup()
+        host = None if self.address in {"", "0.0.0.0", "::"} else self.address  # noqa: S104 - the flag's words for everywhere
+        try:
+            await web.TCPSite(self._runner, host, self.port, ssl_context=self._context).start()
+        except OSError:
+            await self._runner.cleanup()
+            raise
+        self.port = self._runner.addresses[0][1]
+        log.info("Serving securely on %s:%d", self.address, self.port)
+        return self
+
+    async def __aexit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        """Listen no more, and wait a little for exchanges under way."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+            log.info("Stopped listening on %s:%d", self.address, self.port)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        began = self._now()
+        try:
+            answer = await self._handler(await _request_of(request))
+        except web.HTTPException as refusal:
+            answer = error_answer(refusal.reason, refusal.status)
+        except Exception:
+            log.exception("Failed to answer %s %s", request.method, request.path)
+            answer = error_answer("This request caused apiserver to panic. Look in the logs.", 500)
+        if log.isEnabledFor(V3):
+            milliseconds = (self._now() - began) * 1000
+            write(
+                log,
+                V3,
+                "HTTP",
+                verb=request.method,
+                URI=request.raw_path,
+                latency=f"{milliseconds:.3f}ms",
+                userAgent=request.headers.get("User-Agent", ""),
+                srcIP=request.remote or "",
+                resp=answer.status,
+            )
+        return _response_of(answer)
+
+
+async def _request_of(request: web.BaseRequest) -> HttpRequest:
+    body = await request.read()
+    path = request.raw_path.partition("?")[0]
+    return HttpRequest(
+        method=request.method,
+        path=unquote(path),
+        target=request.raw_path,
+        headers=tuple(request.headers.items()),
+        body=body,
+        certificates=_certificates_of(request.get_extra_info("ssl_object")),
+    )
+
+
+def _certificates_of(connection: ssl.SSLObject | None) -> tuple[bytes, ...]:
+    if connection is None:
+        return ()
+    if hasattr(connection, "get_unverified_chain"):
+        chained: _Chained = connection
+        return tuple(chained.get_unverified_chain())
+    own = connection.getpeercert(binary_form=True)
+    return () if own is None else (own,)
+
+
+def _response_of(answer: HttpAnswer) -> web.Response:
+    response = web.Response(status=answer.status, body=answer.body)
+    response.headers["Cache-Control"] = "no-cache, private"
+    if answer.content_type:
+        response.headers["Content-Type"] = answer.content_type
+    for name, value in answer.headers:
+        response.headers[name] = value
+    return response

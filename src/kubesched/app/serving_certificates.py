@@ -1,0 +1,165 @@
+"""Serving certificates: given ones, those of a directory, or a pair made at start-up.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/server/options/serving.go,
+          staging/src/k8s.io/client-go/util/cert/cert.go (v1.36)
+Differs:  files are read again when the process starts, not while it runs.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kubesched.app.options import ServingOptions
+
+PAIR_NAME: Final = "kube-scheduler"
+
+_HOST: Final = "localhost"
+_LIFE: Final = timedelta(days=365)
+_SKEW: Final = timedelta(hours=1)
+_KEY_BITS: Final = 2048
+
+
+class ServingCertificateError(ValueError):
+    """The certificate or its key cannot be used; the message names the file."""
+
+
+class KeyPair(msgspec.Struct, frozen=True):
+    """A certificate with those that stand behind it, and its key, as PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> KeyPair:
+    """Return what to show clients.
+
+    Args:
+        options: Name files, or a directory that is written to if it holds no pair yet.
+        moment: The present, with its time zone.
+
+    Raises:
+        ServingCertificateError: A file cannot be read or written, or half of a pair is missing.
+    """
+    if options.tls_cert_file or options.tls_private_key_file:
+        return _read(Path(options.tls_cert_file), Path(options.tls_private_key_file))
+    if not options.cert_dir:
+        return make_pair(options.bind_address, moment())
+    folder = Path(options.cert_dir)
+    files = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
+    there = [file.exists() for file in files]
+    if all(there):
+        return _read(*files)
+    if any(there):
+        missing = files[there.index(False)]
+        raise ServingCertificateError(f"{missing} is missing beside the other half of the pair")
+    pair = make_pair(options.bind_address, moment())
+    _write(pair, *files)
+    return pair
+
+
+def make_pair(bind_address: str, moment: datetime) -> KeyPair:
+    """Make a certificate for localhost and the address, good for a year, and its authority.
+
+    Args:
+        bind_address: Where the process listens; an unspecified address adds nothing.
+        moment: The present, with its time zone.
+    """
+    number = int(moment.timestamp())
+    authority_key = rsa.generate_private_key(65537, _KEY_BITS)
+    key = rsa.generate_private_key(65537, _KEY_BITS)
+    issuer = _name(f"{_HOST}-ca@{number}")
+    authority = (
+        _builder(issuer, issuer, authority_key.public_key(), moment)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    certificate = (
+        _builder(_name(f"{_HOST}@{number}"), issuer, key.public_key(), moment)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(_alternatives(bind_address), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    encoding = serialization.Encoding.PEM
+    return KeyPair(
+        certificate.public_bytes(encoding) + authority.public_bytes(encoding),
+        key.private_bytes(
+            encoding,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        ),
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: rsa.RSAPublicKey, moment: datetime
+) -> x509.CertificateBuilder:
+    begin = moment - _SKEW
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(begin + _LIFE)
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_encipherment=True,
+        key_cert_sign=signs,
+        content_commitment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternatives(bind_address: str) -> x509.SubjectAlternativeName:
+    names: list[x509.GeneralName] = [x509.DNSName(_HOST)]
+    loopback = ipaddress.ip_address("127.0.0.1")
+    names.append(x509.IPAddress(loopback))
+    address = ipaddress.ip_address(bind_address or "0.0.0.0")  # noqa: S104 - means every address
+    if not address.is_unspecified and address != loopback:
+        names.append(x509.IPAddress(address))
+    return x509.SubjectAlternativeName(names)
+
+
+def _read(certificate: Path, key: Path) -> KeyPair:
+    try:
+        return KeyPair(certificate.read_bytes(), key.read_bytes())
+    except OSError as error:
+        raise ServingCertificateError(f"unable to load server certificate: {error}") from None
+
+
+def _write(pair: KeyPair, certificate: Path, key: Path) -> None:
+    try:
+        certificate.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        certificate.write_bytes(pair.certificate)
+        # Nobody else may read the key, not even for a moment.
+        with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(pair.key)
+    except OSError as error:
+        raise ServingCertificateError(f"unable to write server certificate: {error}") from None

@@ -1,0 +1,138 @@
+"""/statusz and /flagz say what runs here and with which flags: as text, JSON or YAML.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/server/{statusz,flagz} (v1.36)
+Differs:  the line and field of the Go version hold Python's; the text of /statusz always has two
+          spaces between name and value, where upstream draws something between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from kubesched.app.http_exchange import JSON, PLAIN_TEXT, YAML, HttpAnswer, HttpRequest
+from kubesched.app.refusals import accepted_types, encode, is_pretty, not_acceptable
+
+COMPONENT: Final = "kube-scheduler"
+
+_GROUP: Final = "config.k8s.io"
+_VERSIONS: Final = ("v1beta1", "v1alpha1")
+_TYPES: Final = (JSON, YAML, "text/plain")
+_WARNING: Final = (
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility"
+    " guarantees and is for debugging purposes only."
+)
+
+
+class Build(msgspec.Struct, frozen=True):
+    """What runs.
+
+    Attributes:
+        started: When, with its time zone.
+        language: Such as `python3.11.9`.
+        version: Of Kubernetes, as minor version such as `1.36`.
+        emulated: The version whose behaviour is shown.
+    """
+
+    started: datetime
+    language: str
+    version: str
+    emulated: str
+
+
+class _Form(msgspec.Struct, frozen=True):
+    """In which form somebody wants an object; no version for text."""
+
+    media_type: str
+    version: str = ""
+
+
+def statusz(request: HttpRequest, build: Build, paths: Iterable[str], now: datetime) -> HttpAnswer:
+    """Say what runs here, since when, and what it serves."""
+    listed = _folders(paths)
+    uptime_seconds = max(int((now - build.started).total_seconds()), 0)
+    fields: dict[str, object] = {
+        "startTime": build.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "uptimeSeconds": uptime_seconds,
+        "goVersion": build.language,
+        "binaryVersion": build.version,
+        "emulationVersion": build.emulated,
+        "paths": listed,
+    }
+
+    def text() -> str:
+        minutes, seconds = divmod(uptime_seconds, 60)
+        hours, minutes = divmod(minutes, 60)
+        lines = (
+            ("Started", build.started.astimezone(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")),
+            ("Up", f"{hours} hr {minutes:02d} min {seconds:02d} sec"),
+            ("Go version", build.language),
+            ("Binary version", build.version),
+            ("Emulation version", build.emulated),
+            ("Paths", " ".join(listed)),
+        )
+        return "\n" + "".join(f"{name}  {value}\n" for name, value in lines)
+
+    return _answer(request, "Statusz", fields, text)
+
+
+def flagz(request: HttpRequest, flags: Mapping[str, str]) -> HttpAnswer:
+    """Say which flags are in effect, by their names."""
+    ordered = dict(sorted(flags.items()))
+    return _answer(
+        request,
+        "Flagz",
+        {"flags": ordered},
+        lambda: "".join(f"{name}={value}\n" for name, value in ordered.items()),
+    )
+
+
+def _answer(
+    request: HttpRequest, kind: str, fields: Mapping[str, object], text: Callable[[], str]
+) -> HttpAnswer:
+    form = _form_of(request.header("Accept"), kind)
+    if form is None:
+        return not_acceptable(request, _TYPES)
+    if not form.version:
+        page = f"\n{COMPONENT} {kind.lower()}\n{_WARNING}\n{text()}"
+        return HttpAnswer(content_type=PLAIN_TEXT, body=page.encode())
+    value = {
+        "kind": kind,
+        "apiVersion": f"{_GROUP}/{form.version}",
+        "metadata": {"name": COMPONENT},
+        **fields,
+    }
+    return HttpAnswer(
+        content_type=f"{form.media_type};g={_GROUP};v={form.version};as={kind}",
+        body=encode(value, form.media_type, pretty=is_pretty(request)),
+        headers=_deprecation(form.version, kind),
+    )
+
+
+def _form_of(accept: str, kind: str) -> _Form | None:
+    """Return the form somebody wants most; None if there is none that is offered."""
+    if not accept.strip():
+        return _Form("text/plain")
+    for media_type, parameters in accepted_types(accept):
+        version = parameters.get("v", "")
+        wanted = (parameters.get("g"), parameters.get("as")) == (_GROUP, kind)
+        if media_type in {JSON, YAML} and wanted and version in _VERSIONS:
+            return _Form(media_type, version)
+        if media_type in {"text/plain", "text/*", "*/*"}:
+            return _Form("text/plain")
+    return None
+
+
+def _deprecation(version: str, kind: str) -> tuple[tuple[str, str], ...]:
+    if version == _VERSIONS[0]:
+        return ()
+    words = f"This version of the {kind.lower()} endpoint is deprecated."
+    return (("Warning", f'299 - "{words} Please use a newer version."'),)
+
+
+def _folders(paths: Iterable[str]) -> list[str]:
+    first = (path.split("/")[1] for path in paths if path.startswith("/"))
+    return sorted({f"/{name}" for name in first if name})

@@ -7,7 +7,7 @@ Differs:  plugins are asked in the order of the profile; upstream asks in the or
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
@@ -21,8 +21,24 @@ PreEnqueue = Callable[[PodInfo], Status]
 _NO_PLUGINS: Final[Mapping[str, PreEnqueue]] = {}
 
 
+class GateTimer(Protocol):
+    """Is told how long the PreEnqueue plugins take."""
+
+    def begin_gates(self) -> float:
+        """They are to be asked about a pod; return the time, seconds."""
+        ...
+
+    def asked_gates(self, scheduler_name: str, started: float) -> None:
+        """They have been asked since `started`."""
+        ...
+
+
 class Gates:
-    """The PreEnqueue plugins of all profiles."""
+    """The PreEnqueue plugins of all profiles.
+
+    Attributes:
+        timer: Is told how long they take; None if nobody wants to know.
+    """
 
     def __init__(
         self,
@@ -34,6 +50,7 @@ class Gates:
         self._pre_enqueue = pre_enqueue
         self._hints = hints
         self._rejections = rejections
+        self.timer: GateTimer | None = None
 
     def ask(self, queued: QueuedPodInfo) -> None:
         """Set `queued.gating_plugin`: to the first plugin that says no, or to nothing.
@@ -41,6 +58,14 @@ class Gates:
         The plugin that has held the pod back so far is asked first. One that says no also counts as
         having rejected the pod, and stays in that set when the gate opens.
         """
+        if self.timer is None:
+            self._ask(queued)
+            return
+        started = self.timer.begin_gates()
+        self._ask(queued)
+        self.timer.asked_gates(scheduler_name_of(queued.pod_info), started)
+
+    def _ask(self, queued: QueuedPodInfo) -> None:
         info, gating = queued.pod_info, queued.gating_plugin
         plugins = self._pre_enqueue.get(scheduler_name_of(info), _NO_PLUGINS)
         if gating in plugins and not plugins[gating](info).is_success:

@@ -62,6 +62,7 @@ class SchedulingQueue:
 
     Attributes:
         nominator: Pods that were promised a node.
+        gates: The PreEnqueue plugins.
         observers: Told of every move.
         on_backoff: Called when a pod begins to back off: `next_backoff_flush` may be sooner now.
         on_unschedulable: Is told after which second a pod that nothing helps has waited too long.
@@ -111,7 +112,7 @@ class SchedulingQueue:
         self._hints = QueueingHints(
             {name: rules.registrations for name, rules in profiles.items()}, ask
         )
-        self._gates = Gates(
+        self.gates = Gates(
             {name: rules.pre_enqueue for name, rules in profiles.items()},
             self._hints,
             self._rejections,
@@ -447,7 +448,7 @@ class SchedulingQueue:
     def _to_active(self, queued: QueuedPodInfo, origin: Place, label: str, now: float) -> bool:
         # The gates were asked when the pod entered backoffQ, if it may be popped from there.
         if not (self._options.pops_from_backoff and origin is Place.BACKOFF):
-            self._gates.ask(queued)
+            self.gates.ask(queued)
         key = queued.pod_info.key
         if queued.is_gated:
             if key not in self._active and key not in self._backoff:
@@ -465,7 +466,7 @@ class SchedulingQueue:
 
     def _to_backoff(self, queued: QueuedPodInfo, origin: Place, label: str, now: float) -> Place:
         if self._options.pops_from_backoff:
-            self._gates.ask(queued)
+            self.gates.ask(queued)
             if queued.is_gated:
                 return self._to_unschedulable(queued, origin, label, now)
         self._unschedulable.delete(queued.pod_info.key)

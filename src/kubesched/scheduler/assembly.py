@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Protocol
 
+from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStates
 from kubesched.config.faults import ConfigError, Fault
@@ -18,8 +20,10 @@ from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Status
 from kubesched.queue.gates import PreEnqueue
+from kubesched.queue.hinting import ask_hint
+from kubesched.queue.queue_events import Change
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
-from kubesched.queue.registrations import registrations_of
+from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.eventhandlers import EventHandlers
@@ -28,6 +32,24 @@ from kubesched.scheduler.loop import Observer, Scheduler
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import PluginFailure, Profile, build_profiles
 from kubesched.snapshot.pod_info import PodInfo
+
+
+class Instruments(Protocol):
+    """Measure a scheduler, for metrics."""
+
+    @property
+    def observer(self) -> Observer:
+        """Is told what the loop does."""
+        ...
+
+    def ask_hint(self, registration: Registration, change: Change, pod: Pod) -> bool:
+        """Ask a queueing hint, as `kubesched.queue.hinting.ask_hint` does."""
+        ...
+
+    def fit(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
+        """Put timers and observers where they belong."""
+        ...
+
 
 PRE_ENQUEUE = 'running PreEnqueue plugin "{}": '
 
@@ -52,11 +74,12 @@ def assemble(
     options: QueueOptions | None = None,
     observers: Sequence[Observer] = (),
     connect: Connect | None = None,
+    instruments: Instruments | None = None,
 ) -> tuple[Scheduler, EventHandlers]:
     """Build a scheduler and what brings it the cluster's changes.
 
     `connect` gives each extender of the configuration its transport; without it there must be
-    none.
+    none. `instruments`, if there are any, are fitted everywhere.
 
     Raises:
         ConfigError: with every fault of the configuration.
@@ -80,9 +103,15 @@ def assemble(
         },
         options,
         find_pod=pods.get,
+        ask=ask_hint if instruments is None else instruments.ask_hint,
     )
+    if instruments is not None:
+        observers = (*observers, instruments.observer)
     scheduler = Scheduler(profiles, cache, queue, pods, api, observers, extenders)
-    return scheduler, EventHandlers(scheduler)
+    handlers = EventHandlers(scheduler)
+    if instruments is not None:
+        instruments.fit(scheduler, handlers)
+    return scheduler, handlers
 
 
 def _rules_of(

@@ -18,9 +18,10 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import PreBindPlugin
+from kubesched.framework.plugin import Plugin, PreBindPlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure
+from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.profile import Profile, failure_of
 from kubesched.scheduler.status_writer import StatusWriter
@@ -95,10 +96,14 @@ class BindingCycle:
     async def run(self, assumed: Assumed) -> Status:
         """Take the pod from assumed to bound; return what stood in the way, or success."""
         profile, pod, node_name = assumed.profile, assumed.pod, assumed.node_name
+        timer = profile.timer
         waiting = profile.waiting_pods.get(pod.uid)
         flight = SKIP
         if profile.feature_gates.enabled("NominatedNodeNameForExpectation"):
+            began = timer.now() if timer is not None else 0.0
             flight = self._pre_flight(assumed)
+            if timer is not None:
+                timer.passed(phases.PRE_BIND_PRE_FLIGHT, flight.code, began)
             if not (flight.is_success or flight.is_skip):
                 return flight
             if flight.is_success or waiting is not None:
@@ -107,17 +112,22 @@ class BindingCycle:
                     [self._status_writer.write(pod.pod, nominated_node_name=node_name)]
                 )
         if waiting is not None:
+            began = timer.now() if timer is not None else 0.0
             status = await self._wait_on_permit(assumed)
+            if timer is not None:
+                timer.waited_on_permit(status.code, began)
             if not status.is_success:
                 return status
         # From here on nothing that happened while the pod was in flight matters to it.
         self._done(pod.uid)
+        began = timer.now() if timer is not None else 0.0
+        status = SUCCESS
         groups = _groups(profile.pre_bind_plugins, assumed.cycle.skip_pre_bind)
         if groups:
             status = await self._pre_bind(assumed, groups, is_cancellable=flight.is_success)
-            if not status.is_success:
-                return status
-        return await self._bind(assumed)
+        if timer is not None:
+            timer.passed(phases.PRE_BIND, status.code, began)
+        return await self._bind(assumed) if status.is_success else status
 
     def _pre_flight(self, assumed: Assumed) -> Status:
         """Ask which PreBind plugins have work to do; keep the others out."""
@@ -223,7 +233,7 @@ class BindingCycle:
     async def _ask_pre_bind(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
         work = plugin.pre_bind(assumed.cycle, assumed.pod, assumed.node_name)
         try:
-            status = await assumed.profile.ask_async(work)
+            status = await _timed(phases.PRE_BIND, plugin, assumed.profile, work)
         except asyncio.CancelledError:
             return self._called_back(assumed, plugin)
         if status.is_success or status.is_rejected:
@@ -246,15 +256,38 @@ class BindingCycle:
             bound = await self.bind_with_extender(assumed.pod, assumed.node_name)
             if bound is not None:
                 return bound
+        timer = assumed.profile.timer
+        if timer is None:
+            return await self._ask_bind(assumed)
+        began = timer.now()
+        status = await self._ask_bind(assumed)
+        timer.passed(phases.BIND, status.code, began)
+        return status
+
+    @staticmethod
+    async def _ask_bind(assumed: Assumed) -> Status:
         for plugin in assumed.profile.bind_plugins:
             work = plugin.bind(assumed.cycle, assumed.pod, assumed.node_name)
-            status = await assumed.profile.ask_async(work)
+            status = await _timed(phases.BIND, plugin, assumed.profile, work)
             if status.is_skip:
                 continue
             if status.is_success or status.is_rejected:
                 return status.by(plugin.name)
             return failure_of(BIND, plugin.name, status.message)
         return SKIP
+
+
+async def _timed(
+    extension_point: str, plugin: Plugin, profile: Profile, work: Awaitable[Status]
+) -> Status:
+    """Await a plugin's answer; if plugins are timed now, say how long it took."""
+    timer = profile.timer
+    if timer is None or not timer.is_sampling:
+        return await profile.ask_async(work)
+    began = timer.now()
+    status = await profile.ask_async(work)
+    timer.answered(extension_point, plugin.name, status.code, began)
+    return status
 
 
 def _groups(plugins: tuple[PreBindPlugin, ...], skipped: set[str]) -> list[list[PreBindPlugin]]:

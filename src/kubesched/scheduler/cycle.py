@@ -22,6 +22,7 @@ from kubesched.scheduler import profile as wording
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed
 from kubesched.scheduler.missing_states import make_filter_states
 from kubesched.scheduler.nominated import ask_with_nominated
+from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
 from kubesched.scheduler.profile import (
     PluginFailure,
     Profile,
@@ -72,14 +73,22 @@ class SchedulingCycle:
         """Decide where `pod` goes in the cluster of `snapshot`; record the story in `trace`."""
         if not len(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
+        timer = self.profile.timer
+        if timer is not None:
+            timer.begin_cycle()
         try:
             if self._remembered is not None and trace is None:
                 decision = self._remembered.schedule_one(pod, snapshot)
                 if decision is not None:
                     return decision
+                if timer is not None:
+                    timer.begin_again()
             return self._schedule(pod, snapshot, trace)
         except PluginFailure as failure:
             return Failed(pod, failure.status)
+        finally:
+            if timer is not None:
+                timer.end_cycle()
 
     def _schedule(self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None) -> Decision:
         cycle = CycleState()
@@ -169,6 +178,8 @@ class SchedulingCycle:
         limit = feasible_nodes_to_find(len(rows), self.profile.percentage_of_nodes_to_score)
         if limit < len(rows):
             rows, answers = self._sample(nodes, rows, answers, limit)
+        if self.profile.timer is not None:
+            self.profile.timer.filtered(cycle, answers.failed_at)
         search.take_in(rows, answers)
         self.sampler.advance(search.evaluated, len(nodes))
         if trace is not None:
@@ -180,10 +191,16 @@ class SchedulingCycle:
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> RowAnswers | None:
         """Ask about the pod's own nominated node; a failure there only costs it the first try."""
+        timer = self.profile.timer
         try:
-            return self._filter(cycle, pod, snapshot, rows, None)
+            answers = self._filter(cycle, pod, snapshot, rows, None)
         except PluginFailure:
+            if timer is not None:
+                timer.leave(Code.ERROR)
             return None
+        if timer is not None:
+            timer.filtered(cycle, answers.failed_at)
+        return answers
 
     def _sample(
         self, nodes: NodeTable, rows: NDArray[np.intp], answers: RowAnswers, limit: int
@@ -207,6 +224,23 @@ class SchedulingCycle:
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, trace: Trace | None
     ) -> tuple[Status, frozenset[str] | None, tuple[str, ...]]:
         """Ask the PreFilter plugins; return status, allowed node names, and who restricted them."""
+        timer = self.profile.timer
+        if timer is not None:
+            timer.enter(PRE_FILTER)
+        outcome, names, contributors = self._ask_pre_filters(cycle, pod, snapshot, trace)
+        make_filter_states(self.profile.filters_without_pre_filter, cycle, pod, snapshot)
+        if timer is not None:
+            timer.leave(outcome.code)
+            timer.pre_filtered(cycle)
+        if trace is not None:
+            trace.pre_filter_status = outcome
+            trace.restricted_to = names
+            trace.restricting_plugins = contributors
+        return outcome, names, contributors
+
+    def _ask_pre_filters(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, trace: Trace | None
+    ) -> tuple[Status, frozenset[str] | None, tuple[str, ...]]:
         outcome = SUCCESS
         names: frozenset[str] | None = None
         contributors: list[str] = []
@@ -236,11 +270,6 @@ class SchedulingCycle:
             if not names:
                 outcome = _nothing_left(contributors)
                 break
-        make_filter_states(self.profile.filters_without_pre_filter, cycle, pod, snapshot)
-        if trace is not None:
-            trace.pre_filter_status = outcome
-            trace.restricted_to = names
-            trace.restricting_plugins = tuple(contributors)
         return outcome, names, tuple(contributors)
 
     def _filter(
@@ -252,6 +281,9 @@ class SchedulingCycle:
         trace: Trace | None,
     ) -> RowAnswers:
         """Ask the Filter plugins about `rows`, with the two passes where pods are nominated."""
+        timer = self.profile.timer
+        if timer is not None:
+            timer.enter(FILTER)
         nodes: NodeTable = snapshot.nodes
         if len(rows) < len(nodes):
             nodes = nodes.take(rows)
@@ -265,6 +297,8 @@ class SchedulingCycle:
                 nominated = relevant_nominated_pods(pod, snapshot, name)
                 if nominated:
                     ask_with_nominated(self.profile, nominated, cycle, pod, nodes, row, answers)
+        if timer is not None:
+            timer.leave()
         return answers
 
     def _ask_filters(

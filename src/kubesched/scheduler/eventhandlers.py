@@ -23,8 +23,8 @@ Differs:  nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Final
 
 from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceSlice
@@ -46,6 +46,8 @@ from kubesched.queue.queue_events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE,
 )
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.loop import Scheduler, assumed_pod
@@ -70,14 +72,37 @@ _RESOURCES: Final[Mapping[type, str]] = {
     PodGroup: resources.POD_GROUP,
 }
 _NODE_ADD: Final = ClusterEvent(resources.NODE, Action.ADD)
+_ASSIGNED_POD_UPDATE: Final = ClusterEvent(resources.ASSIGNED_POD, Action.UPDATE)
 _NODE_DELETE: Final = ClusterEvent(resources.NODE, Action.DELETE)
 
 
+class HandlingObserver:
+    """Is told how long handling takes; every method may be left out.
+
+    Attributes:
+        is_listening: Whether it does anything with what it is told.
+    """
+
+    is_listening: ClassVar = False
+
+    def now(self) -> float:
+        """Return seconds on some clock."""
+        return 0.0
+
+    def handled(self, event: str, seconds: float) -> None:
+        """An event, by its label, was brought to cache and queue."""
+
+
 class EventHandlers:
-    """Brings observed changes to cache and queue, and wakes the loop."""
+    """Brings observed changes to cache and queue, and wakes the loop.
+
+    Attributes:
+        observer: Is told how long that takes.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        self.observer = HandlingObserver()
         self._cache: Cache = scheduler.cache
         self._queue: SchedulingQueue = scheduler.queue
         self._pods = scheduler.pods
@@ -97,8 +122,9 @@ class EventHandlers:
             case Pod():
                 self._pod_added(item)
             case Node():
+                began = self.observer.now()
                 self._cache.add_node(item)
-                self._move(_NODE_ADD, None, item)
+                self._move_timed(_NODE_ADD, None, item, began)
             case _:
                 self._cache.put(item)
                 self._other(Action.ADD, None, item)
@@ -113,9 +139,9 @@ class EventHandlers:
             case Pod(), Pod():
                 self._pod_updated(old, new)
             case Node(), Node():
+                began = self.observer.now()
                 self._cache.update_node(new)
-                for event in node_events(old, new):
-                    self._move(event, old, new)
+                self._move_each(node_events(old, new), old, new, began)
             case _:
                 self._cache.put(new)
                 self._other(Action.UPDATE, old, new)
@@ -132,8 +158,10 @@ class EventHandlers:
             case Pod():
                 self._pod_deleted(item, is_final_state_known=is_final_state_known)
             case Node():
+                began = self.observer.now()
                 self._move(_NODE_DELETE, item, None)
                 self._cache.remove_node(item.metadata.name)
+                self._handled(_NODE_DELETE, began)
             case _:
                 self._cache.delete(item)
                 self._other(Action.DELETE, item, None)
@@ -151,6 +179,7 @@ class EventHandlers:
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._is_ours(pod):
+            began = self.observer.now()
             info = PodInfo(pod)
             if self._pod_groups is not None:
                 self._pod_groups.add(info)
@@ -158,6 +187,7 @@ class EventHandlers:
             if self._has_gangs:
                 # It may be the one that its gang has been waiting for.
                 self._move(UNSCHEDULED_POD_ADD, None, pod)
+            self._handled(UNSCHEDULED_POD_ADD, began)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.status.phase in FINISHED:
@@ -175,7 +205,9 @@ class EventHandlers:
             before = self._on_node(old)
             self._assigned(new)
             if self._is_ours(new):
+                began = self.observer.now()
                 self._queue.delete(before, self._now())
+                self._handled(UNSCHEDULED_POD_DELETE, began)
         elif self._is_ours(new):
             self._waiting_updated(old, new)
 
@@ -184,18 +216,20 @@ class EventHandlers:
         is_assigned = bool(pod.spec.node_name)
         if is_assigned or not is_final_state_known:
             # A last state that nobody saw does not say whether the pod had got a node.
+            began = self.observer.now()
             if self._cache.remove_pod(uid_of(pod)) is None and is_final_state_known:
                 log.warning("Deleted pod %s was not in the cache", pod.metadata.name)
-            self._move(ASSIGNED_POD_DELETE, pod, None)
+            self._move_timed(ASSIGNED_POD_DELETE, pod, None, began)
         if not is_assigned and self._is_ours(pod):
             self._waiting_deleted(pod)
 
     def _assigned(self, pod: Pod) -> None:
+        began = self.observer.now()
         try:
             self._cache.add_pod(pod)
         except CacheError as error:
             log.error("Failed to add pod to the cache: %s", error)  # noqa: TRY400 - its words say all
-        self._move(ASSIGNED_POD_ADD, None, pod)
+        self._move_timed(ASSIGNED_POD_ADD, None, pod, began)
 
     def _on_node(self, pod: Pod) -> PodInfo:
         """Return what the cache knows of this version of a pod, anew if it knows another."""
@@ -203,32 +237,43 @@ class EventHandlers:
         return known if known is not None and known.pod is pod else PodInfo(pod)
 
     def _assigned_updated(self, old: Pod, new: Pod) -> None:
+        began = self.observer.now()
         before = self._on_node(old)
         try:
             after = self._cache.update_pod(new)
         except CacheError as error:
             log.error("Failed to update pod in the cache: %s", error)  # noqa: TRY400 - as above
             after = PodInfo(new)
-        for event in pod_events(before, after):
-            self._move(event, old, new)
+        self._move_each(pod_events(before, after), old, new, began)
+        self._handled(_ASSIGNED_POD_UPDATE, began)
 
     def _waiting_updated(self, old: Pod, new: Pod) -> None:
         version = new.metadata.resource_version
         if version and version == old.metadata.resource_version:
             return
-        info = PodInfo(new)
+        began = self.observer.now()
+        before, info = PodInfo(old), PodInfo(new)
+        self._take_in_waiting(before, info)
+        self._handled(UNSCHEDULED_POD_UPDATE, began)
+        for event in pod_events(before, info) if self.observer.is_listening else ():
+            if event.label != UNSCHEDULED_POD_UPDATE.label:
+                self._handled(event, began)
+
+    def _take_in_waiting(self, before: PodInfo, info: PodInfo) -> None:
+        old, new = before.pod, info.pod
         if self._pod_groups is not None:
-            self._pod_groups.update(PodInfo(old), info)
+            self._pod_groups.update(before, info)
         if self._cache.is_assumed(info.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(info)
             return
-        self._queue.update(PodInfo(old), info, self._now())
+        self._queue.update(before, info, self._now())
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
-            self._nomination_freed(PodInfo(old))
+            self._nomination_freed(before)
 
     def _waiting_deleted(self, pod: Pod) -> None:
+        began = self.observer.now()
         info = PodInfo(pod)
         self._queue.delete(info, self._now())
         if self._pod_groups is not None:
@@ -237,6 +282,7 @@ class EventHandlers:
             self._assumed_deleted(info)
         elif pod.status.nominated_node_name:
             self._nomination_freed(info)
+        self._handled(UNSCHEDULED_POD_DELETE, began)
 
     def _assumed_deleted(self, info: PodInfo) -> None:
         """A pod on its way to a node is deleted: its binding is expected to fail."""
@@ -263,7 +309,24 @@ class EventHandlers:
     def _other(self, action: Action, old: object | None, new: object | None) -> None:
         resource = _RESOURCES.get(type(old if new is None else new))
         if resource is not None:
-            self._move(ClusterEvent(resource, action), old, new)
+            self._move_timed(ClusterEvent(resource, action), old, new, self.observer.now())
+
+    def _handled(self, event: ClusterEvent, began: float) -> None:
+        self.observer.handled(event.label, self.observer.now() - began)
+
+    def _move_timed(
+        self, event: ClusterEvent, old: object | None, new: object | None, began: float
+    ) -> None:
+        self._move(event, old, new)
+        self._handled(event, began)
+
+    def _move_each(
+        self, events: Sequence[ClusterEvent], old: object, new: object, began: float
+    ) -> None:
+        """Move for each event of one change; each counts what came before the first."""
+        shared = self.observer.now() - began
+        for event in events:
+            self._move_timed(event, old, new, self.observer.now() - shared)
 
     def _move(
         self,

@@ -43,11 +43,22 @@ class Preemption(msgspec.Struct, frozen=True):
     scheduler_name: str
 
 
+class EvictionObserver:
+    """Is told of preemptions; every method may be left out."""
+
+    def preempting(self, victims: int) -> None:
+        """So many victims are about to be evicted."""
+
+    def preempted(self, started: float, *, is_success: bool) -> None:
+        """A preemption in the background, begun at `started`, has ended."""
+
+
 class Evictions:
     """Runs preemptions in the background.
 
     Attributes:
         cancel_binding: (uid, cause) -> whether a pod in PreBind could still be called back.
+        observer: Is told of preemptions.
     """
 
     def __init__(
@@ -66,9 +77,14 @@ class Evictions:
         self._status_writer = status_writer
         self._activate = activate
         self.cancel_binding: Callable[[str, str], bool] = lambda _uid, _cause: False
+        self.observer = EvictionObserver()
         self._running: set[str] = set()
         self._last_victim: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """How many run."""
+        return len(self._tasks)
 
     def is_running(self, uid: str) -> bool:
         """Whether the pod's preemption is under way: its last victim is not yet seen going."""
@@ -85,6 +101,7 @@ class Evictions:
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
         if not victims:
             return None
+        self.observer.preempting(len(preemption.victims))
         self._running.add(preemption.preemptor.uid)
         task = asyncio.ensure_future(self._run(preemption, victims))
         self._tasks.add(task)
@@ -97,6 +114,7 @@ class Evictions:
         Raises:
             ApiError: the first refusal.
         """
+        self.observer.preempting(len(preemption.victims))
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
         await _all(self._evict(victim, preemption) for victim in victims)
         await self.clear_lower_nominations(preemption)
@@ -112,6 +130,7 @@ class Evictions:
 
     async def _run(self, preemption: Preemption, victims: list[PodInfo]) -> None:
         uid = preemption.preemptor.uid
+        started = asyncio.get_running_loop().time()
         try:
             are_told = await self.clear_lower_nominations(preemption)
             *others, last = victims
@@ -123,6 +142,7 @@ class Evictions:
             are_told = False
         finally:
             self._end(uid)
+        self.observer.preempted(started, is_success=are_told)
         if not are_told:
             # What would have brought it back may never happen.
             self._activate([preemption.preemptor])

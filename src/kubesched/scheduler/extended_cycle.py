@@ -30,6 +30,7 @@ from kubesched.scheduler.cycle import Feasible, SchedulingCycle
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.extender import ExtenderError
 from kubesched.scheduler.extenders import Extenders, Passed
+from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.sampling import NodeSampler
@@ -69,12 +70,18 @@ class ExtendedCycle(SchedulingCycle):
         """Decide where `pod` goes in the cluster of `snapshot`."""
         if not len(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
+        timer = self.profile.timer
+        if timer is not None:
+            timer.begin_cycle()
         try:
             return await self._schedule_extended(pod, snapshot)
         except PluginFailure as stopped:
             return Failed(pod, stopped.status)
         except ExtenderError as error:
             return Failed(pod, failure(str(error)))
+        finally:
+            if timer is not None:
+                timer.end_cycle()
 
     async def _schedule_extended(self, pod: PodInfo, snapshot: Snapshot) -> Decision:
         cycle = CycleState()
@@ -154,7 +161,12 @@ class ExtendedCycle(SchedulingCycle):
         if not self.profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(nodes)
+        timer = self.profile.timer
+        if timer is not None:
+            timer.enter(POST_FILTER)
         result = await self._post_filter_extended(cycle, pod, snapshot, statuses)
+        if timer is not None:
+            timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
 

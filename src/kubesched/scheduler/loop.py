@@ -40,6 +40,7 @@ from kubesched.scheduler.eviction import Evictions, Preemption
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.flushing import Flushing
+from kubesched.scheduler.phase_timer import POST_BIND
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import PluginFailure, Profile
@@ -65,13 +66,16 @@ class Observer:
     """Is told what the loop does; every method may be left out."""
 
     def decided(self, decision: Decision, now: float) -> None:
-        """A scheduling cycle ended."""
+        """A scheduling cycle ended that began at `now`."""
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """A pod was bound."""
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """A binding cycle failed and was undone."""
+
+    def failed(self, scheduler_name: str, status: Status, started: float, now: float) -> None:
+        """An attempt that began at `started` ended without a binding, wherever it failed."""
 
 
 class Scheduler:
@@ -186,6 +190,11 @@ class Scheduler:
         await self.evictions.drain()
         await self.status_writer.drain()
 
+    @property
+    def bindings(self) -> int:
+        """How many binding cycles are under way."""
+        return len(self._tasks)
+
     def activate(self, pods: Sequence[PodInfo]) -> None:
         """Try these pods now, whatever their backoff."""
         self.queue.activate(pods, self.now())
@@ -281,6 +290,7 @@ class Scheduler:
                     status,
                     nominated_node_name=decision.nominated_node_name,
                     diagnosis=decision.diagnosis,
+                    started=started,
                 )
             case Failed():
                 # Nobody rejected the pod, even where there is no node to try.
@@ -290,6 +300,7 @@ class Scheduler:
                     decision.status,
                     nominated_node_name="",
                     diagnosis=NOBODY_REJECTED,
+                    started=started,
                 )
 
     def place(
@@ -298,7 +309,7 @@ class Scheduler:
         """Assume the pod where it was placed and start its binding cycle, or put it back."""
         status, assumed = self._assume(placed, queued, profile, started)
         if assumed is None:
-            self.fail(queued, profile, status, nominated_node_name="")
+            self.fail(queued, profile, status, nominated_node_name="", started=started)
             return
         task = asyncio.ensure_future(self._bind(assumed))
         self._tasks.add(task)
@@ -376,11 +387,7 @@ class Scheduler:
         self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
         for observer in self._observers:
             observer.bound(assumed, now)
-        for plugin in assumed.profile.post_bind_plugins:
-            try:
-                plugin.post_bind(assumed.cycle, assumed.pod, assumed.node_name)
-            except Exception:
-                log.exception("Plugin %s failed after binding %s", plugin.name, assumed.pod.key)
+        _post_bind(assumed)
         self._activate_requested(assumed.cycle)
 
     def _binding_failed(self, assumed: Assumed, status: Status) -> None:
@@ -391,7 +398,13 @@ class Scheduler:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:
             self.queue.move_all(_ASSIGNED_POD_DELETE, assumed_pod(pod), None, now)
-        self.fail(assumed.queued, assumed.profile, status, nominated_node_name="")
+        self.fail(
+            assumed.queued,
+            assumed.profile,
+            status,
+            nominated_node_name="",
+            started=assumed.started,
+        )
         if was_there and status.is_rejected:
             # Its own release must not wake the pod itself.
             self.queue.move_all(
@@ -413,9 +426,12 @@ class Scheduler:
         *,
         nominated_node_name: str | None,
         diagnosis: Diagnosis | None = None,
+        started: float,
     ) -> None:
-        """Put the pod back into the queue and say why."""
+        """Put the pod back into the queue and say why; the attempt began at `started`."""
         pod = queued.pod_info
+        for observer in self._observers:
+            observer.failed(profile.scheduler_name, status, started, self.now())
         message = status.message
         if diagnosis is None and status.is_rejected and self.queue.is_in_flight(pod.uid):
             # Reserve, Permit or the wait for it: the story of one node.
@@ -457,6 +473,18 @@ class Scheduler:
                 pod, kind, reason, action, note, reporting_controller=profile.scheduler_name
             )
         )
+
+
+def _post_bind(assumed: Assumed) -> None:
+    timer = assumed.profile.timer
+    began = timer.now() if timer is not None else 0.0
+    for plugin in assumed.profile.post_bind_plugins:
+        try:
+            plugin.post_bind(assumed.cycle, assumed.pod, assumed.node_name)
+        except Exception:
+            log.exception("Plugin %s failed after binding %s", plugin.name, assumed.pod.key)
+    if timer is not None:
+        timer.passed(POST_BIND, Code.SUCCESS, began)
 
 
 def assumed_pod(there: PodInfo) -> Pod:

@@ -97,8 +97,9 @@ class PodByPod(Protocol):
         *,
         nominated_node_name: str | None,
         diagnosis: Diagnosis | None = None,
+        started: float,
     ) -> None:
-        """Put a pod back into the queue and say why."""
+        """Put a pod back into the queue and say why; the attempt began at `started`."""
         ...
 
 
@@ -212,8 +213,11 @@ class PodGroupCycle:
                 log.error("Pod %s asks for an unknown scheduler", member.pod_info.key)
                 self._loop.queue.done(member.pod_info.uid, self._loop.now())
                 continue
-            self._loop.tell(Failed(member.pod_info, status), self._loop.now())
-            self._loop.fail(member, profile, status, nominated_node_name=nominated_node_name)
+            now = self._loop.now()
+            self._loop.tell(Failed(member.pod_info, status), now)
+            self._loop.fail(
+                member, profile, status, nominated_node_name=nominated_node_name, started=now
+            )
 
     def _is_skipped(self, member: QueuedPodInfo, profile: Profile) -> bool:
         skipped = self._loop.is_skipped(member.pod_info, profile)
@@ -314,6 +318,7 @@ class PodGroupCycle:
             attempt.status,
             nominated_node_name=attempt.nominated_node_name,
             diagnosis=attempt.diagnosis,
+            started=started,
         )
 
     # Report.

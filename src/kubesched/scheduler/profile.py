@@ -49,7 +49,8 @@ from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.framework.volume_writer import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.missing_states import needs_filter_state, needs_score_state
-from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.scheduler.phase_timer import PhaseTimer
+from kubesched.scheduler.row_answers import PASSED, RowAnswers
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -100,6 +101,7 @@ class Profile:
         claim_writer, volume_writer: How to write claims and volumes; None without an API.
         claim_tracker: What is allocated of devices; shared by all profiles.
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
+        timer: Is told how long phases and plugins take; None if nobody wants to know.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
         filters_without_pre_filter, scores_without_pre_score: Plugins that are to be asked for their
@@ -130,6 +132,7 @@ class Profile:
         self.volume_writer: VolumeWriter | None = None
         self.claim_tracker = claim_tracker or _claim_tracker(feature_gates)
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
+        self.timer: PhaseTimer | None = None
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
         at = f"{path}.plugins"
@@ -249,6 +252,8 @@ class Profile:
         self, wording: str, plugin: Plugin, question: Callable[P, R], *args: P.args, **kw: P.kwargs
     ) -> R:
         """Ask a plugin; what it raises becomes a failure worded as upstream words it."""
+        if self.timer is not None and self.timer.is_sampling:
+            question = self.timer.timed(wording, plugin, question)
         try:
             return question(*args, **kw)
         except PluginFailure:
@@ -345,6 +350,8 @@ class Profile:
                         for row in range(len(nodes))
                     ]
                 )
+        if self.timer is not None:
+            self.timer.filtered(cycle, answers.failed_at)
         return answers.statuses()
 
     def filter_with_nominated_pods(
@@ -380,19 +387,27 @@ class Profile:
         return self._filter_row(supposed, pod, row)
 
     def _filter_row(self, cycle: CycleState, pod: PodInfo, node: SelectedRows) -> Status:
-        for plugin in self.filter_plugins:
+        status, failed_at = self._first_rejection(cycle, pod, node)
+        if self.timer is not None:
+            self.timer.filtered_one(cycle, failed_at)
+        return status
+
+    def _first_rejection(
+        self, cycle: CycleState, pod: PodInfo, node: SelectedRows
+    ) -> tuple[Status, int]:
+        for position, plugin in enumerate(self.filter_plugins):
             if plugin.name in cycle.skip_filter:
                 continue
             state = cycle.filter_states.get(plugin.name)
             try:
                 status = self.ask_filter(plugin, state, pod, node)[0]
             except PluginFailure as failure:
-                return failure.status
+                return failure.status, position
             if not status.is_success:
                 if not status.is_rejected:
-                    return failure_of(FILTER, plugin.name, status.message)
-                return status.by(plugin.name)
-        return SUCCESS
+                    return failure_of(FILTER, plugin.name, status.message), position
+                return status.by(plugin.name), position
+        return SUCCESS, PASSED
 
     def add_pod(
         self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: SelectedRows

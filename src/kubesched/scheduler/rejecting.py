@@ -12,6 +12,7 @@ from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.status import NodeToStatus
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.decision import Rejected
+from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.trace import Trace
@@ -38,7 +39,12 @@ class Rejecting:
         if not self._profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(nodes)
+        timer = self._profile.timer
+        if timer is not None:
+            timer.enter(POST_FILTER)
         result = self._post_filter(cycle, pod, snapshot, statuses, trace)
+        if timer is not None:
+            timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
 
@@ -69,6 +75,8 @@ class Rejecting:
         plugin: PostFilterPlugin,
     ) -> PostFilterResult:
         """Ask one PostFilter plugin; its failure is a result like others."""
+        if self._profile.timer is not None:
+            self._profile.timer.post_filtered(plugin.name)
         try:
             return self._profile.ask(
                 wording.POST_FILTER, plugin, plugin.post_filter, cycle, pod, snapshot, statuses

@@ -20,6 +20,7 @@ from kubesched.scheduler.decision import Decision, Placed
 from kubesched.scheduler.memory import Memory, Remembered
 from kubesched.scheduler.missing_states import make_filter_states, make_score_states
 from kubesched.scheduler.nominated import ask_with_nominated
+from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from kubesched.scheduler.profile import PluginFailure, Profile, relevant_nominated_pods
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.row_answers import RowAnswers
@@ -41,11 +42,15 @@ class RememberedCycle:
 
     def schedule_one(self, pod: PodInfo, snapshot: Snapshot) -> Decision | None:
         """Decide from remembered answers; None where the plain path must tell the story."""
+        timer = self._profile.timer
+        began = timer.now() if timer is not None else 0.0
         try:
             remembered = self._recall(pod, snapshot)
             if remembered is None:
                 return None
-            return self._schedule(pod, snapshot, remembered)
+            # Renewing what is remembered, filters and scores, counts as filtering.
+            recalled = timer.now() - began if timer is not None else 0.0
+            return self._schedule(pod, snapshot, remembered, recalled)
         except PluginFailure:
             # Remembered plugins are asked about more rows than they would be: whether somebody
             # had met this failure, only the plain path knows.
@@ -60,10 +65,13 @@ class RememberedCycle:
         return self._memory.recall(pod, snapshot)
 
     def _schedule(
-        self, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
+        self, pod: PodInfo, snapshot: Snapshot, remembered: Remembered, recalled_seconds: float
     ) -> Decision | None:
         """Decide from remembered answers; None where the plain path must tell the story."""
         cycle = remembered.new_cycle()
+        timer = self._profile.timer
+        if timer is not None:
+            timer.enter(PRE_FILTER)
         for plugin in remembered.fresh_pre_filters:
             result = self._profile.ask(
                 wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
@@ -74,23 +82,36 @@ class RememberedCycle:
             elif not result.status.is_success or result.node_names is not None:
                 return None
         make_filter_states(remembered.fresh_filter_states, cycle, pod, snapshot)
+        if timer is not None:
+            timer.leave()
+            timer.enter(FILTER, recalled_seconds)
         fewer = self._feasible(cycle, pod, snapshot, remembered)
         if fewer is None:
             feasible, count = remembered.feasible, remembered.feasible_count
         else:
             feasible, count = fewer, int(np.count_nonzero(fewer))
+        if timer is not None:
+            timer.leave()
         nodes = snapshot.nodes
         if count == 0:
             answers = self._filter(cycle, pod, snapshot, remembered)
             statuses = (answers or remembered.answers).copy().statuses()
             diagnosis = Diagnosis.of_filter(tuple(nodes.names), statuses)
+            self._count(cycle, remembered)
             return self._rejecting.reject(cycle, pod, snapshot, diagnosis)
         if count == 1:
             row = int(feasible.argmax())
         else:
             totals = self._prioritize(cycle, pod, snapshot, remembered, fewer)
             row = select_host(totals, self._profile.random)
+        self._count(cycle, remembered)
         return Placed(pod, nodes.names[row], row, cycle, count, len(nodes))
+
+    def _count(self, cycle: CycleState, remembered: Remembered) -> None:
+        """Count answers, remembered or not; only now is it certain that they decide."""
+        if self._profile.timer is not None:
+            self._profile.timer.pre_filtered(cycle)
+            self._profile.timer.filtered(cycle, remembered.answers.failed_at)
 
     def _feasible(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
@@ -152,10 +173,31 @@ class RememberedCycle:
         feasible: NDArray[np.bool_] | None,
     ) -> NDArray[np.int64]:
         """Return the total per row; `feasible` is None where the remembered rows are the ones."""
+        timer = self._profile.timer if self._profile.score_plugins else None
+        if timer is not None:
+            timer.enter(PRE_SCORE)
         mask = remembered.feasible if feasible is None else feasible
         for plugin in remembered.fresh_pre_scores:
             self._scoring.ask_pre_score(cycle, pod, snapshot, mask, plugin, None)
         make_score_states(remembered.fresh_score_states, cycle, pod, snapshot, mask)
+        if timer is not None:
+            timer.leave()
+            timer.enter(SCORE)
+        totals = self._totals(cycle, pod, snapshot, remembered, feasible)
+        if timer is not None:
+            timer.leave()
+            timer.pre_scored(cycle)
+            timer.scored(cycle, int(np.count_nonzero(mask)))
+        return totals
+
+    def _totals(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        remembered: Remembered,
+        feasible: NDArray[np.bool_] | None,
+    ) -> NDArray[np.int64]:
         scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
         if feasible is None:
             totals = remembered.masked_totals(pod)

@@ -13,6 +13,9 @@ from typing import Final
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.waiting_pods import PERMIT_TIMEOUT_SECONDS_MAX
+from kubesched.scheduler.phase_timer import PERMIT as PERMIT_PHASE
+from kubesched.scheduler.phase_timer import RESERVE as RESERVE_PHASE
+from kubesched.scheduler.phase_timer import UNRESERVE
 from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -26,6 +29,15 @@ log = logging.getLogger(__name__)
 
 def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
     """Ask the Reserve plugins in order, up to the first that says no."""
+    if profile.timer is None:
+        return _reserve(profile, cycle, pod, node_name)
+    started = profile.timer.now()
+    status = _reserve(profile, cycle, pod, node_name)
+    profile.timer.passed(RESERVE_PHASE, status.code, started)
+    return status
+
+
+def _reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
     for plugin in profile.reserve_plugins:
         try:
             status = profile.ask(RESERVE, plugin, plugin.reserve, cycle, pod, node_name)
@@ -40,11 +52,14 @@ def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -
 
 def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
     """Have all Reserve plugins give back, in reverse order; none of them can refuse."""
+    started = profile.timer.now() if profile.timer is not None else 0.0
     for plugin in reversed(profile.reserve_plugins):
         try:
             plugin.unreserve(cycle, pod, node_name)
         except Exception:
             log.exception("Plugin %s failed to unreserve pod %s", plugin.name, pod.key)
+    if profile.timer is not None:
+        profile.timer.passed(UNRESERVE, Code.SUCCESS, started)
 
 
 def ask_permit(
@@ -54,6 +69,17 @@ def ask_permit(
 
     The second value has the timeouts in seconds of the plugins that wait.
     """
+    if profile.timer is None:
+        return _ask_permit(profile, cycle, pod, node_name)
+    started = profile.timer.now()
+    status, timeouts = _ask_permit(profile, cycle, pod, node_name)
+    profile.timer.passed(PERMIT_PHASE, status.code, started)
+    return status, timeouts
+
+
+def _ask_permit(
+    profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str
+) -> tuple[Status, dict[str, float]]:
     timeouts: dict[str, float] = {}
     verdict = SUCCESS
     for plugin in profile.permit_plugins:

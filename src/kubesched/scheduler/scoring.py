@@ -17,6 +17,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.missing_states import make_score_states
+from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
 from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
 from kubesched.scheduler.trace import ScoreTrace, Trace
 from kubesched.snapshot.node_table import NodeTable
@@ -61,7 +62,15 @@ class Scoring:
         trace: Trace | None,
     ) -> NDArray[np.int64]:
         """Return what the plugins make of `nodes`, the table of the feasible rows."""
+        timer = self._profile.timer
+        if timer is not None:
+            timer.enter(PRE_SCORE)
         self._pre_score(cycle, pod, snapshot, rows, trace)
+        if timer is not None:
+            timer.leave()
+            timer.pre_scored(cycle)
+            timer.scored(cycle, len(rows))
+            timer.enter(SCORE)
         totals = np.zeros(len(rows), np.int64)
         plugins = [p for p in self._profile.score_plugins if p.name not in cycle.skip_score]
         # All are asked before the first is normalized: whoever fails is met in that order.
@@ -75,6 +84,8 @@ class Scoring:
             totals += scores * weight
             if trace is not None:
                 trace.scores.append(ScoreTrace(plugin.name, weight, raw, scores))
+        if timer is not None:
+            timer.leave()
         if trace is not None:
             trace.totals = totals
         return totals

@@ -1,0 +1,124 @@
+"""PhaseTimer is what the core tells how long its phases take, if somebody wants to know.
+
+The core asks no clock: whoever wants to know hands a timer in, and the timer has the clock. A
+profile without a timer pays for one test per phase.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go, where metrics are observed (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.status import Code
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# The phases, in the words of metrics.
+PRE_ENQUEUE = "PreEnqueue"
+PRE_FILTER = "PreFilter"
+FILTER = "Filter"
+POST_FILTER = "PostFilter"
+PRE_SCORE = "PreScore"
+SCORE = "Score"
+RESERVE = "Reserve"
+UNRESERVE = "Unreserve"
+PERMIT = "Permit"
+PRE_BIND_PRE_FLIGHT = "PreBindPreFlight"
+PRE_BIND = "PreBind"
+BIND = "Bind"
+POST_BIND = "PostBind"
+
+
+class PhaseTimer(Protocol):
+    """Is told of the phases of one profile.
+
+    Attributes:
+        is_sampling: Whether single plugins are timed now; `begin_cycle` and `begin_gates` decide.
+    """
+
+    is_sampling: bool
+
+    def now(self) -> float:
+        """Return seconds on some clock."""
+        ...
+
+    # Phases of a scheduling cycle: one is open at a time.
+
+    def begin_cycle(self) -> None:
+        """A scheduling cycle begins."""
+        ...
+
+    def begin_again(self) -> None:
+        """The cycle begins anew: what its phases took so far does not count."""
+        ...
+
+    def end_cycle(self) -> None:
+        """The scheduling cycle has ended; a phase that is open has failed."""
+        ...
+
+    def enter(self, extension_point: str, carried_seconds: float = 0.0) -> None:
+        """A phase begins; `carried_seconds` of work were done for it before."""
+        ...
+
+    def leave(self, code: Code = Code.SUCCESS) -> None:
+        """The phase that is open ends."""
+        ...
+
+    # Phases outside a cycle, of which many may be under way.
+
+    def passed(self, extension_point: str, code: Code, started: float) -> None:
+        """A phase that began at `started` has ended."""
+        ...
+
+    def waited_on_permit(self, code: Code, started: float) -> None:
+        """A pod has waited for Permit plugins since `started`."""
+        ...
+
+    def begin_gates(self) -> float:
+        """The PreEnqueue plugins are to be asked about a pod; return the time."""
+        ...
+
+    # Single plugins.
+
+    def timed(self, wording: str, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
+        """Return the question such that asking it is timed; `wording` tells which point it is."""
+        ...
+
+    def answered(self, extension_point: str, plugin: str, code: Code, started: float) -> None:
+        """A plugin that was asked at `started` has answered."""
+        ...
+
+    # How often plugins are asked, counted as if each row were asked for itself.
+
+    def pre_filtered(self, cycle: CycleState) -> None:
+        """The PreFilter plugins that have left a state in `cycle` were asked."""
+        ...
+
+    def filtered(self, cycle: CycleState, failed_at: NDArray[np.int16]) -> None:
+        """Rows were filtered; `failed_at` has the position of the filter that rejected each."""
+        ...
+
+    def filtered_one(self, cycle: CycleState, failed_at: int) -> None:
+        """The same for one row."""
+        ...
+
+    def post_filtered(self, plugin: str) -> None:
+        """A PostFilter plugin was asked."""
+        ...
+
+    def pre_scored(self, cycle: CycleState) -> None:
+        """The PreScore plugins that have left a state in `cycle` were asked."""
+        ...
+
+    def scored(self, cycle: CycleState, rows: int) -> None:
+        """So many rows were scored."""
+        ...

@@ -18,6 +18,7 @@ from kubesched.simulator.svg import (
     number,
     percent,
     ticks,
+    time_ticks,
 )
 
 VALUES = st.lists(st.floats(0, 1e12, allow_subnormal=False), max_size=300)
@@ -98,3 +99,18 @@ def test_bar_charts_are_well_formed(values: list[float]) -> None:
     assert len(list(root.iter("rect"))) == len(values)
     titles = [title.text or "" for title in root.iter("title")]
     assert [f"{name}: {number(value)}" for name, value in zip(names, values, strict=True)] == titles
+
+
+@pytest.mark.parametrize(
+    ("span", "expected"),
+    [
+        pytest.param(0.0, [0.0], id="nothing"),
+        pytest.param(45.0, [0.0, 10.0, 20.0, 30.0, 40.0], id="seconds"),
+        pytest.param(1806.0, [0.0, 600.0, 1200.0, 1800.0], id="minutes"),
+        pytest.param(86_400.0, [21_600.0 * i for i in range(5)], id="day"),
+        pytest.param(150 * 86_400.0, [50 * 86_400.0 * i for i in range(4)], id="months"),
+    ],
+)
+def test_time_ticks_are_round(span: float, expected: list[float]) -> None:
+    """Clocks and calendars have other round numbers than tens."""
+    assert expected == time_ticks(span)

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from kubesched.simulator.comparison import Comparison
-from kubesched.simulator.html_report import STYLE, figure_html, table_html
+from kubesched.simulator.html_report import STYLE, caption_of, figure_html, table_html
 from kubesched.simulator.svg import Line, duration, line_chart, number, percent
 from kubesched.simulator.timeline_report import Series, TimelineReport
 from kubesched.simulator.timeline_tables import Table
@@ -28,9 +28,8 @@ def comparison_html(comparison: Comparison, reports: Sequence[TimelineReport]) -
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + "\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{STYLE}\n</style>\n</head>\n"
+        '<body class="compared">\n' + "\n".join(body) + "\n</body>\n</html>\n"
     )
 
 
@@ -48,7 +47,7 @@ def _charts(comparison: Comparison, reports: Sequence[TimelineReport]) -> list[s
             Line(run, _resampled(by_run[at], width, span) if at in by_run else ())
             for at, run in enumerate(comparison.runs)
         ]
-        caption = f"{chart}: {name}" if unit == "share" else f"{chart}: {name}, {unit}"
+        caption = caption_of(f"{chart}: {name}", unit)
         show = percent if unit == "share" else number
         drawn = line_chart(lines, span, f"{caption} over time", show)
         charts.append(figure_html(caption, drawn, comparison.runs))

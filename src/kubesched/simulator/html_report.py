@@ -28,13 +28,16 @@ body{font:15px/1.5 system-ui,sans-serif;color:var(--text);background:var(--back)
 margin:2rem auto;padding:0 1rem}
 h1{font-size:1.6rem}h2{font-size:1.15rem;margin-top:2.2rem}
 p.dim,figcaption{color:var(--dim)}
+.table{overflow-x:auto}
 table{border-collapse:collapse;margin:.5rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .9rem .2rem 0;text-align:right;border-bottom:1px solid var(--rule)}
+td{white-space:nowrap}
 th:first-child,td:first-child,td.text,th.text{text-align:left}
 th{color:var(--dim);font-weight:600}
 figure{margin:1rem 0;overflow-x:auto}svg{width:100%;min-width:36rem;height:auto;display:block}
 .grid{stroke:var(--rule)}.axis{fill:var(--dim);font-size:11px}
-.line{fill:none;stroke-width:1.6}.tip{opacity:0}.tip:hover{opacity:1}
+.line{fill:none;stroke-width:1.6}.compared .line.s1{stroke-dasharray:6 4}
+.compared .line.s2{stroke-dasharray:2 4}.tip{opacity:0}.tip:hover{opacity:1}
 .key{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .3em 0 1em}
 footer{margin-top:3rem;color:var(--dim);font-size:.85rem;overflow-wrap:anywhere}
 """.strip()
@@ -72,14 +75,14 @@ def html_report(report: TimelineReport) -> str:
 def table_html(table: Table) -> str:
     """Return a table as HTML."""
     return (
-        f"<h2>{escape(table.title)}</h2>\n<table>\n<thead><tr>"
+        f'<h2>{escape(table.title)}</h2>\n<div class="table">\n<table>\n<thead><tr>'
         + "".join(_cell("th", text, at, table) for at, text in enumerate(table.columns))
         + "</tr></thead>\n<tbody>\n"
         + "\n".join(
             "<tr>" + "".join(_cell("td", text, at, table) for at, text in enumerate(row)) + "</tr>"
             for row in table.rows
         )
-        + "\n</tbody>\n</table>"
+        + "\n</tbody>\n</table>\n</div>"
     )
 
 
@@ -107,8 +110,7 @@ def _chart(title: str, unit: str, together: Sequence[Series]) -> str:
     lines = [Line(each.name, _padded(each, span)) for each in together]
     show = percent if unit == "share" else number
     chart = line_chart(lines, span, f"{title}: {unit} over time", show)
-    caption = title if unit == "share" else f"{title}, {unit}"
-    return figure_html(caption, chart, [line.name for line in lines])
+    return figure_html(caption_of(title, unit), chart, [line.name for line in lines])
 
 
 def _padded(series: Series, span_seconds: float) -> tuple[float, ...]:
@@ -117,6 +119,12 @@ def _padded(series: Series, span_seconds: float) -> tuple[float, ...]:
     missing = round(span_seconds / values.width_seconds) - len(values.means)
     last = values.means[-1] if values.means and series.unit != "per hour" else 0.0
     return (*values.means, *([last] * missing))
+
+
+def caption_of(title: str, unit: str) -> str:
+    """Return a chart's caption, with the unit unless it is plain already."""
+    is_plain = unit == "share" or title.lower().startswith(unit)
+    return title if is_plain else f"{title}, {unit}"
 
 
 def figure_html(caption: str, chart: str, names: Sequence[str]) -> str:

@@ -24,6 +24,14 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 28
 _TICKS: Final = 5
 _BAR_SHARE: Final = 0.8
 _TIPS_MAX: Final = 100
+_TIME_TICKS: Final = 6
+_NEAR_THE_END: Final = 0.98
+# Seconds, minutes, hours, a day.
+_TIME_STEPS: Final = (
+    *(0.001, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *(60.0, 120.0, 300.0, 600.0, 900.0, 1800.0),
+    *(3600.0, 7200.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0),
+)
 
 Format = Callable[[float], str]
 
@@ -135,13 +143,25 @@ def _grid(scale: Sequence[float], show: Format) -> str:
     )
 
 
+def time_ticks(span_seconds: float) -> list[float]:
+    """Return moments from 0 on, at round distances, at most seven, none beyond the span."""
+    day = _TIME_STEPS[-1]
+    steps = (*_TIME_STEPS, *(day * digit * 10**power for power in range(6) for digit in (2, 5, 10)))
+    step = next((step for step in steps if span_seconds / step <= _TIME_TICKS), span_seconds)
+    return [step * i for i in range(int(span_seconds / step + 1e-9) + 1)] if step > 0 else [0.0]
+
+
 def _time_axis(span_seconds: float) -> str:
-    return "".join(
-        f'<text class="axis" x="{_p(_LEFT + _plot_width() * i / 4)}" y="{HEIGHT - 8}" '
-        f'text-anchor="{"start" if i == 0 else "end" if i == 4 else "middle"}">'
-        f"{escape(duration(span_seconds * i / 4))}</text>"
-        for i in range(5)
-    )
+    """Write moments below the plot; one at its very end is aligned to it."""
+    found = []
+    for moment in time_ticks(span_seconds):
+        place = moment / span_seconds if span_seconds > 0 else 0.0
+        anchor = "start" if not place else "end" if place > _NEAR_THE_END else "middle"
+        found.append(
+            f'<text class="axis" x="{_p(_LEFT + _plot_width() * place)}" y="{HEIGHT - 8}" '
+            f'text-anchor="{anchor}">{escape(duration(moment))}</text>'
+        )
+    return "".join(found)
 
 
 def _line(line: Line, colour: int, highest: float, span_seconds: float, show: Format) -> str:

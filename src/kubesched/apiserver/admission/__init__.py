@@ -1,0 +1,108 @@
+"""Admission: what a request becomes, or why it is refused, in the light of other objects.
+
+`admit` runs before an object is checked and may change it, `check` runs after and may not.
+
+Upstream: pkg/kubeapiserver/options/plugins.go, plugin/pkg/admission/* (v1.36)
+Differs:  service accounts, pod security, quotas, default ingress classes and webhooks are left out,
+          and so is what restricts nodes and certificates.
+"""
+
+from __future__ import annotations
+
+from kubesched.apiserver.admission import (
+    limit_ranges,
+    nodes,
+    pods,
+    priority,
+    runtime_classes,
+    services,
+    storage,
+)
+from kubesched.apiserver.admission.namespaces import admit_into_namespace, immortal_namespace
+from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest, Lookup
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.request import ANONYMOUS, User
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.status import forbidden
+
+__all__ = ["CREATE", "UPDATE", "Lookup", "admit", "admit_delete", "check", "topology_labels"]
+
+topology_labels = pods.topology_labels
+
+# In upstream's order: tolerations that are added first come first in the pod.
+_STEPS = (
+    limit_ranges.admit,
+    nodes.admit,
+    priority.admit,
+    pods.add_default_tolerations,
+    storage.admit,
+    runtime_classes.admit,
+    pods.add_topology_labels,
+    services.admit,
+)
+_CHECKS = (limit_ranges.check, priority.check, storage.check, runtime_classes.check)
+
+
+def admit(
+    resource: Resource,
+    obj: Plain,
+    operation: str,
+    lookup: Lookup,
+    user: User = ANONYMOUS,
+    *,
+    old: Plain | None = None,
+    subresource: str = "",
+) -> Plain:
+    """Return an object as it goes on, before it is checked.
+
+    Args:
+        resource: Of the object.
+        obj: With its defaults and its namespace; it is not changed.
+        operation: CREATE or UPDATE.
+        lookup: To see other objects.
+        user: Who asks.
+        old: What is stored, for an update.
+        subresource: Through which it is written; "" for none.
+
+    Raises:
+        StatusError: The request is refused.
+    """
+    request = AdmissionRequest(resource, operation, lookup, user, old, subresource)
+    admit_into_namespace(request, obj)
+    for step in _STEPS:
+        obj = step(request, obj)
+    return obj
+
+
+def check(
+    resource: Resource,
+    obj: Plain,
+    operation: str,
+    lookup: Lookup,
+    user: User = ANONYMOUS,
+    *,
+    old: Plain | None = None,
+    subresource: str = "",
+) -> None:
+    """Refuse an object that keeps all rules of its kind, and does not go with other objects.
+
+    The arguments are those of `admit`.
+
+    Raises:
+        StatusError: The request is refused.
+    """
+    request = AdmissionRequest(resource, operation, lookup, user, old, subresource)
+    for one in _CHECKS:
+        one(request, obj)
+
+
+def admit_delete(resource: Resource, name: str) -> None:
+    """Refuse to delete what a cluster cannot be without.
+
+    Raises:
+        StatusError: The request is refused.
+    """
+    if resource.kind == "Namespace" and immortal_namespace(name):
+        raise forbidden(resource, name, "this namespace may not be deleted")
+    if resource.kind == "PriorityClass" and priority.is_system_class(name):
+        raise forbidden(resource, name, "this is a system priority class and cannot be deleted")

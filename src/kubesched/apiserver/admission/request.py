@@ -1,0 +1,62 @@
+"""AdmissionRequest is what admission knows of a request besides the object itself.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/admission/interfaces.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Protocol
+
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.request import User
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.status import StatusError, forbidden
+
+CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+
+
+class Lookup(Protocol):
+    """Objects that are stored."""
+
+    def get(self, group_resource: str, namespace: str, name: str) -> Plain | None:
+        """Return an object, None if there is none.
+
+        Args:
+            group_resource: Such as `pods` or `storageclasses.storage.k8s.io`.
+            namespace: "" for objects that live in none.
+            name: Of the object.
+        """
+
+    def items(self, group_resource: str, namespace: str = "") -> Iterable[Plain]:
+        """Yield the objects of a namespace, or of all for "", in the order of their names."""
+
+
+class AdmissionRequest(NamedTuple):
+    """A request to write.
+
+    Attributes:
+        resource: What is written.
+        operation: CREATE or UPDATE.
+        lookup: To see other objects.
+        user: Who asks.
+        old: What is stored, for an update.
+        subresource: Through which it is written; "" for none.
+    """
+
+    resource: Resource
+    operation: str
+    lookup: Lookup
+    user: User
+    old: Plain | None
+    subresource: str
+
+    def is_for(self, kind: str, *operations: str) -> bool:
+        """Whether it writes such an object itself, by one of some operations."""
+        return self.resource.kind == kind and not self.subresource and self.operation in operations
+
+    def refusal(self, obj: Plain, why: str) -> StatusError:
+        """Return what to raise."""
+        return forbidden(self.resource, obj["metadata"].get("name", ""), why)

@@ -1,0 +1,95 @@
+"""Claims get the default class; claims and volumes in use are protected by a finalizer.
+
+Upstream: plugin/pkg/admission/storage (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubesched.api.quantity import parse_quantity
+from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
+from kubesched.apiserver.plain import Plain, get
+
+_CLASSES: Final = "storageclasses.storage.k8s.io"
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_DEFAULT_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_FINALIZERS: Final[Mapping[str, str]] = {
+    "PersistentVolume": "kubernetes.io/pv-protection",
+    "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
+    "VolumeAttributesClass": "kubernetes.io/vac-protection",
+}
+_CANNOT_GROW: Final = (
+    "only dynamically provisioned pvc can be resized and "
+    "the storageclass that provisions the pvc must support resize"
+)
+
+
+def admit(request: AdmissionRequest, obj: Plain) -> Plain:
+    """Return a claim with its class, and what can be in use with its finalizer."""
+    if request.is_for("PersistentVolumeClaim", CREATE, UPDATE):
+        obj = _with_class(request, obj)
+    finalizer = _FINALIZERS.get(request.resource.kind)
+    if finalizer is None or request.subresource or request.operation != CREATE:
+        return obj
+    metadata = obj["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if finalizer in finalizers:
+        return obj
+    return {**obj, "metadata": {**metadata, "finalizers": [*finalizers, finalizer]}}
+
+
+def _with_class(request: AdmissionRequest, claim: Plain) -> Plain:
+    annotations = claim["metadata"].get("annotations", {})
+    if _CLASS_ANNOTATION in annotations or claim["spec"].get("storageClassName") is not None:
+        return claim
+    name = _default_class_name(request)
+    if name is None:
+        return claim
+    return {**claim, "spec": {**claim["spec"], "storageClassName": name}}
+
+
+def _default_class_name(request: AdmissionRequest) -> str | None:
+    """Return the name of the newest default class; of several the first by name."""
+    found: tuple[str, str] | None = None
+    for one in request.lookup.items(_CLASSES):
+        metadata = one["metadata"]
+        annotations = metadata.get("annotations", {})
+        if any(annotations.get(name) == "true" for name in _DEFAULT_ANNOTATIONS):
+            time, name = metadata.get("creationTimestamp") or "", metadata["name"]
+            if found is None or time > found[0] or (time == found[0] and name < found[1]):
+                found = (time, name)
+    return None if found is None else found[1]
+
+
+def check(request: AdmissionRequest, claim: Plain) -> None:
+    """Refuse to let a claim grow that cannot.
+
+    Raises:
+        StatusError: It cannot.
+    """
+    if not request.is_for("PersistentVolumeClaim", UPDATE) or request.old is None:
+        return
+    new, old = (
+        parse_quantity(get(one, "spec", "resources", "requests", "storage") or "0")
+        for one in (claim, request.old)
+    )
+    if new.compare(old) <= 0:
+        return
+    if get(request.old, "status", "phase") != "Bound":
+        raise request.refusal(claim, "Only bound persistent volume claims can be expanded")
+    names = [_class_of(one) for one in (claim, request.old)]
+    found = request.lookup.get(_CLASSES, "", names[0]) if names[0] else None
+    if names[0] != names[1] or found is None or not found.get("allowVolumeExpansion"):
+        raise request.refusal(claim, _CANNOT_GROW)
+
+
+def _class_of(claim: Plain) -> str:
+    annotations = claim["metadata"].get("annotations", {})
+    name: str = annotations.get(_CLASS_ANNOTATION) or claim["spec"].get("storageClassName") or ""
+    return name

@@ -1,0 +1,250 @@
+"""The forms of names: of objects, ports, variables, keys; and upstream's words for what is wrong.
+
+Each function returns the rules that a text breaks, none if it is well formed.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
+
+_LABEL_FORM: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_FORM: Final = rf"{_LABEL_FORM}(\.{_LABEL_FORM})*"
+_LABEL: Final = re.compile(_LABEL_FORM)
+_SUBDOMAIN: Final = re.compile(_SUBDOMAIN_FORM)
+_ENDS: Final = "and must start and end with an alphanumeric character"
+_PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+")
+_LABEL_LENGTH_MAX: Final = 63
+_SUBDOMAIN_LENGTH_MAX: Final = 253
+_PORT_NAME_LENGTH_MAX: Final = 15
+_PATH_NAMES: Final = (".", "..")
+_PATH_CHARACTERS: Final = ("/", "%")
+
+
+def form_error(rule: str, form: str, *examples: str) -> str:
+    """Return a rule with examples and with the form that is checked."""
+    begin = "".join(f"'{example}',  or " for example in examples).removesuffix(" or ")
+    shown = f"e.g. {begin.rstrip()} " if examples else ""
+    return f"{rule} ({shown}regex used for validation is '{form}')"
+
+
+def too_long(length_max: int) -> str:
+    """Return the rule about lengths."""
+    return f"must be no more than {length_max} characters"
+
+
+def between(least: int, most: int) -> str:
+    """Return the rule about numbers."""
+    return f"must be between {least} and {most}, inclusive"
+
+
+_LABEL_RULE: Final = form_error(
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
+    _LABEL_FORM,
+    "my-name",
+    "123-abc",
+)
+_SUBDOMAIN_RULE: Final = form_error(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+    f"'-' or '.', {_ENDS}",
+    _SUBDOMAIN_FORM,
+    "example.com",
+)
+
+
+@lru_cache(maxsize=65_536)
+def dns_subdomain(text: str) -> tuple[str, ...]:
+    """Check a name such as most objects have: `my-name.example`."""
+    errors = []
+    if len(text.encode()) > _SUBDOMAIN_LENGTH_MAX:
+        errors.append(too_long(_SUBDOMAIN_LENGTH_MAX))
+    if _SUBDOMAIN.fullmatch(text) is None:
+        errors.append(_SUBDOMAIN_RULE)
+    return tuple(errors)
+
+
+@lru_cache(maxsize=65_536)
+def dns_label(text: str) -> tuple[str, ...]:
+    """Check a name without dots, such as namespaces have."""
+    errors = []
+    if len(text.encode()) > _LABEL_LENGTH_MAX:
+        errors.append(too_long(_LABEL_LENGTH_MAX))
+    if _LABEL.fullmatch(text) is None:
+        is_dotted = _SUBDOMAIN.fullmatch(text) is not None
+        errors.append("must not contain dots" if is_dotted else _LABEL_RULE)
+    return tuple(errors)
+
+
+class _Form:
+    """A form of short texts."""
+
+    def __init__(
+        self, rule: str, form: str, *examples: str, length_max: int = 0, is_file: bool = False
+    ) -> None:
+        self._form = re.compile(form)
+        self._rule = form_error(rule, form, *examples)
+        self._length_max = length_max
+        self._is_file = is_file
+
+    def __call__(self, text: str) -> tuple[str, ...]:
+        """Check a text."""
+        errors = []
+        if self._length_max and len(text.encode()) > self._length_max:
+            errors.append(too_long(self._length_max))
+        if self._form.fullmatch(text) is None:
+            errors.append(self._rule)
+        if self._is_file:
+            errors += _directory_errors(text)
+        return tuple(errors)
+
+
+def _directory_errors(text: str) -> list[str]:
+    if text in _PATH_NAMES:
+        return [f"must not be '{text}'"]
+    return ["must not start with '..'"] if text.startswith("..") else []
+
+
+dns_1035_label: Final = _Form(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character",
+    "[a-z]([-a-z0-9]*[a-z0-9])?",
+    "my-name",
+    "abc-123",
+    length_max=_LABEL_LENGTH_MAX,
+)
+wildcard_dns_subdomain: Final = _Form(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
+    "must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric "
+    "character",
+    rf"\*\.{_SUBDOMAIN_FORM}",
+    "*.example.com",
+    length_max=_SUBDOMAIN_LENGTH_MAX,
+)
+percent: Final = _Form(
+    "a valid percent string must be a numeric string followed by an ending '%'",
+    "[0-9]+%",
+    "1%",
+    "93%",
+)
+config_map_key: Final = _Form(
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    "[-._a-zA-Z0-9]+",
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+    length_max=_SUBDOMAIN_LENGTH_MAX,
+    is_file=True,
+)
+http_header_name: Final = _Form(
+    "a valid HTTP header must consist of alphanumeric characters or '-'",
+    "[-A-Za-z0-9]+",
+    "X-Header-Name",
+)
+c_identifier: Final = _Form(
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of "
+    "alphanumeric characters or '_'",
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
+
+
+def environment_variable_name(text: str) -> tuple[str, ...]:
+    """Check the name of a variable: printable ASCII without `=`."""
+    errors = [] if text else ["environment variable name must be non-empty"]
+    if not all(" " <= character <= "~" and character != "=" for character in text):
+        errors.append(
+            "a valid environment variable name must consist only of printable ASCII characters "
+            "other than '='"
+        )
+    return tuple(errors)
+
+
+def port_name(text: str) -> tuple[str, ...]:
+    """Check the name of a port: at most 15 characters, with at least one letter."""
+    errors = []
+    if len(text.encode()) > _PORT_NAME_LENGTH_MAX:
+        errors.append(too_long(_PORT_NAME_LENGTH_MAX))
+    if _PORT_CHARACTERS.fullmatch(text) is None:
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if re.search("[a-z]", text) is None:
+        errors.append("must contain at least one letter (a-z)")
+    if "--" in text:
+        errors.append("must not contain consecutive hyphens")
+    if text and "-" in (text[0], text[-1]):
+        errors.append("must not begin or end with a hyphen")
+    return tuple(errors)
+
+
+def path_segment(text: str) -> tuple[str, ...]:
+    """Check a name that has to fit between two slashes."""
+    if text in _PATH_NAMES:
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{one}'" for one in _PATH_CHARACTERS if one in text)
+
+
+def prefix_of(rule: NameRule) -> NameRule:
+    """Return the rule for what a name begins with: a hyphen at the end is no fault."""
+
+    def check(text: str) -> tuple[str, ...]:
+        if rule is path_segment:
+            return tuple(f"may not contain '{one}'" for one in _PATH_CHARACTERS if one in text)
+        if len(text) > 1 and text.endswith("-"):
+            # Upstream masks the character before the hyphen too.
+            text = f"{text[:-2]}a"
+        return rule(text)
+
+    return check
+
+
+def valid_port(number: int) -> tuple[str, ...]:
+    """Check the number of a port."""
+    return () if 1 <= number <= 65_535 else (between(1, 65_535),)
+
+
+_PATH_SEGMENT_KINDS: Final = (
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+)
+_RULES: Final[Mapping[str, NameRule]] = {
+    "Namespace": dns_label,
+    "StatefulSet": dns_label,
+    **dict.fromkeys(_PATH_SEGMENT_KINDS, path_segment),
+}
+
+
+def name_rule(kind: str) -> NameRule:
+    """Return the rule for names of objects of a kind."""
+    return _RULES.get(kind, dns_subdomain)
+
+
+__all__ = [
+    "NameRule",
+    "between",
+    "c_identifier",
+    "config_map_key",
+    "dns_1035_label",
+    "dns_label",
+    "dns_subdomain",
+    "environment_variable_name",
+    "form_error",
+    "http_header_name",
+    "name_rule",
+    "path_segment",
+    "percent",
+    "port_name",
+    "prefix_of",
+    "too_long",
+    "valid_port",
+    "wildcard_dns_subdomain",
+]

@@ -1,0 +1,239 @@
+"""Types of values that are not objects: text, numbers, quantities, times, lists and maps of them.
+
+Each type reads a JSON value and returns it as the server writes it: quantities and times in their
+canonical form, and what is empty as None where the wire form cannot tell it from nothing.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/{api/resource,apis/meta/v1,util/intstr} (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from kubesched.api.quantity import Amount, QuantityError, canonical, parse_quantity
+from kubesched.apiserver.go_time import TimeError, canonical_micro_time, canonical_time
+from kubesched.apiserver.reading import DecodeError, Place, Reading, is_int, misfit
+
+_MILLI: Final = -3
+_QUANTITY_FORM: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+
+
+class ValueType(Protocol):
+    """What values of one type look like."""
+
+    @property
+    def go_name(self) -> str:
+        """Go's name of the type, as messages have it."""
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether Go holds it in a struct, which is never empty."""
+
+    def zero(self) -> Any:
+        """Return what is written for a value that nobody gave."""
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return a value as the server writes it; None if there is none.
+
+        Raises:
+            DecodeError: It is a text that cannot be understood.
+        """
+
+
+class Simple:
+    """Text, a truth or a number: a value that either fits or does not."""
+
+    is_struct = False
+
+    def __init__(self, go_name: str, fits: Callable[[Any], bool], zero: object) -> None:
+        self.go_name = go_name
+        self._fits = fits
+        self._zero = zero
+
+    def zero(self) -> Any:
+        """Return "", False or 0."""
+        return self._zero
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the value itself."""
+        if self._fits(value):
+            return value
+        reading.note_misfit(value, self.go_name, place)
+        return self._zero
+
+
+class Bytes:
+    """Bytes, written in base 64."""
+
+    is_struct = False
+    go_name = "[]uint8"
+
+    def zero(self) -> Any:
+        """Return None: no bytes."""
+        return None
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the value in canonical base 64."""
+        if not isinstance(value, str):
+            reading.note_misfit(value, self.go_name, place)
+            return None
+        text = value.replace("\r", "").replace("\n", "")
+        try:
+            return base64.b64encode(base64.b64decode(text, validate=True)).decode()
+        except (binascii.Error, ValueError):
+            reading.misfit = reading.misfit or (
+                f"illegal base64 data at input byte {_first_fault_of_base64(value)}"
+            )
+            return None
+
+
+def _first_fault_of_base64(text: str) -> int:
+    """Return where Go stops: at a foreign character, or where the last group is cut off."""
+    at = 0
+    for index, character in enumerate(text):
+        if character in "\r\n":
+            continue
+        if not (character.isascii() and (character.isalnum() or character in "+/")):
+            return index
+        at += 1
+    return len(text) - at % 4
+
+
+class Special:
+    """A value that Go reads in its own way: quantities, times, numbers or text, anything."""
+
+    is_struct = True
+
+    def __init__(
+        self, go_name: str, read: Callable[[Any, Place | None], Any], zero: object = None
+    ) -> None:
+        self.go_name = go_name
+        self._read = read
+        self._zero = zero
+
+    def zero(self) -> Any:
+        """Return what Go writes for none: null, or 0."""
+        return self._zero
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the canonical value."""
+        return self._read(value, place)
+
+
+class ListType:
+    """A list; an empty one is None."""
+
+    is_struct = False
+
+    def __init__(self, element: ValueType) -> None:
+        self.go_name = f"[]{element.go_name}"
+        self.element = element
+
+    def zero(self) -> Any:
+        """Return None: no list."""
+        return None
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the list of what its entries are; null stands for an empty entry."""
+        if not isinstance(value, list):
+            reading.note_misfit(value, self.go_name, place)
+            return None
+        element = self.element
+        return [
+            element.zero() if one is None else element.read(one, Place(place, index), reading)
+            for index, one in enumerate(value)
+        ] or None
+
+
+class MapType:
+    """A map from text; an empty one is None."""
+
+    is_struct = False
+
+    def __init__(self, element: ValueType, go_name: str = "", key_name: str = "string") -> None:
+        self.go_name = go_name or f"map[{key_name}]{element.go_name}"
+        self.element = element
+
+    def zero(self) -> Any:
+        """Return None: no map."""
+        return None
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the map of what its values are, by key; null stands for an empty value."""
+        if not isinstance(value, dict):
+            reading.note_misfit(value, self.go_name, place)
+            return None
+        element = self.element
+        return {
+            key: element.zero()
+            if value[key] is None
+            else element.read(value[key], Place(place, key), reading)
+            for key in sorted(value)
+        } or None
+
+
+def _read_quantity(value: Any, _place: Place | None) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DecodeError(_QUANTITY_FORM)
+    try:
+        return canonical(value)
+    except QuantityError as error:
+        raise DecodeError(str(error).rpartition(": ")[2]) from None
+
+
+def _read_rounded_quantity(value: Any, place: Place | None) -> str:
+    text = _read_quantity(value, place)
+    amount = parse_quantity(text)
+    if amount.exponent >= _MILLI:
+        return text
+    # Amounts of resources are kept in thousandths, rounded away from zero.
+    step = 10 ** (_MILLI - amount.exponent)
+    number = -(-abs(amount.unscaled) // step)
+    return str(Amount(number * amount.sign, _MILLI, amount.is_big, amount.format))
+
+
+def _time_reader(canonical_of: Callable[[str], str]) -> Callable[[Any, Place | None], str]:
+    def read(value: Any, place: Place | None) -> str:
+        if not isinstance(value, str):
+            raise DecodeError(misfit(value, "string", place))
+        try:
+            return canonical_of(value)
+        except TimeError as error:
+            raise DecodeError(str(error)) from None
+
+    return read
+
+
+def _read_int_or_string(value: Any, place: Place | None) -> int | str:
+    if isinstance(value, str) or is_int(value, 32):
+        return value  # type: ignore[no-any-return]  # narrowed above, for one half of the union
+    raise DecodeError(misfit(value, "int32", place))
+
+
+def _read_anything(value: Any, _place: Place | None) -> Any:
+    return value
+
+
+QUANTITY: Final = Special("resource.Quantity", _read_quantity, "0")
+ROUNDED_QUANTITY: Final = Special("resource.Quantity", _read_rounded_quantity, "0")
+SIMPLE: Final[dict[str, Callable[[str], ValueType]]] = {
+    "string": lambda name: Simple(name, lambda value: isinstance(value, str), ""),
+    "bool": lambda name: Simple(name, lambda value: isinstance(value, bool), False),
+    "int32": lambda name: Simple(name, lambda value: is_int(value, 32), 0),
+    "int64": lambda name: Simple(name, lambda value: is_int(value, 64), 0),
+}
+SPECIAL: Final[dict[str, ValueType]] = {
+    "bytes": Bytes(),
+    "Quantity": QUANTITY,
+    "Time": Special("v1.Time", _time_reader(canonical_time)),
+    "MicroTime": Special("v1.MicroTime", _time_reader(canonical_micro_time)),
+    "IntOrString": Special("intstr.IntOrString", _read_int_or_string, 0),
+    "RawExtension": Special("runtime.RawExtension", _read_anything),
+    "FieldsV1": Special("v1.FieldsV1", _read_anything),
+}

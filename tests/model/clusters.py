@@ -26,8 +26,8 @@ GPU: Final = "example.com/gpu"
 
 Json: TypeAlias = "Mapping[str, object]"
 
-_GATES: Final = FeatureGates({})
-_REGISTRY: Final = in_tree_registry()
+GATES: Final = FeatureGates({})
+REGISTRY: Final = in_tree_registry()
 _PLUGINS: Final = (
     "PrioritySort",
     "NodeUnschedulable",
@@ -53,13 +53,14 @@ def make_cluster(
     percentage: int = 100,
 ) -> Cluster:
     """Return the real thing, with those of the default plugins that the model knows."""
-    cluster = Cluster(_configuration(ratings, percentage), _REGISTRY, _GATES, seed=seed)
+    cluster = Cluster(configuration_of(ratings, percentage), REGISTRY, GATES, seed=seed)
     cluster.load(items)
     return cluster
 
 
 @cache
-def _configuration(ratings: Ratings, percentage: int) -> Configuration:
+def configuration_of(ratings: Ratings, percentage: int = 100) -> Configuration:
+    """Return a configuration with those of the default plugins that the model knows."""
     scores = [{"name": _RATED_BY[rating], "weight": weight} for weight, rating in ratings]
     every = _named(["*"])
     return load_configuration(
@@ -76,7 +77,7 @@ def _configuration(ratings: Ratings, percentage: int) -> Configuration:
                 },
             ],
         },
-        _GATES,
+        GATES,
     )
 
 

@@ -118,6 +118,26 @@ def MayPreempt(p: Pod) -> bool:
     return p.spec.preemption_policy != "Never"
 
 
+def Waits(p: Pod, S: Objects) -> bool:
+    """Whether somebody still stops on the node p was promised, to make room for it or another.
+
+    A node that would not do even if all in jeopardy were gone is not waited for.
+    """
+    n = S.nodes.get(p.status.nominated_node_name)
+    return (
+        n is not None
+        and any(_is_preempted(q) for q in Jeopardy(p, n, S))
+        and Feasible(p, n, S - Jeopardy(p, n, S))
+    )
+
+
+def _is_preempted(q: Pod) -> bool:
+    return bool(q.metadata.deletion_timestamp) and any(
+        condition.type == "DisruptionTarget" and condition.reason == "PreemptionByScheduler"
+        for condition in q.status.conditions
+    )
+
+
 def ClearingEnabled(p: Pod, S: Objects) -> bool:
     """∃ n ∈ Nodes : somebody is in jeopardy ∧ Available(p, n, S without all of Jeopardy)."""
     return MayPreempt(p) and any(_clears(p, n, S) for n in S.Nodes)
@@ -200,8 +220,8 @@ def _less(V: Victims, gone: Pod) -> Victims:
 
 
 def Refused(p: Pod, S: Objects) -> bool:
-    """Neither scheduling nor clearing a node is enabled for p."""
-    return not SchedulingEnabled(p, S, Available) and not ClearingEnabled(p, S)
+    """Neither scheduling nor clearing is enabled for p, or a node is being cleared for it."""
+    return not SchedulingEnabled(p, S, Available) and (Waits(p, S) or not ClearingEnabled(p, S))
 
 
 def allows(
@@ -251,7 +271,7 @@ def _change_for(p: Pod, S: Objects, T: Objects, ratings: Ratings) -> Step | None
         for n in Chosen(p, S, ratings):
             if Same(T, S.bind(p, n)):
                 return Step.scheduling(p, n)
-    elif MayPreempt(p) and not SchedulingEnabled(p, S, Available):
+    elif MayPreempt(p) and not Waits(p, S) and not SchedulingEnabled(p, S, Available):
         for n, V in LeastCandidates(p, S):
             if Same(T, S - V):
                 return Step.preemption(p, n, V)

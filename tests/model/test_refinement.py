@@ -39,6 +39,7 @@ from .refinement import (
     Promised,
     Refused,
     Reprieved,
+    Waits,
     abstract,
     allows,
 )
@@ -212,6 +213,39 @@ def test_budgets_come_first() -> None:
     budget = _budget(selector)
     assert Selects(budget.spec.selector, guarded)
     assert ["other"] == _victims(_real([*S, budget]))
+
+
+def test_who_waits_does_not_preempt_again() -> None:
+    """While a victim stops on the node that was promised, nothing else is cleared."""
+    n, m = (make_node(name, allocatable={"pods": 1}) for name in "nm")
+    stops: dict[str, dict[str, object]] = {
+        "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {
+            "conditions": [
+                {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+            ]
+        },
+    }
+    leaving = _merged(make_pod("leaving", node_name="n"), stops)
+    other = make_pod("other", priority=3, node_name="m")
+    p = make_pod("p", priority=5, nominated_node_name="n")
+    S = Objects.of([n, m, leaving, other, p])
+    assert Waits(p, S)
+    assert Refused(p, S)
+    assert [] == _victims(_real(S))
+    assert Step("Stutter", "default/p") == allows(S, S, tried=p)
+    assert allows(S, S - [leaving]) is None
+    cordoned = make_node("n", allocatable={"pods": 1}, unschedulable=True)
+    S = S.put(cordoned)
+    assert not Waits(p, S)
+    assert ["other"] == _victims(_real(S))
+
+
+def _merged(pod: Pod, more: dict[str, dict[str, object]]) -> Pod:
+    fields = msgspec.to_builtins(pod)
+    for part, values in more.items():
+        fields[part] = {**fields[part], **values}
+    return msgspec.convert(fields, Pod)
 
 
 def _budget(selector: object) -> PodDisruptionBudget:

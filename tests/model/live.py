@@ -1,0 +1,320 @@
+# ruff: noqa: N803, N806 - S and T are states, as in docs/model.md
+"""The whole scheduler on virtual time, each of whose steps is put before the model.
+
+informers ──▶ Seen ──▶ the scheduler's event handlers
+               │
+decisions ──▶ `Witness`: is this a step from what has been seen and assumed?
+requests  ──▶ `Ledger`:  is this what was decided?
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.scheduling import PodGroup
+from kubesched.framework.status import Status
+from kubesched.queue.moves import Place
+from kubesched.scheduler.api_client import ApiClient, PodConditionPatch, PodGroupConditionPatch
+from kubesched.scheduler.api_client import EventRecord as Event
+from kubesched.scheduler.assembly import assemble
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision, Placed, Rejected
+from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.simulator.dice import Dice
+from kubesched.simulator.faults import FaultPlan
+from kubesched.simulator.informer import Handler
+from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.object_server import PODS
+from kubesched.simulator.world import World
+from kubesched.snapshot.objects import KubernetesObject
+
+from .clusters import GATES, REGISTRY, configuration_of
+from .ratings import Ratings
+from .refinement import Refused, Waits, allows
+from .state import Objects, key
+
+_FLUSH_SECONDS: Final = 5 * 60 + 30
+"""When at the latest a pod is tried again that nothing has helped."""
+_BACKOFF_SECONDS: Final = 10
+REST_SECONDS: Final = _FLUSH_SECONDS + 2 * _BACKOFF_SECONDS
+"""Who can be placed, and is left alone so long, is tried."""
+
+
+class Seen:
+    """Nodes and pods as the scheduler was told of them; kept without the scheduler's cache.
+
+    Attributes:
+        assumed: Pods that were placed and are not yet seen on their node: uid -> pod, node's name.
+    """
+
+    def __init__(self, handlers: Handler) -> None:
+        self._handlers = handlers
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, Pod] = {}
+        self.assumed: dict[str, tuple[Pod, str]] = {}
+
+    def added(self, item: KubernetesObject) -> None:
+        """An object came."""
+        self._take(item)
+        self._handlers.added(item)
+
+    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
+        """An object changed."""
+        self._take(new)
+        self._handlers.updated(old, new)
+
+    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
+        """An object is gone."""
+        if isinstance(item, Node):
+            del self._nodes[item.metadata.name]
+        elif isinstance(item, Pod):
+            self._pods.pop(item.metadata.uid, None)
+            self.assumed.pop(item.metadata.uid, None)
+        self._handlers.deleted(item, is_final_state_known=is_final_state_known)
+
+    def _take(self, item: KubernetesObject) -> None:
+        if isinstance(item, Node):
+            self._nodes[item.metadata.name] = item
+        elif isinstance(item, Pod):
+            self._pods[item.metadata.uid] = item
+            if item.spec.node_name:
+                self.assumed.pop(item.metadata.uid, None)
+
+    def state(self, promise_of: Callable[[Pod], str]) -> Objects:
+        """Return S: what has been seen, with what has been assumed and promised since.
+
+        A pod whose node is gone is left to others; the model has it nowhere.
+        """
+        pods: list[object] = []
+        for uid, pod in self._pods.items():
+            name = self.assumed[uid][1] if uid in self.assumed else pod.spec.node_name
+            if name:
+                there = replace(pod, spec=replace(pod.spec, node_name=name))
+                pods += [there] if name in self._nodes else []
+            else:
+                status = replace(pod.status, nominated_node_name=promise_of(pod))
+                pods.append(replace(pod, status=status))
+        return Objects.of([*self._nodes.values(), *pods])
+
+
+class Witness(Observer):
+    """Checks each decision against the model, and keeps what was decided.
+
+    Attributes:
+        faults: What the model does not allow; the run is void after the first.
+        steps: How often each action was seen.
+        placed: Pod's uid -> where it was placed last.
+        promised: Pod's uid -> the nodes it was ever promised.
+        condemned: Uids of the pods that were ever chosen as victims.
+    """
+
+    def __init__(self, ratings: Ratings) -> None:
+        self._ratings = ratings
+        self.scheduler: Scheduler | None = None
+        self.seen: Seen | None = None
+        self.faults: list[AssertionError] = []
+        self.steps: dict[str, int] = {}
+        self.placed: dict[str, str] = {}
+        self.promised: dict[str, set[str]] = {}
+        self.condemned: set[str] = set()
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """A cycle ended; the cluster is still as the scheduler had it."""
+        try:
+            self._check(decision)
+        except AssertionError as fault:
+            self.faults.append(fault)
+
+    def _check(self, decision: Decision) -> None:
+        assert self.scheduler is not None
+        assert self.seen is not None
+        uid = decision.pod.uid
+        S = self._state(decision.pod.pod)
+        assert decision.pod.key in S.pods, "a pod was tried that is gone"
+        p = S.pods[decision.pod.key]
+        T, actions, node_name = self._carried_out(S, p, decision)
+        waiting = self.scheduler.queue.pods(Place.ACTIVE)
+        offered = [p, *(S.pods[q.pod_info.key] for q in waiting if q.pod_info.key in S.pods)]
+        step = allows(S, T, tried=p, offered=offered, ratings=self._ratings)
+        assert step is not None, f"{decision} is no step from {S}"
+        assert step.pod == key(p)
+        assert step.action in actions
+        assert step.node in ("", node_name)
+        self.steps[step.action] = self.steps.get(step.action, 0) + 1
+        if Waits(p, S) and not isinstance(decision, Placed):
+            self.steps["Waits"] = self.steps.get("Waits", 0) + 1
+        if isinstance(decision, Placed):
+            self.placed[uid] = decision.node_name
+            self.seen.assumed[uid] = (p, decision.node_name)
+        elif node_name:
+            self.promised.setdefault(uid, set()).add(node_name)
+
+    def _state(self, tried: Pod) -> Objects:
+        """Return S; whose turn it is goes by its own status, the others by what was promised."""
+        assert self.scheduler is not None
+        assert self.seen is not None
+        nominator = self.scheduler.queue.nominator
+
+        def promise_of(pod: Pod) -> str:
+            if pod.metadata.uid == tried.metadata.uid:
+                return tried.status.nominated_node_name
+            return nominator.node_of(pod.metadata.uid)
+
+        return self.seen.state(promise_of)
+
+    def _carried_out(self, S: Objects, p: Pod, decision: Decision) -> tuple[Objects, set[str], str]:
+        """Return T, which steps may lead there, and the node that was placed on or promised."""
+        if isinstance(decision, Placed):
+            name = decision.node_name
+            return S.bind(p, S.nodes[name]), {"Scheduling"}, name
+        if not isinstance(decision, Rejected):
+            assert not S.nodes, decision.message
+            return S, {"Unchanged", "Stutter"}, ""
+        name = decision.nominated_node_name or ""
+        if not decision.victims:
+            assert not name, "a node is promised without victims"
+            return S, {"Unchanged", "Stutter"}, ""
+        self.condemned.update(victim.uid for victim in decision.victims)
+        return S - [S.pods[victim.key] for victim in decision.victims], {"Preemption"}, name
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        """The pod is where it was before."""
+        assert self.seen is not None
+        self.seen.assumed.pop(assumed.pod.uid, None)
+        self.placed.pop(assumed.pod.uid, None)
+
+
+class Ledger:
+    """An API client that passes on what was decided, and takes a note of anything else."""
+
+    def __init__(self, api: ApiClient, witness: Witness) -> None:
+        self._api = api
+        self._witness = witness
+
+    def _expect(self, holds: bool, words: str) -> None:
+        if not holds:
+            self._witness.faults.append(AssertionError(words))
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Pods are bound where they were placed."""
+        placed = self._witness.placed.get(pod.metadata.uid)
+        self._expect(placed == node_name, f"{key(pod)} is bound to {node_name}, not to {placed}")
+        await self._api.bind(pod, node_name)
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        condition: PodConditionPatch | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Pods are nominated to what they were promised, and disrupted if they are victims."""
+        uid = pod.metadata.uid
+        promised = {"", *self._witness.promised.get(uid, ())}
+        if nominated_node_name is not None:
+            words = f"{key(pod)} is nominated to {nominated_node_name}, out of {sorted(promised)}"
+            self._expect(nominated_node_name in promised, words)
+        if condition is not None and condition.type == "DisruptionTarget":
+            self._expect(uid in self._witness.condemned, f"{key(pod)} is no victim")
+        await self._api.patch_pod_status(pod, condition, nominated_node_name)
+
+    async def patch_pod_group_status(
+        self, group: PodGroup, condition: PodGroupConditionPatch
+    ) -> None:
+        """There are no groups."""
+        self._expect(holds=False, words=f"a group {group.metadata.name} out of nowhere")
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Only victims are deleted."""
+        self._expect(pod.metadata.uid in self._witness.condemned, f"{key(pod)} is no victim")
+        await self._api.delete_pod(pod)
+
+    def record_event(self, event: Event) -> None:
+        """Events are for people."""
+        self._api.record_event(event)
+
+
+class LiveCluster:
+    """A simulated cluster with the real scheduler, advanced by hand.
+
+    Attributes:
+        world: The cluster.
+        witness: Checks what the scheduler does.
+        scheduler: The real one.
+    """
+
+    def __init__(
+        self, ratings: Ratings, seed: int, latencies: Latencies, faults: FaultPlan
+    ) -> None:
+        """Begin empty; there must be a running event loop."""
+        self.world = World(Dice(seed), latencies, faults)
+        self.witness = Witness(ratings)
+        self.scheduler, handlers = assemble(
+            configuration_of(ratings),
+            REGISTRY,
+            GATES,
+            Ledger(self.world.api, self.witness),
+            random=self.world.dice.stream("scheduler"),
+            observers=[self.witness],
+        )
+        seen = Seen(handlers)
+        self.witness.scheduler, self.witness.seen = self.scheduler, seen
+        self.world.connect(seen, [])
+        self._task = asyncio.ensure_future(self.scheduler.run())
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass.
+
+        Raises:
+            AssertionError: The scheduler did what the model does not allow.
+        """
+        await asyncio.sleep(seconds)
+        if self.witness.faults:
+            raise self.witness.faults[0]
+        assert not self._task.done(), self._task.exception()
+
+    def state(self) -> Objects:
+        """Return S, as the API server has it; a pod whose node is gone is nowhere."""
+        server = self.world.server
+        S = Objects.of([*server.all(Node), *server.all(Pod)])
+        return S - [p for p in S.Pods if p.spec.node_name and p.spec.node_name not in S.nodes]
+
+    @property
+    def version(self) -> int:
+        """How often anything was written so far."""
+        return self.world.server.store.list(PODS).version
+
+    async def come_to_rest(self, rounds_max: int) -> Objects:
+        """Let time pass until nothing happens any more; return S.
+
+        Raises:
+            AssertionError: That takes too long, or the model forbids a step.
+        """
+        for _ in range(rounds_max):
+            before = self.version
+            await self.advance(REST_SECONDS)
+            if self.version == before:
+                return self.state()
+        raise AssertionError("the cluster never comes to rest")
+
+    def check_at_rest(self, S: Objects) -> None:
+        """Assert that the scheduler sees what there is, and nothing is under way.
+
+        Raises:
+            AssertionError: It does not.
+        """
+        assert self.witness.seen is not None
+        nominator = self.scheduler.queue.nominator
+        seen = self.witness.seen.state(lambda pod: nominator.node_of(pod.metadata.uid))
+        assert not self.witness.seen.assumed
+        assert seen.nodes == S.nodes
+        assert seen.pods == S.pods
+
+
+def enabled(S: Objects) -> Iterable[Pod]:
+    """Return the pods that wait although a node can be had for them."""
+    return [p for p in S.Pods if not p.spec.node_name and not Refused(p, S)]

@@ -12,7 +12,7 @@ Differs:  changes are kept by number, not by time.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -188,7 +188,13 @@ class Watch(Generic[V]):
 
 
 class Store(Generic[V]):
-    """Objects by kind, namespace and name."""
+    """Objects by kind, namespace and name.
+
+    Attributes:
+        on_write: Told of every change before any watcher is; None for nobody.
+    """
+
+    on_write: Callable[[Change[V]], None] | None = None
 
     def __init__(self, stamp: Callable[[V, int], V], changes_kept: int = CHANGES_KEPT) -> None:
         """Start empty, at version 1, as etcd does.
@@ -211,7 +217,26 @@ class Store(Generic[V]):
         """The version of the newest write to any kind."""
         return self._version
 
+    def restore(self, objects: Iterable[tuple[Key, V, int]], version: int) -> None:
+        """Begin anew with what was kept of another store; its changes count as forgotten.
+
+        Args:
+            objects: In the order of their creation, each with its version.
+            version: Of the newest write.
+        """
+        self._kinds = {}
+        for key, value, own in objects:
+            self._kinds.setdefault(key.kind, {})[key[1:]] = _Stored(value, own)
+        self._logs = {}
+        self._version = self._compacted = version
+
     # Reading.
+
+    def everything(self) -> Iterator[tuple[Key, V, int]]:
+        """Yield all objects with their versions, as `restore` takes them."""
+        for kind, objects in self._kinds.items():
+            for (namespace, name), stored in objects.items():
+                yield Key(kind, namespace, name), stored.value, stored.version
 
     def get(self, key: Key) -> V:
         """Return an object.
@@ -341,7 +366,10 @@ class Store(Generic[V]):
 
     def _changed(self, type_: ChangeType, key: Key, value: V, previous: V | None) -> None:
         log = self._log(key.kind)
-        log.append(Change(type_, self._version, key, value, previous))
+        change = Change(type_, self._version, key, value, previous)
+        log.append(change)
+        if self.on_write is not None:
+            self.on_write(change)
         # A watcher that is told may close itself or others.
         for watch in tuple(log.watches):
             watch.notify()

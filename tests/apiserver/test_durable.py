@@ -1,0 +1,349 @@
+"""A server on a file: what it has said is true after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from kubesched.apiserver.durable import DurableServer
+from kubesched.apiserver.journal import Entry, Journal, JournalError
+from kubesched.apiserver.store import Key
+
+from .test_server import POD, PODS, ask
+
+T = TypeVar("T")
+MAPS = "/api/v1/namespaces/default/configmaps"
+KEY = Key("configmaps", "default", "a")
+
+
+def on_file(path: Path, conversation: Callable[[DurableServer], Awaitable[T]]) -> T:
+    """Hold a conversation with a server on a file, and stop it in order."""
+
+    async def hold() -> T:
+        server = DurableServer(path, dice=random.Random(1))
+        try:
+            return await conversation(server)
+        finally:
+            await server.stop()
+
+    return asyncio.run(hold())
+
+
+async def everything(server: DurableServer) -> list[tuple[Key, dict[str, Any], int]]:
+    """All that a server has."""
+    return [
+        (key, stored.plain, version) for key, stored, version in server.registry.store.everything()
+    ]
+
+
+def test_a_restart_changes_nothing(tmp_path: Path) -> None:
+    """After a restart there is what there was before, with its versions, and the next is newer."""
+
+    async def write(server: DurableServer) -> tuple[object, int]:
+        await ask(server, "POST", PODS, POD)
+        await ask(server, "POST", MAPS, {"metadata": {"name": "gone"}})
+        await ask(server, "DELETE", f"{MAPS}/gone")
+        return sorted(
+            await everything(server), key=lambda one: one[0]
+        ), server.registry.store.version
+
+    async def read(server: DurableServer) -> tuple[object, int]:
+        found = sorted(await everything(server), key=lambda one: one[0])
+        return found, server.registry.store.version
+
+    path = tmp_path / "data.sqlite"
+    before = on_file(path, write)
+    assert before == on_file(path, read)
+
+
+def test_names_of_identities_are_not_drawn_again(tmp_path: Path) -> None:
+    """What every cluster has from its beginning keeps its identity."""
+
+    async def uid(server: DurableServer) -> str:
+        answer = await ask(server, "GET", "/api/v1/namespaces/kube-system")
+        found: str = json.loads(answer.body)["metadata"]["uid"]
+        return found
+
+    path = tmp_path / "data.sqlite"
+    assert on_file(path, uid) == on_file(path, uid)
+
+
+def test_a_watch_from_before_is_told_that_it_is_too_old(tmp_path: Path) -> None:
+    """Changes are not kept over a restart: a watch that asks for them gets 410, and lists anew."""
+
+    async def write(server: DurableServer) -> int:
+        before = server.registry.store.version
+        await ask(server, "POST", PODS, POD)
+        return before
+
+    async def watch(server: DurableServer, version: int) -> Any:
+        query = {"watch": ("1",), "resourceVersion": (str(version),)}
+        answer = await ask(server, "GET", PODS, query=query)
+        assert answer.stream is not None
+        lines = [line async for line in answer.stream]
+        return json.loads(lines[0])["object"]["code"]
+
+    path = tmp_path / "data.sqlite"
+    version = on_file(path, write)
+    assert 410 == on_file(path, lambda server: watch(server, version))
+
+
+def test_a_watch_goes_on_from_the_newest_version(tmp_path: Path) -> None:
+    """Who has seen everything misses nothing by a restart."""
+
+    async def write(server: DurableServer) -> int:
+        await ask(server, "POST", MAPS, {"metadata": {"name": "first"}})
+        return server.registry.store.version
+
+    async def watch(server: DurableServer, version: int) -> str:
+        query = {"watch": ("1",), "resourceVersion": (str(version),)}
+        answer = await ask(server, "GET", MAPS, query=query)
+        await ask(server, "POST", MAPS, {"metadata": {"name": "second"}})
+        assert answer.stream is not None
+        line = await anext(answer.stream)
+        await answer.stream.aclose()
+        name: str = json.loads(line)["object"]["metadata"]["name"]
+        return name
+
+    path = tmp_path / "data.sqlite"
+    version = on_file(path, write)
+    assert "second" == on_file(path, lambda server: watch(server, version))
+
+
+def test_writes_of_one_moment_share_a_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many writes at once cost few transactions, and each is kept when it is answered."""
+    sizes: list[int] = []
+    write = Journal.write
+
+    def counted(self: Journal, entries: list[Entry]) -> None:
+        sizes.append(len(entries))
+        write(self, entries)
+
+    async def talk(server: DurableServer) -> None:
+        monkeypatch.setattr(Journal, "write", counted)
+        bodies = [{"metadata": {"name": f"m{index}"}} for index in range(100)]
+        await asyncio.gather(*(ask(server, "POST", MAPS, body) for body in bodies))
+
+    on_file(tmp_path / "data.sqlite", talk)
+    assert 100 == sum(sizes)
+    assert len(sizes) <= 5
+
+
+def test_nothing_is_told_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the writer nor a reader nor a watcher hears of a write that is not on the disk."""
+    kept: list[str] = []
+    write = Journal.write
+
+    def noted(self: Journal, entries: list[Entry]) -> None:
+        write(self, entries)
+        kept.extend(entry.key.name for entry in entries)
+
+    async def talk(server: DurableServer) -> tuple[bool, bool, bool]:
+        monkeypatch.setattr(Journal, "write", noted)
+        query = {"watch": ("1",), "resourceVersion": (str(server.registry.store.version),)}
+        watch = await ask(server, "GET", MAPS, query=query)
+        assert watch.stream is not None
+
+        async def told(work: Awaitable[object]) -> bool:
+            await work
+            return "m" in kept
+
+        return await asyncio.gather(
+            told(ask(server, "POST", MAPS, {"metadata": {"name": "m"}})),
+            told(ask(server, "GET", f"{MAPS}/m")),
+            told(anext(watch.stream)),
+        )
+
+    assert (True, True, True) == on_file(tmp_path / "data.sqlite", talk)
+
+
+def test_a_write_that_cannot_be_kept_is_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the disk is full, the writer gets an error, the owner is told once, and so it stays."""
+
+    def full(self: Journal, entries: list[Entry]) -> None:
+        raise JournalError("data.sqlite: database or disk is full")
+
+    failures: list[str] = []
+
+    async def hold() -> list[int]:
+        server = DurableServer(
+            tmp_path / "data.sqlite", on_failure=lambda error: failures.append(str(error))
+        )
+        monkeypatch.setattr(Journal, "write", full)
+        answers = [
+            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}}),
+            await ask(server, "GET", MAPS),
+            await ask(server, "POST", MAPS, {"metadata": {"name": "n"}}),
+        ]
+        await server.stop()
+        return [answer.status for answer in answers]
+
+    assert [500, 500, 500] == asyncio.run(hold())
+    assert ["data.sqlite: database or disk is full"] == failures
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param(b"no database at all " * 100, "file is not a database", id="text"),
+        pytest.param(None, "is not the data of a sandbox", id="other-program"),
+    ],
+)
+def test_other_files_are_left_alone(tmp_path: Path, content: bytes | None, words: str) -> None:
+    """A file that is not ours is refused and stays as it is."""
+    path = tmp_path / "file"
+    if content is None:
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE photos (name TEXT)")
+        connection.close()
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    with pytest.raises(JournalError, match=words):
+        Journal(path)
+    assert before == path.read_bytes()
+
+
+def test_a_file_has_one_user(tmp_path: Path) -> None:
+    """A second server on the same file is refused at once."""
+    path = tmp_path / "data.sqlite"
+    journal = Journal(path)
+    with pytest.raises(JournalError, match="another process has it open"):
+        Journal(path)
+    journal.close()
+    Journal(path).close()
+
+
+def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """The message names the file and what it needs."""
+    with pytest.raises(JournalError, match=r"nowhere/x: unable to open .* must be writable"):
+        Journal(tmp_path / "nowhere" / "x")
+
+
+def test_a_journal_keeps_the_order_of_creation(tmp_path: Path) -> None:
+    """Objects come back in the order in which they were created, whatever changed later."""
+    journal = Journal(tmp_path / "x")
+    names = ["b", "a", "c"]
+    keys = [KEY._replace(name=name) for name in names]
+    journal.write([Entry(key, version, {}) for version, key in enumerate(keys, 2)])
+    journal.write([Entry(keys[0], 5, {"x": 1}), Entry(keys[1], 6, None)])
+    assert ([(keys[0], {"x": 1}, 5), (keys[2], {}, 4)], 6) == journal.load()
+    journal.close()
+
+
+# Crashes.
+
+_WRITER = """
+import asyncio, os, sys
+from pathlib import Path
+from random import Random
+from kubesched.apiserver.durable import DurableServer
+from kubesched.apiserver.request import Request
+from kubesched.apiserver.server import ADMIN
+from kubesched.apiserver.plain import decode, encode
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+HEADERS = {"content-type": "application/json"}
+
+async def write(server, worker, seed):
+    dice, alive, number = Random(seed), [], 0
+    while True:
+        choice = dice.random()
+        if choice < 0.5 or not alive:
+            number += 1
+            name = f"w{worker}-{seed}-{number}"
+            alive.append(name)
+            method, path, value = "POST", MAPS, str(number)
+        else:
+            name = dice.choice(alive)
+            path = f"{MAPS}/{name}"
+            method, value = ("DELETE", None) if choice > 0.9 else ("PUT", str(dice.random()))
+        body = {"metadata": {"name": name}, "data": {"value": value}} if value else {}
+        sent = encode(body) if value else b""
+        os.write(1, f"try {name} {value}\\n".encode())
+        answer = await server.handle(Request(method, path, {}, HEADERS, sent, ADMIN))
+        if value is None:
+            alive.remove(name)
+        assert answer.status < 300, answer.body
+        os.write(1, f"done {name} {value}\\n".encode())
+
+async def main():
+    server = DurableServer(Path(sys.argv[1]))
+    os.write(1, b"ready\\n")
+    await asyncio.gather(*(write(server, w, int(sys.argv[2])) for w in range(8)))
+
+asyncio.run(main())
+"""
+
+
+def _crash(path: Path, seed: int, seconds: float) -> list[str]:
+    """Let a process write, kill it, and return what it said."""
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", _WRITER, str(path), str(seed)], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    with process.stdout as output:
+        first = output.readline()
+        timer = threading.Timer(seconds, lambda: os.kill(process.pid, signal.SIGKILL))
+        timer.start()
+        rest = output.read()
+    timer.join()
+    assert -signal.SIGKILL == process.wait()
+    return (first + rest).decode().splitlines()
+
+
+def _believe(lines: list[str], known: dict[str, set[str]]) -> None:
+    """Write down what each object may be: the last acknowledged state, or one that was tried."""
+    for line in lines[1:]:
+        word, name, value = line.split(" ")
+        if word == "try":
+            known.setdefault(name, {"None"}).add(value)
+        else:
+            known[name] = {value}
+
+
+@pytest.mark.slow
+def test_a_crash_loses_no_acknowledged_write(tmp_path: Path) -> None:
+    """Killed at any moment, again and again on the same file, the server keeps its word.
+
+    Each of eight writers has one write under way at most; that one may be kept or not.
+    """
+    dice = random.Random(7)
+    path = tmp_path / "data.sqlite"
+    known: dict[str, set[str]] = {}
+    acknowledged, newest = 0, 0
+    for round_ in range(50):
+        lines = _crash(path, round_, dice.uniform(0.001, 0.04))
+        acknowledged += sum(1 for line in lines if line.startswith("done"))
+        _believe(lines, known)
+        journal = Journal(path)
+        objects, version = journal.load()
+        journal.close()
+        found = {key.name: plain["data"]["value"] for key, plain, _ in objects if _is_ours(key)}
+        for name, possible in known.items():
+            assert found.get(name, "None") in possible
+            known[name] = {found.get(name, "None")}
+        assert found.keys() <= known.keys()
+        assert newest <= version
+        newest = version
+    assert acknowledged > 500
+
+
+def _is_ours(key: Key) -> bool:
+    return key.kind == "configmaps" and key.name.startswith("w")

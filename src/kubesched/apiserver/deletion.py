@@ -1,0 +1,344 @@
+"""Deletions: at once, after a grace period, or once the last finalizer has gone.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/registry/{generic/registry/store.go,rest/delete.go},
+          pkg/registry/core/{pod,namespace} (v1.36)
+Invariants: a pod's deletion is always marked before it is removed; what is marked stays marked.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from kubesched.apiserver.admission import admit_delete
+from kubesched.apiserver.bodies import BodyError, parsed
+from kubesched.apiserver.clock import moment_of, timestamp
+from kubesched.apiserver.operation import Operation, dry_run_faults
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.registry import Registry
+from kubesched.apiserver.request import Request
+from kubesched.apiserver.rules import has_dependents
+from kubesched.apiserver.status import bad_request, cause, conflict, conflict_of, invalid
+from kubesched.apiserver.stored_object import StoredObject, key_of
+
+FOREGROUND: Final = "Foreground"
+BACKGROUND: Final = "Background"
+ORPHAN: Final = "Orphan"
+_FINALIZER_OF: Final = {ORPHAN: "orphan", FOREGROUND: "foregroundDeletion"}
+_GC_FINALIZERS: Final = ("orphan", "foregroundDeletion")
+_FINISHED: Final = ("Succeeded", "Failed")
+_OPTION_KINDS: Final = ("", "DeleteOptions")
+
+
+class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """How something is to be deleted.
+
+    Attributes:
+        grace_period_seconds: How long it may take to end; None for what the object says.
+        propagation_policy: What becomes of dependents; None if it is not said.
+        orphan_dependents: The older way to say so; None if it is not said.
+        preconditions: The `uid` and `resourceVersion` that the object must have.
+        dry_run: Stages that are only tried.
+    """
+
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    preconditions: dict[str, str | None] | None = None
+    dry_run: tuple[str, ...] | None = ()
+
+    def precondition(self, name: str) -> str:
+        """Return what the object must have as `uid` or `resourceVersion`; "" for anything."""
+        return (self.preconditions or {}).get(name) or ""
+
+    @property
+    def policy(self) -> str | None:
+        """What becomes of dependents, however it was said; None if it was not."""
+        if self.orphan_dependents is None:
+            return self.propagation_policy
+        return ORPHAN if self.orphan_dependents else BACKGROUND
+
+
+def delete_options(request: Request) -> DeleteOptions:
+    """Return the options of a request, from its body or else from its query.
+
+    Raises:
+        StatusError: They make no sense.
+    """
+    options = _from_body(request) if request.body else _from_query(request)
+    faults = _faults(options)
+    if faults:
+        raise invalid("meta.k8s.io", "DeleteOptions", "", faults)
+    return options
+
+
+def _from_body(request: Request) -> DeleteOptions:
+    try:
+        return options_of(parsed(request.body, request.content_type))
+    except BodyError as error:
+        raise bad_request(str(error)) from None
+
+
+def options_of(value: Plain) -> DeleteOptions:
+    """Return the options that an object stands for.
+
+    Raises:
+        StatusError: It stands for none.
+    """
+    kind = value.get("kind", "")
+    if kind not in _OPTION_KINDS:
+        raise bad_request(f'no kind "{kind}" is registered for DeleteOptions')
+    try:
+        return msgspec.convert(value, DeleteOptions)
+    except msgspec.ValidationError as error:
+        raise bad_request(f"DeleteOptions cannot be handled: {error}") from None
+
+
+def _from_query(request: Request) -> DeleteOptions:
+    grace = request.parameter("gracePeriodSeconds")
+    try:
+        seconds = int(grace) if grace else None
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{grace}": invalid syntax') from None
+    return DeleteOptions(
+        seconds,
+        request.parameter("propagationPolicy") or None,
+        request.flag("orphanDependents") if "orphanDependents" in request.query else None,
+        None,
+        tuple(request.query.get("dryRun", ())),
+    )
+
+
+def _faults(options: DeleteOptions) -> list[Plain]:
+    faults = []
+    policy = options.propagation_policy
+    field = "propagationPolicy"
+    if policy is not None and options.orphan_dependents is not None:
+        message = (
+            f'Invalid value: "{policy}": '
+            "orphanDependents and deletionPropagation cannot be both set"
+        )
+        faults.append(cause("FieldValueInvalid", field, message))
+    if policy not in {None, FOREGROUND, BACKGROUND, ORPHAN}:
+        supported = ", ".join(f'"{one}"' for one in (FOREGROUND, BACKGROUND, ORPHAN, "nil"))
+        message = f'Unsupported value: "{policy}": supported values: {supported}'
+        faults.append(cause("FieldValueNotSupported", field, message))
+    return faults + dry_run_faults(options.dry_run or ())
+
+
+class Deletion(msgspec.Struct, frozen=True):
+    """What came of a deletion.
+
+    Attributes:
+        object: Its last state, or that in which it waits.
+        is_deleted: Whether it is gone.
+    """
+
+    object: StoredObject
+    is_deleted: bool
+
+
+def delete(registry: Registry, operation: Operation, options: DeleteOptions) -> Deletion:
+    """Delete an object, or begin to.
+
+    Raises:
+        StatusError: There is none, or it is another one than the options say.
+    """
+    if operation.resource.group_resource == "namespaces":
+        return _delete_namespace(registry, operation, options)
+    return _Deleter(registry, operation, options).delete()
+
+
+class _Deleter:
+    def __init__(self, registry: Registry, operation: Operation, options: DeleteOptions) -> None:
+        self._registry = registry
+        self._resource = operation.resource
+        self._operation = operation
+        self._options = options
+        self._key = key_of(operation.resource, operation.namespace, operation.name)
+        self._is_dry_run = operation.is_dry_run or bool(options.dry_run)
+
+    def delete(self) -> Deletion:
+        found = self._registry.get(self._resource, self._operation.namespace, self._operation.name)
+        admit_delete(self._resource, self._operation.name)
+        self._check(found.plain["metadata"])
+        marked = self._marked(found.plain)
+        if marked is None:
+            return Deletion(found, is_deleted=False)
+        plain, grace_seconds = marked
+        if plain is not found.plain:
+            found = self._kept(plain)
+        if plain["metadata"].get("finalizers") or grace_seconds:
+            return Deletion(found, is_deleted=False)
+        if self._is_dry_run:
+            return Deletion(found, is_deleted=True)
+        return Deletion(self._registry.store.delete(self._key), is_deleted=True)
+
+    def _kept(self, plain: Plain) -> StoredObject:
+        if self._is_dry_run:
+            return StoredObject(plain)
+        return self._registry.write(self._key, plain)
+
+    def _check(self, metadata: Plain) -> None:
+        check_preconditions(self._resource.kind, metadata, self._options)
+
+    def _marked(self, plain: Plain) -> tuple[Plain, int] | None:
+        """Return the object marked for deletion and its grace period, None if it waits already."""
+        metadata = plain["metadata"]
+        grace_seconds = 0
+        is_graceful = False
+        if self._resource.kind == "Pod":
+            if metadata.get("deletionTimestamp"):
+                grace = self._shortened(metadata)
+                if grace is None:
+                    return None
+                is_graceful, grace_seconds = grace
+                marks = self._earlier(metadata, grace_seconds) if is_graceful else {}
+            else:
+                is_graceful, grace_seconds = True, self._grace_of(plain)
+                marks = self._marks(metadata, grace_seconds)
+        else:
+            marks = {}
+        finalizers = self._finalizers(metadata)
+        if finalizers != metadata.get("finalizers", []):
+            marks["finalizers"] = finalizers
+        if finalizers and not is_graceful:
+            marks |= self._held_marks(metadata)
+        return _with_metadata(plain, marks), grace_seconds
+
+    def _shortened(self, metadata: Plain) -> tuple[bool, int] | None:
+        """Return whether the grace period of a pod being deleted changes, and to what."""
+        before = metadata.get("deletionGracePeriodSeconds") or 0
+        if not before:
+            return False, 0
+        wanted = self._options.grace_period_seconds
+        wanted = before if wanted is None else _at_least_one(wanted)
+        return None if wanted >= before else (True, wanted)
+
+    def _earlier(self, metadata: Plain, grace_seconds: int) -> Plain:
+        before = metadata["deletionGracePeriodSeconds"]
+        moment = moment_of(metadata["deletionTimestamp"])
+        return {
+            "deletionTimestamp": timestamp(moment + timedelta(seconds=grace_seconds - before)),
+            "deletionGracePeriodSeconds": grace_seconds,
+        }
+
+    def _grace_of(self, pod: Plain) -> int:
+        spec, status = pod.get("spec", {}), pod.get("status", {})
+        if not spec.get("nodeName") or status.get("phase") in _FINISHED:
+            return 0
+        wanted = self._options.grace_period_seconds
+        if wanted is None:
+            wanted = spec.get("terminationGracePeriodSeconds") or 0
+        return _at_least_one(wanted)
+
+    def _marks(self, metadata: Plain, grace_seconds: int) -> Plain:
+        return {
+            **_next_generation(metadata),
+            "deletionTimestamp": self._registry.clock.timestamp(grace_seconds),
+            "deletionGracePeriodSeconds": grace_seconds,
+        }
+
+    def _held_marks(self, metadata: Plain) -> Plain:
+        """Return the marks of an object that only finalizers hold."""
+        now = self._registry.clock.timestamp()
+        before = metadata.get("deletionTimestamp")
+        if before is None:
+            return self._marks(metadata, 0)
+        return {"deletionTimestamp": min(before, now), "deletionGracePeriodSeconds": 0}
+
+    def _finalizers(self, metadata: Plain) -> list[str]:
+        """Return finalizers with those that the policy for dependents asks for."""
+        present = metadata.get("finalizers", [])
+        if not has_dependents(self._resource):
+            return list(present)
+        kept = [one for one in present if one not in _GC_FINALIZERS]
+        policy = self._options.policy
+        if policy is None:
+            policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)
+        wanted = _FINALIZER_OF.get(policy or "")
+        if wanted is not None:
+            kept.append(wanted)
+        return list(present) if sorted(kept) == sorted(present) else kept
+
+
+def _next_generation(metadata: Plain) -> Plain:
+    generation = metadata.get("generation")
+    return {"generation": generation + 1} if generation else {}
+
+
+def _at_least_one(seconds: int) -> int:
+    """Return a grace period; a negative one means a second."""
+    return 1 if seconds < 0 else seconds
+
+
+def _with_metadata(plain: Plain, marks: Plain) -> Plain:
+    """Return an object with other metadata; the same object if nothing differs."""
+    metadata = plain["metadata"]
+    if all(metadata.get(name) == value for name, value in marks.items()):
+        return plain
+    changed = {**metadata, **marks}
+    if not changed.get("finalizers"):
+        changed.pop("finalizers", None)
+    return {**plain, "metadata": changed}
+
+
+def check_preconditions(kind: str, metadata: Plain, options: DeleteOptions) -> None:
+    """Check that an object is the one that is meant.
+
+    Raises:
+        StatusError: It is another one, or it has changed.
+    """
+    uid, version = options.precondition("uid"), options.precondition("resourceVersion")
+    name = metadata["name"]
+    if uid and uid != metadata["uid"]:
+        why = (
+            f"the UID in the precondition ({uid}) does not match the UID in record "
+            f"({metadata['uid']}). The object might have been deleted and then recreated"
+        )
+        raise conflict_of("", kind, name, why)
+    found = metadata["resourceVersion"]
+    if version and version != found:
+        why = (
+            f"the ResourceVersion in the precondition ({version}) does not match the "
+            f"ResourceVersion in record ({found}). The object might have been modified"
+        )
+        raise conflict_of("", kind, name, why)
+
+
+def _delete_namespace(registry: Registry, operation: Operation, options: DeleteOptions) -> Deletion:
+    found = registry.get(operation.resource, "", operation.name)
+    metadata = found.plain["metadata"]
+    admit_delete(operation.resource, operation.name)
+    for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
+        wanted = options.precondition(field)
+        if wanted and wanted != metadata[field]:
+            why = (
+                f"Precondition failed: {what} in precondition: {wanted}, "
+                f"{what} in object meta: {metadata[field]}"
+            )
+            raise conflict(operation.resource, operation.name, why)
+    if metadata.get("deletionTimestamp"):
+        if found.plain.get("spec", {}).get("finalizers"):
+            return Deletion(found, is_deleted=False)
+        return _Deleter(registry, operation, options).delete()
+    marked = _terminating(registry, found.plain, options)
+    if operation.is_dry_run or options.dry_run:
+        return Deletion(StoredObject(marked), is_deleted=False)
+    key = key_of(operation.resource, "", operation.name)
+    return Deletion(registry.write(key, marked), is_deleted=False)
+
+
+def _terminating(registry: Registry, namespace: Plain, options: DeleteOptions) -> Plain:
+    metadata = {
+        **namespace["metadata"],
+        "deletionTimestamp": registry.clock.timestamp(),
+    }
+    finalizer = _FINALIZER_OF.get(options.policy or "")
+    if finalizer is not None and finalizer not in metadata.get("finalizers", []):
+        metadata["finalizers"] = [*metadata.get("finalizers", []), finalizer]
+    status = {**namespace.get("status", {}), "phase": "Terminating"}
+    return {**namespace, "metadata": metadata, "status": status}

@@ -1,0 +1,343 @@
+"""Registry creates, changes and keeps objects by the rules of their kinds.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest (v1.36)
+Invariants: nothing is kept that admission or validation refused; a write that changes nothing keeps
+            the version; the server alone sets identities, versions and times of creation.
+Differs:  a name that was generated and is taken is not drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from kubesched.apiserver import admission, managed_fields, strategy, validation
+from kubesched.apiserver.advice import warnings_of_new, warnings_of_update
+from kubesched.apiserver.clock import Clock
+from kubesched.apiserver.event_forms import EVENTS_GROUP, from_core, to_core
+from kubesched.apiserver.field_fault import invalid_status
+from kubesched.apiserver.list_options import version_of_object
+from kubesched.apiserver.lookup import StoredObjects
+from kubesched.apiserver.operation import Operation
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resources
+from kubesched.apiserver.rules import is_created_by_update, needs_version
+from kubesched.apiserver.status import (
+    StatusError,
+    already_exists,
+    bad_request,
+    cause,
+    conflict,
+    internal,
+    invalid,
+    not_found,
+)
+from kubesched.apiserver.store import Key, Store
+from kubesched.apiserver.stored_object import StoredObject, key_of
+
+_SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+class Registry:
+    """Objects, and the rules by which they change.
+
+    Attributes:
+        store: Where they are.
+        resources: What is served.
+        clock: The present.
+        lookup: What admission sees.
+    """
+
+    def __init__(
+        self,
+        store: Store[StoredObject],
+        resources: Resources,
+        clock: Clock,
+        *,
+        tracks_managers: bool = True,
+    ) -> None:
+        """Take what there is to keep.
+
+        Args:
+            store: Where objects are.
+            resources: What is served.
+            clock: The present.
+            tracks_managers: Whether objects say who manages which of their fields.
+        """
+        self._tracks_managers = tracks_managers
+        self.store = store
+        self.lookup = StoredObjects(store)
+        self.resources = resources
+        self.clock = clock
+
+    # Reading.
+
+    def find(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
+        """Return an object, None if there is none."""
+        return self.store.find(key_of(resource, namespace, name))
+
+    def get(self, resource: Resource, namespace: str, name: str) -> StoredObject:
+        """Return an object.
+
+        Raises:
+            StatusError: There is none.
+        """
+        found = self.find(resource, namespace, name)
+        if found is None:
+            raise not_found(resource, name)
+        return found
+
+    # Creating.
+
+    def create(self, operation: Operation, obj: Plain, *, is_tracked: bool = True) -> StoredObject:
+        """Keep a new object.
+
+        Args:
+            operation: The request.
+            obj: The object, with defaults; may be changed.
+            is_tracked: Whether the manager of its fields is still to be written down.
+
+        Raises:
+            ApiError: It is refused.
+        """
+        resource = operation.resource
+        check_namespace(operation, obj)
+        version = obj["metadata"].get("resourceVersion", "")
+        if is_tracked:
+            obj = self._tracked(operation, None, obj)
+        obj = admission.admit(resource, obj, admission.CREATE, self.lookup, operation.user)
+        obj = self._prepared(operation, obj)
+        metadata = obj["metadata"]
+        faults = validation.faults_of_new(resource, obj)
+        if faults:
+            raise invalid_status(_internal(resource), metadata.get("name", ""), faults)
+        admission.check(resource, obj, admission.CREATE, self.lookup, operation.user)
+        if version_of_object(version):
+            raise internal("resourceVersion should not be set on objects to be created")
+        name = metadata["name"]
+        key = key_of(resource, operation.namespace, name)
+        if self.store.find(key) is not None:
+            raise already_exists(resource, name)
+        operation.warnings.extend(warnings_of_new(resource, obj))
+        stored = StoredObject(_storage_form(resource, obj))
+        return stored if operation.is_dry_run else self.store.create(key, stored)
+
+    def _prepared(self, operation: Operation, obj: Plain) -> Plain:
+        metadata = obj["metadata"]
+        for name in _SERVER_FIELDS:
+            metadata.pop(name, None)
+        metadata.pop("resourceVersion", None)
+        metadata |= {"uid": self.clock.uid(), "creationTimestamp": self.clock.timestamp()}
+        obj = strategy.prepare_for_create(operation.resource, obj)
+        metadata = obj["metadata"]
+        prefix = metadata.get("generateName")
+        if prefix and not metadata.get("name"):
+            metadata["name"] = self.clock.name_after(prefix)
+        return obj
+
+    def _tracked(self, operation: Operation, old: Plain | None, new: Plain) -> Plain:
+        if not self._tracks_managers:
+            return managed_fields.without_managed_fields(new)
+        return managed_fields.track(
+            operation.resource,
+            old,
+            new,
+            operation.manager,
+            "Update",
+            operation.subresource,
+            self.clock.timestamp(),
+        )
+
+    # Changing.
+
+    def update(
+        self,
+        operation: Operation,
+        change: Callable[[Plain | None], Plain],
+        *,
+        creates: bool = False,
+        is_tracked: bool = True,
+    ) -> tuple[StoredObject, bool]:
+        """Replace an object.
+
+        Args:
+            operation: The request.
+            change: Returns the new object for the old one; gets None where it is to be created.
+            creates: Whether it is created if it does not exist, whatever its kind.
+            is_tracked: Whether the manager of changed fields is still to be written down.
+
+        Returns:
+            The object as it is now, and whether it is new.
+
+        Raises:
+            ApiError: It is refused.
+        """
+        resource = operation.resource
+        found = self.find(resource, operation.namespace, operation.name)
+        if found is None:
+            if operation.subresource or not (creates or is_created_by_update(resource)):
+                raise not_found(resource, operation.name)
+            return self.create(operation, change(None), is_tracked=is_tracked), True
+        old = found.form(resource)
+        new = change(old)
+        if is_tracked:
+            new = self._tracked(operation, old, new)
+        new = managed_fields.keep_times(old, self._changed(operation, old, new))
+        return self.replace(operation, found, new), False
+
+    def _changed(self, operation: Operation, old: Plain, new: Plain) -> Plain:
+        """Return the new object as the rules of its kind let it be."""
+        resource = operation.resource
+        check_namespace(operation, new)
+        if operation.request.method == "PUT":
+            _check_uid(operation, old["metadata"], new["metadata"])
+        admitted = (admission.UPDATE, self.lookup, operation.user)
+        new = admission.admit(resource, new, *admitted, old=old, subresource=operation.subresource)
+        _check_version(operation, old["metadata"], new["metadata"])
+        version = old["metadata"]["resourceVersion"]
+        new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
+        now = self.clock.timestamp()
+        new = strategy.prepare_for_update(resource, new, old, operation.subresource, now)
+        faults = validation.faults_of_update(resource, new, old, operation.subresource)
+        if faults:
+            raise invalid_status(_internal(resource), operation.name, faults)
+        admission.check(resource, new, *admitted, old=old, subresource=operation.subresource)
+        operation.warnings.extend(warnings_of_update(resource, new, old, operation.subresource))
+        return new
+
+    def replace(self, operation: Operation, found: StoredObject, new: Plain) -> StoredObject:
+        """Keep a new state of an object, or delete it where only finalizers held it."""
+        resource = operation.resource
+        key = key_of(resource, operation.namespace, operation.name)
+        kept = _storage_form(resource, new)
+        if _is_released(kept, found.plain):
+            if not operation.is_dry_run:
+                self.store.delete(key)
+            return StoredObject(kept)
+        if kept == found.plain:
+            return found
+        stored = StoredObject(kept)
+        return stored if operation.is_dry_run else self.store.update(key, stored)
+
+    def write(self, key: Key, plain: Plain) -> StoredObject:
+        """Keep a new state of an object without asking anybody; for what the server does itself."""
+        return self.store.update(key, StoredObject(plain))
+
+
+def check_namespace(operation: Operation, obj: Plain) -> None:
+    """Put an object into the namespace of its path.
+
+    Raises:
+        StatusError: It says that it lives in another.
+    """
+    metadata = obj["metadata"]
+    if not operation.resource.is_namespaced:
+        if metadata.get("namespace"):
+            raise bad_request(
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
+            )
+        return
+    given = metadata.get("namespace")
+    if given and given != operation.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    metadata["namespace"] = operation.namespace
+
+
+def precondition_failed(
+    resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str
+) -> StatusError:
+    """Return the error for an object that is another one than the request means.
+
+    Args:
+        resource: Of the object.
+        namespace: "" for none.
+        name: Of the object.
+        what: `UID` or `ResourceVersion`.
+        wanted: As the request has it.
+        found: As the object has it.
+    """
+    path = f"{namespace}/{name}" if namespace else name
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {storage_path(resource)}/{path}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
+        f"{wanted}, {what} in object meta: {found}"
+    )
+    return conflict(resource, name, why)
+
+
+_STORAGE_NAMES: Final[Mapping[str, str]] = {
+    "nodes": "minions",
+    "services": "services/specs",
+    "endpoints": "services/endpoints",
+    "replicationcontrollers": "controllers",
+    "ingresses": "ingress",
+}
+# Groups whose name stands in the path; the older ones share one space of names.
+_STORED_BY_GROUP: Final = frozenset(
+    (
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+    )
+)
+
+
+def storage_path(resource: Resource) -> str:
+    """Return where upstream keeps the objects of a resource."""
+    plural = _STORAGE_NAMES.get(resource.plural, resource.plural)
+    if resource.group in _STORED_BY_GROUP:
+        return f"/registry/{resource.group}/{plural}"
+    return f"/registry/{plural}"
+
+
+def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
+    wanted = new.get("uid")
+    if wanted and wanted != old["uid"]:
+        raise precondition_failed(
+            operation.resource, operation.namespace, operation.name, "UID", wanted, old["uid"]
+        )
+
+
+def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
+    resource = operation.resource
+    wanted = version_of_object(new.get("resourceVersion", ""))
+    if not wanted:
+        if needs_version(resource):
+            message = "Invalid value: 0: must be specified for an update"
+            fault = cause("FieldValueInvalid", "metadata.resourceVersion", message)
+            raise invalid(resource.group, resource.plural, operation.name, [fault])
+        return
+    if wanted != int(old["resourceVersion"]):
+        raise conflict(resource, operation.name)
+
+
+def _internal(resource: Resource) -> Resource:
+    """Return the resource that faults are told of: both groups of events have the same inside."""
+    if resource.group != EVENTS_GROUP:
+        return resource
+    return msgspec.structs.replace(resource, group="", version="v1")
+
+
+def _storage_form(resource: Resource, obj: Plain) -> Plain:
+    return to_core(obj) if resource.group == EVENTS_GROUP else obj
+
+
+def request_form(resource: Resource, stored: Plain) -> Plain:
+    """Return a stored object in the version of a resource."""
+    return from_core(stored) if resource.group == EVENTS_GROUP else stored
+
+
+def _is_released(new: Plain, old: Plain) -> bool:
+    """Whether an update takes away the last thing that held an object being deleted."""
+    before = old["metadata"]
+    if new["metadata"].get("finalizers") or not before.get("deletionTimestamp"):
+        return False
+    if new["kind"] == "Namespace" and new.get("spec", {}).get("finalizers"):
+        return False
+    return not before.get("deletionGracePeriodSeconds")

@@ -1,0 +1,180 @@
+"""ApiServer: the part of kube-apiserver that a scheduler, its controllers and kubectl need.
+
+It answers in the process, for tests and sandboxes, and over HTTP on a loopback address.
+
+Upstream: cmd/kube-apiserver, staging/src/k8s.io/apiserver/pkg/server (v1.36)
+Invariants: a request is answered whole before the next one changes anything.
+Differs:  no etcd, no TLS, no audit, no priority and fairness; users and tokens are those it is
+          started with.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from random import Random, SystemRandom
+from typing import Final
+
+from kubesched.api.errors import ApiError
+from kubesched.api.yaml_syntax import dump
+from kubesched.apiserver.authorization import (
+    attributes_of,
+    decide,
+    impersonation,
+    refusal,
+)
+from kubesched.apiserver.bootstrap import fill
+from kubesched.apiserver.clock import Clock
+from kubesched.apiserver.discovery import Discovery
+from kubesched.apiserver.handler import Handler
+from kubesched.apiserver.http_front import HttpFront
+from kubesched.apiserver.media_types import YAML, prefers_yaml
+from kubesched.apiserver.nonresource import NonResource, page_not_found
+from kubesched.apiserver.plain import decode
+from kubesched.apiserver.refusals import refused
+from kubesched.apiserver.registry import Registry
+from kubesched.apiserver.request import ANONYMOUS, JSON, Request, Response, User, target_of
+from kubesched.apiserver.resource_table import ALPHA_GROUP_VERSIONS, GROUP_VERSIONS
+from kubesched.apiserver.resources import Resources
+from kubesched.apiserver.reviews import Reviewer
+from kubesched.apiserver.status import StatusError, unauthorized
+from kubesched.apiserver.store import CHANGES_KEPT, Store
+from kubesched.apiserver.stored_object import StoredObject, stamp
+
+_LOG: Final = logging.getLogger(__name__)
+ADMIN: Final = User("admin", ("system:masters", "system:authenticated"))
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ApiServer:
+    """A server of the Kubernetes API.
+
+    Attributes:
+        registry: What is kept, for those who live in the same process.
+    """
+
+    def __init__(
+        self,
+        tokens: Mapping[str, User] | None = None,
+        *,
+        anonymous: User = ANONYMOUS,
+        now: Callable[[], datetime] = _utc_now,
+        dice: Random | None = None,
+        changes_kept: int = CHANGES_KEPT,
+        has_alpha: bool = False,
+        tracks_managers: bool = True,
+    ) -> None:
+        """Prepare a server with the objects that every cluster has.
+
+        Args:
+            tokens: Who is who.
+            anonymous: Who everybody without a token is; `ADMIN` for a server without rules.
+            now: Returns the present, with time zone UTC.
+            dice: Where identities and names come from; the system's if it is not given.
+            changes_kept: So many changes of a kind a watch may be behind.
+            has_alpha: Whether alpha versions are served.
+            tracks_managers: Whether objects say who manages which of their fields; writes are
+                cheaper if they do not, and only server-side apply asks.
+        """
+        served = (*GROUP_VERSIONS, *(ALPHA_GROUP_VERSIONS if has_alpha else ()))
+        clock = Clock(now, dice or SystemRandom())
+        store: Store[StoredObject] = Store(stamp, changes_kept)
+        self.registry = Registry(store, Resources(served), clock, tracks_managers=tracks_managers)
+        self._front = HttpFront(self.handle, self.user_of)
+        self._tokens = dict(tokens or {})
+        self._anonymous = anonymous
+        self._handler = Handler(self.registry, Reviewer(self._tokens, clock.timestamp))
+        self._others = NonResource(Discovery(self.registry.resources), lambda: self._front.address)
+        self._groups = {one.group for one in served}
+        fill(self.registry)
+
+    @property
+    def url(self) -> str:
+        """Where it listens; "" while it does not."""
+        return f"http://{self._front.address}" if self._front.address else ""
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen for HTTP.
+
+        Args:
+            host: The address; one of the machine's own.
+            port: 0 for any that is free.
+
+        Raises:
+            OSError: Nothing can listen there.
+        """
+        await self._front.start(host, port)
+
+    async def stop(self) -> None:
+        """End all watches, and listen no more; stopping twice is fine."""
+        await self._front.stop()
+
+    def user_of(self, headers: Mapping[str, str]) -> User:
+        """Return who sends a request.
+
+        Args:
+            headers: Of the request, by name in lower case.
+
+        Raises:
+            StatusError: Nobody is known by its token, or it speaks for somebody and may not.
+        """
+        user = self._bearer(headers.get("authorization", ""))
+        if "impersonate-user" not in headers:
+            return user
+        if not decide(impersonation(user, headers["impersonate-user"])).is_allowed:
+            raise refusal(impersonation(user, headers["impersonate-user"]))
+        groups = tuple(group for group in (headers.get("impersonate-group"),) if group)
+        return User(
+            headers["impersonate-user"],
+            (*groups, "system:authenticated"),
+            headers.get("impersonate-uid", ""),
+        )
+
+    def _bearer(self, authorization: str) -> User:
+        if not authorization:
+            return self._anonymous
+        scheme, _, token = authorization.partition(" ")
+        user = self._tokens.get(token.strip()) if scheme.lower() == "bearer" else None
+        if user is None:
+            raise unauthorized()
+        return user
+
+    async def handle(self, request: Request) -> Response:
+        """Return the answer to a request, whatever it is; nothing is raised."""
+        try:
+            answer = await self._answer(request)
+        except ApiError as error:
+            answer = refused(error)
+        except Exception as error:  # noqa: BLE001  # one bad request must not end the server
+            _LOG.exception("%s %s failed", request.method, request.path)
+            answer = refused(StatusError(500, "InternalError", f"Internal error occurred: {error}"))
+        return _in_yaml(answer) if prefers_yaml(request.accept) else answer
+
+    async def _answer(self, request: Request) -> Response:
+        target = target_of(request)
+        wanted = attributes_of(request, target)
+        if not decide(wanted).is_allowed:
+            raise refusal(wanted)
+        if target is None:
+            return self._others.answer(request)
+        if target.group not in self._groups:
+            return page_not_found()
+        try:
+            answer = await self._handler.handle(request, target)
+        except ApiError as error:
+            answer = refused(error)
+        warning = self._handler.deprecation_of(target)
+        if warning:
+            answer.warnings = (warning, *answer.warnings)
+        return answer
+
+
+def _in_yaml(answer: Response) -> Response:
+    if answer.content_type == JSON and answer.body:
+        answer.body = dump(decode(answer.body)).encode()
+        answer.content_type = YAML
+    return answer

@@ -1,0 +1,280 @@
+"""The server as a whole: in the process, and over a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from random import Random
+from typing import Any
+
+import aiohttp
+import pytest
+
+from kubesched.apiserver.request import Request, Response, User
+from kubesched.apiserver.server import ADMIN, ApiServer
+
+POD = {
+    "metadata": {"name": "p"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+PODS = "/api/v1/namespaces/default/pods"
+JSON = {"content-type": "application/json"}
+
+
+def new_server(**options: Any) -> ApiServer:
+    """A server that draws the same in every run."""
+    return ApiServer({"t": ADMIN}, dice=Random(1), **options)
+
+
+async def ask(
+    server: ApiServer,
+    method: str,
+    path: str,
+    body: object = None,
+    query: Mapping[str, tuple[str, ...]] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Ask in the process, as somebody who may do everything."""
+    text = b"" if body is None else json.dumps(body).encode()
+    return await server.handle(
+        Request(method, path, query or {}, {**JSON, **(headers or {})}, text, ADMIN)
+    )
+
+
+def over_http(
+    conversation: Callable[[ApiServer, aiohttp.ClientSession], Awaitable[None]],
+    **options: Any,
+) -> None:
+    """Hold a conversation with a server that listens."""
+
+    async def hold() -> None:
+        server = new_server(**options)
+        await server.start()
+        try:
+            async with aiohttp.ClientSession(
+                server.url, headers={"authorization": "Bearer t"}
+            ) as session:
+                await conversation(server, session)
+        finally:
+            await server.stop()
+        assert server.url == ""
+
+    asyncio.run(hold())
+
+
+def test_a_pod_comes_and_goes() -> None:
+    """What is created is there, and what is deleted is not."""
+
+    async def live() -> list[int]:
+        server = new_server()
+        answers = [
+            await ask(server, "POST", PODS, POD),
+            await ask(server, "GET", f"{PODS}/p"),
+            await ask(server, "DELETE", f"{PODS}/p"),
+            await ask(server, "GET", f"{PODS}/p"),
+        ]
+        return [answer.status for answer in answers]
+
+    assert asyncio.run(live()) == [201, 200, 200, 404]
+
+
+def test_two_servers_with_the_same_dice_agree() -> None:
+    """Identities come from the dice that are handed in."""
+
+    async def uid() -> str:
+        answer = await ask(new_server(), "POST", PODS, POD)
+        found: str = json.loads(answer.body)["metadata"]["uid"]
+        return found
+
+    assert asyncio.run(uid()) == asyncio.run(uid())
+
+
+def test_a_fault_of_ours_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong inside is a 500, and the server goes on."""
+    server = new_server()
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("inside")
+
+    monkeypatch.setattr(server.registry, "get", fail)
+    broken = asyncio.run(ask(server, "GET", f"{PODS}/p"))
+    assert (500, "InternalError") == (broken.status, json.loads(broken.body)["reason"])
+    assert asyncio.run(ask(server, "GET", "/healthz")).body == b"ok"
+
+
+def test_alpha_is_served_on_demand() -> None:
+    """Alpha versions are there if they are asked for."""
+    path = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+    found = [
+        asyncio.run(ask(new_server(has_alpha=has), "GET", path)).status for has in (False, True)
+    ]
+    assert found == [404, 200]
+
+
+def test_managers_can_be_left_out() -> None:
+    """A server that does not track managers stores none."""
+
+    async def managers() -> list[object]:
+        found: list[object] = []
+        for tracks in (True, False):
+            server = new_server(tracks_managers=tracks)
+            created = json.loads((await ask(server, "POST", PODS, POD)).body)
+            found.append("managedFields" in created["metadata"])
+        return found
+
+    assert asyncio.run(managers()) == [True, False]
+
+
+def test_an_old_pod_is_not_created_again() -> None:
+    """A name that is taken is refused, also in another form."""
+
+    async def twice() -> int:
+        server = new_server()
+        await ask(server, "POST", PODS, POD)
+        return (await ask(server, "POST", PODS, POD)).status
+
+    assert asyncio.run(twice()) == 409
+
+
+def test_yaml_for_those_who_want_it() -> None:
+    """Who prefers YAML gets objects, lists and refusals in it."""
+
+    async def texts() -> list[tuple[str, str]]:
+        server = new_server()
+        found = []
+        for accept in ("application/yaml", "application/json,application/yaml"):
+            for path in ("/api/v1/namespaces/default", "/api/v1/namespaces/nosuch"):
+                answer = await ask(server, "GET", path, headers={"accept": accept})
+                found.append((answer.content_type, answer.body.decode()[:5]))
+        return found
+
+    yaml, json_ = "application/yaml", "application/json"
+    expected = [(yaml, "apiVe"), (yaml, "apiVe"), (json_, '{"kin'), (json_, '{"kin')]
+    assert expected == asyncio.run(texts())
+
+
+# Over a socket.
+
+
+def test_who_is_who() -> None:
+    """A token says who asks; a wrong one nobody; none is anonymous; an admin may be another."""
+
+    async def hold(server: ApiServer, session: aiohttp.ClientSession) -> None:
+        for headers, expected in (
+            ({}, 200),
+            ({"authorization": "Bearer wrong"}, 401),
+            ({"authorization": "Basic dTpw"}, 401),
+            ({"impersonate-user": "alice"}, 403),
+        ):
+            async with session.get(PODS, headers=headers) as answer:
+                assert expected == answer.status
+        async with (
+            aiohttp.ClientSession(server.url) as nobody,
+            nobody.get(PODS) as answer,
+        ):
+            assert answer.status == 403
+            assert 'User \\"system:anonymous\\"' in await answer.text()
+
+    over_http(hold)
+
+
+def test_only_an_admin_may_be_another() -> None:
+    """Who may not speak for others is refused."""
+    server = ApiServer({"a": User("alice", ("system:authenticated",))})
+    with pytest.raises(Exception, match='User "alice" cannot impersonate resource "users"'):
+        server.user_of({"authorization": "Bearer a", "impersonate-user": "admin"})
+
+
+def test_a_watch_over_http() -> None:
+    """Events come line by line, as they happen, and the watch ends by itself."""
+
+    async def hold(server: ApiServer, session: aiohttp.ClientSession) -> None:
+        async with session.get(PODS, params={"watch": "1"}) as answer:
+            await ask(server, "POST", PODS, POD)
+            event = json.loads(await answer.content.readline())
+            assert ("ADDED", "p") == (event["type"], event["object"]["metadata"]["name"])
+
+    over_http(hold)
+
+
+def test_stopping_ends_watches() -> None:
+    """A server that stops leaves no watcher waiting."""
+
+    async def hold(server: ApiServer, session: aiohttp.ClientSession) -> None:
+        async with session.get(PODS, params={"watch": "1"}) as answer:
+            await server.stop()
+            with pytest.raises(aiohttp.ClientError):
+                await answer.content.readline()
+        await server.stop()
+
+    over_http(hold)
+
+
+def test_large_bodies_are_refused() -> None:
+    """A body that no object needs is not read to its end."""
+
+    async def hold(server: ApiServer, _: aiohttp.ClientSession) -> None:
+        host, port = server.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST {PODS} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 99999999\r\n\r\n"
+        writer.write(head.encode())
+        assert b"413" in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+
+    over_http(hold)
+
+
+@pytest.mark.parametrize(
+    ("agent", "query", "is_indented"),
+    [
+        pytest.param("curl/8", {}, True, id="curl"),
+        pytest.param("curl/8", {"pretty": "false"}, False, id="curl-compact"),
+        pytest.param("kubectl/v1.36", {}, False, id="kubectl"),
+        pytest.param("kubectl/v1.36", {"pretty": "true"}, True, id="kubectl-pretty"),
+    ],
+)
+def test_people_get_indented_json(agent: str, query: dict[str, str], is_indented: bool) -> None:
+    """Who reads with their eyes gets lines; programs get none."""
+
+    async def hold(_: ApiServer, session: aiohttp.ClientSession) -> None:
+        path = "/api/v1/namespaces/default"
+        async with session.get(path, params=query, headers={"user-agent": agent}) as answer:
+            assert is_indented == (b"\n" in await answer.read())
+
+    over_http(hold)
+
+
+def test_what_has_been_seen_is_not_sent_again() -> None:
+    """A client that shows the tag of what it has gets no body."""
+
+    async def hold(_: ApiServer, session: aiohttp.ClientSession) -> None:
+        async with session.get("/openapi/v3") as answer:
+            tag = answer.headers["etag"]
+        async with session.get("/openapi/v3", headers={"if-none-match": tag}) as answer:
+            assert (304, b"") == (answer.status, await answer.read())
+
+    over_http(hold)
+
+
+def test_warnings_are_headers() -> None:
+    """Warnings reach the client one by one."""
+
+    async def hold(_: ApiServer, session: aiohttp.ClientSession) -> None:
+        async with session.get("/api/v1/endpoints") as answer:
+            (warning,) = answer.headers.getall("warning")
+            assert warning.startswith('299 - "v1 Endpoints is deprecated')
+
+    over_http(hold)
+
+
+def test_a_port_that_is_taken_is_an_error() -> None:
+    """Two servers cannot listen in one place."""
+
+    async def hold(server: ApiServer, _: aiohttp.ClientSession) -> None:
+        port = int(server.url.rpartition(":")[2])
+        with pytest.raises(OSError, match="address already in use"):
+            await new_server().start(port=port)
+
+    over_http(hold)

@@ -1,0 +1,67 @@
+"""Every recorded conversation with the real API server, held with ours."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubesched.simulator.virtual_loop import run
+
+from .expected_differences import EXPECTED_DIFFERENCES
+from .placeholders import DifferenceError
+from .replay import load, names, replay, replay_over_http
+
+ROOT = Path(__file__).resolve().parents[2]
+# Of each way to talk one, and none that waits.
+OVER_HTTP = (
+    "binding",
+    "delete-pods",
+    "errors-http-level",
+    "pods-crud",
+    "pretty-and-compact",
+    "tables",
+    "version-and-health",
+    "watch-basic",
+    "yaml-bodies",
+)
+AGREEING = [name for name in names() if name not in EXPECTED_DIFFERENCES]
+
+
+@pytest.mark.parametrize("name", AGREEING)
+def test_conversation(name: str) -> None:
+    """Our server says what the real one said, step by step."""
+    run(replay(load(name)))
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED_DIFFERENCES))
+def test_expected_difference(name: str) -> None:
+    """What is said to differ differs, and where it is said."""
+    with pytest.raises(DifferenceError) as caught:
+        run(replay(load(name)))
+    assert EXPECTED_DIFFERENCES[name].where in str(caught.value)
+
+
+@pytest.mark.parametrize("name", OVER_HTTP)
+def test_conversation_over_http(name: str) -> None:
+    """The same comes out of a socket."""
+    asyncio.run(replay_over_http(load(name)))
+
+
+def test_everything_expected_is_on_record() -> None:
+    """The table of differences names no conversation that does not exist."""
+    assert set(names()) >= set(EXPECTED_DIFFERENCES)
+
+
+def test_the_page_is_what_the_table_says() -> None:
+    """The page about the contract is up to date."""
+    found = subprocess.run(  # noqa: S603 - our own tool
+        [sys.executable, ROOT / "tools" / "contract.py", "--check"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ("", 0) == (found.stderr, found.returncode)

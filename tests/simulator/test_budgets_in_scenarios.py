@@ -1,0 +1,89 @@
+"""Disruption budgets in scenarios: preemption and drains see what the controller keeps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.run import simulate
+from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.simulator.timeline_report import TimelineReport
+
+
+def _played(**fields: Any) -> tuple[TimelineReport, list[dict[str, Any]]]:
+    lines: list[bytes] = []
+    scenario = {
+        "version": 1,
+        "duration": "10m",
+        "nodes": [{"name": "n", "count": 2, "allocatable": {"cpu": 2}}],
+        **fields,
+    }
+    report = simulate(load_scenario(scenario), in_tree_registry(), write_decision=lines.append)
+    return report, [json.loads(line) for line in lines]
+
+
+def _service(name: str, budget: dict[str, Any] | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "deployment": {"replicas": 1},
+        "requests": {"cpu": 2},
+        "disruptionBudget": budget,
+    }
+
+
+@pytest.mark.parametrize(
+    ("budgets", "victims"),
+    [
+        pytest.param(({"minAvailable": 1}, None), "b", id="first-protected"),
+        pytest.param((None, {"maxUnavailable": 0}), "a", id="second-protected"),
+        pytest.param(({"minAvailable": 1}, {"maxUnavailable": 1}), "b", id="one-can-be-spared"),
+    ],
+)
+def test_preemption_spares_the_protected(
+    budgets: tuple[dict[str, Any] | None, dict[str, Any] | None], victims: str
+) -> None:
+    """Of two equal victims the one goes whose budget can spare it."""
+    first, second = budgets
+    _, decisions = _played(
+        priorityClasses=[{"name": "high", "value": 1000}],
+        workloads=[
+            _service("a", first),
+            _service("b", second),
+            {
+                "name": "urgent",
+                "pods": {"at": ["5m"]},
+                "requests": {"cpu": 2},
+                "priorityClassName": "high",
+            },
+        ],
+    )
+    evicted = [each["victims"] for each in decisions if each.get("victims")]
+    assert [[f"default/{victims}-00001"]] == evicted
+
+
+def test_drains_wait_for_replacements() -> None:
+    """Both nodes are drained together; the service is moved, but never gone."""
+    report, decisions = _played(
+        nodes=[
+            {"name": "old", "count": 2, "allocatable": {"cpu": 2}},
+            {"name": "new", "count": 2, "at": "4m", "allocatable": {"cpu": 2}},
+        ],
+        workloads=[
+            {
+                "name": "web",
+                "deployment": {"replicas": 2},
+                "requests": {"cpu": 2},
+                "disruptionBudget": {"maxUnavailable": 1},
+            }
+        ],
+        events=[{"at": "2m", "drain": {"names": ["old-*"]}}],
+    )
+    assert 0 == report.totals.disrupted
+    running = next(each for each in report.series if each.name == "running")
+    # From the first minute on one of two is always there.
+    assert min(running.values.means[30:]) >= 1
+    bound = [each["node"] for each in decisions if each["what"] == "bound"]
+    assert ["new-0", "new-1"] == sorted(node for node in bound if node.startswith("new"))

@@ -10,9 +10,12 @@ from typing import Any
 
 import aiohttp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.apiserver.request import Request, Response, User
 from kubesched.apiserver.server import ADMIN, ApiServer
+from kubesched.simulator.virtual_loop import run
 
 POD = {
     "metadata": {"name": "p"},
@@ -152,6 +155,87 @@ def test_yaml_for_those_who_want_it() -> None:
     yaml, json_ = "application/yaml", "application/json"
     expected = [(yaml, "apiVe"), (yaml, "apiVe"), (json_, '{"kin'), (json_, '{"kin')]
     assert expected == asyncio.run(texts())
+
+
+PATHS = st.sampled_from(
+    (PODS, f"{PODS}/p", f"{PODS}/p/status", f"{PODS}/p/binding", "/api/v1/pods")
+)
+PARTS = st.sampled_from(
+    ("api", "apis", "v1", "apps", "namespaces", "default", "pods", "p", "watch", "status", "events")
+)
+PARAMETERS = st.dictionaries(
+    st.sampled_from(
+        (
+            "watch",
+            "resourceVersion",
+            "limit",
+            "continue",
+            "labelSelector",
+            "fieldSelector",
+            "resourceVersionMatch",
+            "dryRun",
+            "fieldManager",
+            "force",
+            "gracePeriodSeconds",
+        )
+    ),
+    st.tuples(st.sampled_from(("", "0", "1", "true", "-1", "a=b", "metadata.name=p", "All", "!"))),
+    max_size=3,
+)
+TYPES = st.sampled_from(
+    (
+        "application/json",
+        "application/yaml",
+        "application/merge-patch+json",
+        "application/json-patch+json",
+        "application/strategic-merge-patch+json",
+        "application/apply-patch+yaml",
+        "application/vnd.kubernetes.protobuf",
+        "application/json;as=Table;v=v1;g=meta.k8s.io",
+        "text/html",
+        "",
+    )
+)
+BODIES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ("kind", "apiVersion", "metadata", "name", "spec", "status", "containers", "labels")
+            ),
+            inner,
+        )
+    ),
+).map(lambda value: json.dumps(value).encode())
+
+
+@pytest.mark.slow
+@given(
+    st.sampled_from(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "ODD")),
+    PATHS | st.lists(PARTS).map(lambda parts: "/" + "/".join(parts)),
+    PARAMETERS,
+    st.fixed_dictionaries({"accept": TYPES, "content-type": TYPES}),
+    BODIES | st.binary(max_size=9),
+)
+def test_no_request_is_a_fault_of_ours(
+    method: str,
+    path: str,
+    query: dict[str, tuple[str, ...]],
+    headers: dict[str, str],
+    body: bytes,
+) -> None:
+    """Whatever is asked, the answer is one that was meant."""
+
+    async def asked() -> str:
+        server = new_server()
+        await ask(server, "POST", PODS, POD)
+        answer = await server.handle(Request(method, path, query, headers, body, ADMIN))
+        if answer.stream is not None:
+            await answer.stream.aclose()
+        return answer.body.decode()
+
+    assert "InternalError" not in run(asked())
 
 
 # Over a socket.

@@ -214,7 +214,7 @@ def _decide_path(wanted: Attributes) -> Decision:
         return _NO
     if wanted.path in _PUBLIC_PATHS:
         return _YES
-    first = "/" + wanted.path.split("/")[1]
+    first = "/" + wanted.path.removeprefix("/").partition("/")[0]
     return _YES if first in _DISCOVERY_PATHS and _AUTHENTICATED in wanted.user.groups else _NO
 
 

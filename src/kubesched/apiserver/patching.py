@@ -129,7 +129,7 @@ class Patch:
     def _has_odd_fields(self) -> bool:
         """Whether the patch may say something twice, or something that no patch says."""
         is_odd = self._type == JSON_PATCH and any(
-            not _OPERATION.issuperset(one) for one in self._value if isinstance(one, dict)
+            not _OPERATION.issuperset(one) for one in self._value or () if isinstance(one, dict)
         )
         return is_odd or is_longer(self._operation, self._value)
 

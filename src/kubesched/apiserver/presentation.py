@@ -61,6 +61,15 @@ class Presentation:
         self._now = now
         self.is_plain = not media_type.kind
 
+    def check_single(self) -> None:
+        """Check that the form is one of single objects.
+
+        Raises:
+            StatusError: It is one of lists.
+        """
+        if self._kind == "PartialObjectMetadataList":
+            raise self._mismatch("not a list", "")
+
     def one(self, stored: StoredObject) -> bytes:
         """Return an object."""
         if self.is_plain:
@@ -76,8 +85,7 @@ class Presentation:
         """
         if self._kind == "PartialObjectMetadata":
             return self._partial(plain)
-        if self._kind != "Table":
-            raise self._mismatch("not a list", "")
+        self.check_single()
         version = {"resourceVersion": plain["metadata"].get("resourceVersion", "")}
         table = self._table([plain], {name: value for name, value in version.items() if value})
         if not has_columns:

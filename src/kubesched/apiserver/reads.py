@@ -53,6 +53,7 @@ class Reads:
     def _watch(
         self, request: Request, namespace: str, resource: Resource, presentation: Presentation
     ) -> Response:
+        presentation.check_single()
         options = list_options(request, resource, is_watch=True)
         timeout = options.timeout_seconds or self._registry.clock.between(*_TIMEOUT_SECONDS)
         store = self._registry.store

@@ -24,7 +24,7 @@ from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resource import Resource
 from kubesched.apiserver.resources import Resources
-from kubesched.apiserver.rules import is_created_by_update, needs_version
+from kubesched.apiserver.rules import needs_version
 from kubesched.apiserver.status import (
     StatusError,
     already_exists,
@@ -166,7 +166,7 @@ class Registry:
         Args:
             operation: The request.
             change: Returns the new object for the old one; gets None where it is to be created.
-            creates: Whether it is created if it does not exist, whatever its kind.
+            creates: Whether it is created if it does not exist.
             is_tracked: Whether the manager of changed fields is still to be written down.
 
         Returns:
@@ -178,7 +178,7 @@ class Registry:
         resource = operation.resource
         found = self.find(resource, operation.namespace, operation.name)
         if found is None:
-            if operation.subresource or not (creates or is_created_by_update(resource)):
+            if operation.subresource or not creates:
                 raise not_found(resource, operation.name)
             return self.create(operation, change(None), is_tracked=is_tracked), True
         old = found.form(resource)

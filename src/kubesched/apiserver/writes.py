@@ -11,8 +11,7 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver.binding import bind
-from kubesched.apiserver.bodies import read_object
-from kubesched.apiserver.decoding import decoded, typed
+from kubesched.apiserver.decoding import decoded
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.list_options import list_options
 from kubesched.apiserver.listing import ObjectList, list_objects
@@ -23,7 +22,7 @@ from kubesched.apiserver.registry import Registry, check_namespace
 from kubesched.apiserver.request import Request, Response, Target, json_response
 from kubesched.apiserver.resource import Resource
 from kubesched.apiserver.reviews import Reviewer
-from kubesched.apiserver.rules import is_shown_when_deleted
+from kubesched.apiserver.rules import is_created_by_update, is_shown_when_deleted
 from kubesched.apiserver.status import StatusError, details_of, success
 
 _REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
@@ -60,7 +59,7 @@ class Writes:
     ) -> Response:
         operation = operation_of(request, target, resource)
         if resource.group in _REVIEW_GROUPS:
-            asked = typed(read_object(request, resource.kind), self._registry.resources, resource)
+            asked = decoded(operation, self._registry.resources, resource)
             return json_response(201, self._reviewer.review(resource, request.user, asked))
         obj = decoded(operation, self._registry.resources, resource)
         if resource.kind == "Binding":
@@ -78,7 +77,9 @@ class Writes:
         obj = decoded(operation, self._registry.resources, resource)
         check_namespace(operation, obj)
         check_name(operation, obj)
-        stored, is_new = self._registry.update(operation, lambda _: obj)
+        stored, is_new = self._registry.update(
+            operation, lambda _: obj, creates=is_created_by_update(resource)
+        )
         status = 201 if is_new else 200
         return Response(status, presentation.one(stored), warnings=tuple(operation.warnings))
 

@@ -26,8 +26,10 @@ def is_equal(value_type: ValueType, one: Any, other: Any) -> bool:
     if not one and not other:
         # Nothing and an empty list or map are the same; nothing and false or 0 are not.
         return not isinstance(one, bool | int) and not isinstance(other, bool | int)
-    if one is None or other is None:
-        return False
+    return one is not None and other is not None and _means_the_same(value_type, one, other)
+
+
+def _means_the_same(value_type: ValueType, one: Any, other: Any) -> bool:
     if value_type in (QUANTITY, ROUNDED_QUANTITY):
         return parse_quantity(one).compare(parse_quantity(other)) == 0
     if isinstance(value_type, ListType):

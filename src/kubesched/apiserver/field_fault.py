@@ -1,6 +1,7 @@
 """FieldFault is one thing that is wrong with an object, at one field; several make a refusal.
 
-Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go, pkg/api/errors (v1.36)
+Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go,
+          staging/src/k8s.io/apimachinery/pkg/api/errors (v1.36)
 Differs:  nothing.
 """
 

@@ -46,7 +46,8 @@ def between(least: int, most: int) -> str:
 
 
 _LABEL_RULE: Final = form_error(
-    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    f"{_ENDS}",
     _LABEL_FORM,
     "my-name",
     "123-abc",

@@ -13,7 +13,8 @@ They stand in `fields/`, one file per version of a group:
 A `*` marks a value that may be absent; without it an absent value is written as its zero, unless
 it is left out.
 
-Upstream: staging/src/k8s.io/api/*/*/types.go, staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
+Upstream: staging/src/k8s.io/api/*/*/types.go,
+          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
 Differs:  of two fields of the same name in one body only the last is read; they are not merged.
 """
 
@@ -90,7 +91,9 @@ class ObjectType:
 
     def zero(self) -> Plain:
         """Return what is written of an object that nobody gave."""
-        return {field.name: field.type.zero() for field in self._always}
+        return {
+            field.name: None if field.is_pointer else field.type.zero() for field in self._always
+        }
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Plain:
         """Return the object as the server writes it, without fields that are not known."""
@@ -109,7 +112,7 @@ class ObjectType:
                 read[name] = result
         for field in self._always:
             if field.name not in read:
-                read[field.name] = field.type.zero()
+                read[field.name] = None if field.is_pointer else field.type.zero()
         return read
 
 

@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from kubesched.api.requirements import parse_int64
-
 _WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
 
 
@@ -110,6 +108,3 @@ def shown_path(place: Place | None) -> str:
 def is_int(value: Any, bits: int) -> bool:
     """Whether a value is an integer of so many bits; True and 1.0 are none."""
     return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
-
-
-__all__ = ["DecodeError", "Place", "Reading", "is_int", "misfit", "parse_int64", "shown_path"]

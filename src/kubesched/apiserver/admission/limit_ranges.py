@@ -98,8 +98,12 @@ def _faults(request: AdmissionRequest, obj: Plain, limit: Plain) -> Iterator[str
     if request.resource.kind == "PersistentVolumeClaim":
         if kind == "PersistentVolumeClaim":
             wanted = _amounts(spec["resources"].get("requests"))
-            yield from _each(limit, "min", lambda *given: _below(kind, *given, wanted, Amounts()))
-            yield from _each(limit, "max", lambda *given: _request_above(kind, *given, wanted))
+            yield from _each(
+                limit, "min", lambda name, least: _below(kind, name, least, wanted, Amounts())
+            )
+            yield from _each(
+                limit, "max", lambda name, most: _request_above(kind, name, most, wanted)
+            )
         return
     if kind == "Pod":
         yield from _pod_faults(kind, limit, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
@@ -111,12 +115,11 @@ def _faults(request: AdmissionRequest, obj: Plain, limit: Plain) -> Iterator[str
 
 
 def _pod_faults(kind: str, limit: Plain, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    yield from _each(limit, "min", lambda *given: _below(kind, *given, requests, limits))
-    yield from _each(limit, "max", lambda *given: _above(kind, *given, requests, limits))
+    given = (requests, limits)
+    yield from _each(limit, "min", lambda name, least: _below(kind, name, least, *given))
+    yield from _each(limit, "max", lambda name, most: _above(kind, name, most, *given))
     yield from _each(
-        limit,
-        "maxLimitRequestRatio",
-        lambda *given: _ratio_above(kind, *given, requests, limits),
+        limit, "maxLimitRequestRatio", lambda name, most: _ratio_above(kind, name, most, *given)
     )
 
 

@@ -1,7 +1,7 @@
 """Defaults: what the server fills in when an object is created, changed or read.
 
-Most of them stand beside their fields, in the tables of types; those that depend on other fields are
-functions here, by the type they are for.
+Most of them stand beside their fields, in the tables of types; those that depend on other fields
+are functions here, by type.
 
 Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
 Differs:  the time of a device taint is not filled in; of the older autoscaling version only the
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from kubesched.apiserver.defaults import core, others, workloads
+from kubesched.apiserver.defaults import core, older_fields, others, workloads
 from kubesched.apiserver.object_types import Field, ObjectType, decoded, type_of
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.reading import DecodeError
@@ -26,6 +26,7 @@ __all__ = ["fill_in", "with_defaults"]
 
 _FUNCTIONS: Final[Mapping[str, Callable[[Plain], None]]] = {
     **core.DEFAULTS,
+    **older_fields.DEFAULTS,
     **workloads.DEFAULTS,
     **others.DEFAULTS,
 }
@@ -66,16 +67,10 @@ def fill_in(object_type: ObjectType, obj: Plain) -> None:
             obj[field.name] = deep_copy(field.default)
     for name, element, is_list, is_map in plan.children:
         child = obj.get(name)
-        if not child and child != {}:
+        if child is None:
             continue
-        if is_list:
-            for one in child:
-                fill_in(element, one)
-        elif is_map:
-            for one in child.values():
-                fill_in(element, one)
-        else:
-            fill_in(element, child)
+        for one in child if is_list else child.values() if is_map else (child,):
+            fill_in(element, one)
 
 
 class _Plan:

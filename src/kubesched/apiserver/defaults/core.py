@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kubesched.apiserver.defaults.older_fields import drop_old_annotations
 from kubesched.apiserver.image_name import is_latest
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resource_amounts import (
@@ -24,6 +25,9 @@ _CLIENT_IP_SECONDS: Final = 10_800
 
 def _pod(pod: Plain) -> None:
     spec: Plain = pod["spec"]
+    drop_old_annotations(pod)
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for container in containers:
         _requests_from_limits(container["resources"])

@@ -84,6 +84,19 @@ def _metadata_only(new: Plain, old: Plain) -> Iterator[FieldFault]:
     yield from core_metadata_update_faults(new["metadata"], old["metadata"])
 
 
+# Changes of these are first held to what new ones are held to.
+_CHECKED_AS_NEW: Final = frozenset(
+    (
+        "CSIStorageCapacity",
+        "Job",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "ResourceClaimTemplate",
+        "RuntimeClass",
+        "StorageClass",
+    )
+)
 _UPDATE: Final[Mapping[tuple[str, str], _UpdateFaults]] = {
     ("CSIDriver", ""): storage.csi_driver_update_faults,
     ("CSINode", ""): storage.csi_node_update_faults,
@@ -100,6 +113,7 @@ _UPDATE: Final[Mapping[tuple[str, str], _UpdateFaults]] = {
     ("Job", ""): batch.job_update_faults,
     ("Job", "status"): batch.job_status_faults,
     ("Lease", ""): policies.lease_update_faults,
+    ("LimitRange", ""): core_objects.limit_range_update_faults,
     ("Namespace", "finalize"): core_objects.namespace_finalize_faults,
     ("Namespace", "status"): core_objects.namespace_status_faults,
     ("Node", ""): nodes.node_update_faults,
@@ -122,6 +136,7 @@ _UPDATE: Final[Mapping[tuple[str, str], _UpdateFaults]] = {
     ("ReplicationController", "status"): workloads.replica_status_faults,
     ("ResourceClaim", ""): devices.claim_update_faults,
     ("ResourceClaimTemplate", ""): devices.claim_template_update_faults,
+    ("ResourceQuota", ""): core_objects.quota_update_faults,
     ("ResourceSlice", ""): devices.slice_update_faults,
     ("RuntimeClass", ""): policies.runtime_class_update_faults,
     ("Secret", ""): core_objects.secret_update_faults,
@@ -164,5 +179,7 @@ def faults_of_update(
     metadata, before = new["metadata"], old["metadata"]
     faults = list(common_faults(metadata, resource.is_namespaced))
     faults += metadata_update_faults(metadata, before)
+    if not subresource and resource.kind in _CHECKED_AS_NEW:
+        faults += _NEW[resource.kind](new)
     check = _UPDATE.get((resource.kind, subresource), _metadata_only)
     return [*faults, *check(new, old)]

@@ -163,10 +163,10 @@ def _class_faults(before: Plain, after: Plain) -> Iterator[FieldFault]:
     old, new = (one["metadata"].get("annotations", {}) for one in (before, after))
     old_name, new_name = (one["spec"].get("storageClassName") for one in (before, after))
     annotated = old.get(_CLASS_ANNOTATION)
-    if annotated is not None and old_name is None and new_name == annotated:
-        if new.get(_CLASS_ANNOTATION, annotated) == annotated:
-            after["spec"].pop("storageClassName")
-            return
+    is_moved = annotated is not None and old_name is None and new_name == annotated
+    if is_moved and new.get(_CLASS_ANNOTATION, annotated) == annotated:
+        after["spec"].pop("storageClassName")
+        return
     if new.get(_CLASS_ANNOTATION, "") != old.get(_CLASS_ANNOTATION, ""):
         field = f"metadata.annotations[{_CLASS_ANNOTATION}]"
         yield invalid(field, new.get(_CLASS_ANNOTATION, ""), IMMUTABLE)

@@ -14,6 +14,7 @@ from kubesched.apiserver.field_fault import FieldFault, each, forbidden, invalid
 from kubesched.apiserver.names import config_map_key, dns_label, dns_subdomain
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.validation.metadata import (
+    IMMUTABLE,
     core_metadata_update_faults,
     finalizer_faults,
     immutable_faults,
@@ -140,9 +141,27 @@ def limit_range_faults(limit_range: Plain) -> Iterator[FieldFault]:
                 yield from check(resource, path)
 
 
+def limit_range_update_faults(new: Plain, _old: Plain) -> Iterator[FieldFault]:
+    """Yield what is wrong with a change of a limit range."""
+    yield from limit_range_faults(new)
+
+
 def quota_faults(quota: Plain) -> Iterator[FieldFault]:
     """Yield what is wrong with a quota."""
     yield from metadata_faults(quota["metadata"], True, dns_subdomain)
+    yield from _quota_spec_faults(quota)
+
+
+def quota_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
+    """Yield what is wrong with a change of a quota."""
+    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
+    yield from _quota_spec_faults(new)
+    scopes, before = (one["spec"].get("scopes") or [] for one in (new, old))
+    if set(scopes) != set(before):
+        yield invalid("spec.scopes", scopes or None, IMMUTABLE)
+
+
+def _quota_spec_faults(quota: Plain) -> Iterator[FieldFault]:
     for name, quantity in (quota["spec"].get("hard") or {}).items():
         path = f"spec.hard[{name}]"
         yield from quota_resource_name_faults(name, path)

@@ -1,7 +1,7 @@
 """The internal form of objects, which upstream's messages show: other names, and nothing left out.
 
-`internal_types.txt` tells for each type the names there, the names in JSON, and the types; `^` marks
-a field that JSON has one level further up.
+`internal_types.txt` tells for each type the names there, the names in JSON, and the types; `^`
+marks a field that JSON has one level further up.
 
 Upstream: pkg/apis/core/types.go, pkg/apis/policy/types.go, apimachinery/pkg/util/diff (v1.36)
 Differs:  metadata in templates of claims is not shown.
@@ -70,18 +70,20 @@ def _struct(type_name: str, value: Plain, outer: Plain) -> Plain:
 def _shown(type_name: str, value: Any, outer: Plain) -> Any:
     if type_name.startswith("*"):
         return None if value is None else _shown(type_name[1:], value, outer)
-    if type_name.startswith("[]"):
-        return [_shown(type_name[2:], one, outer) for one in value] if value else None
-    if type_name.startswith("map[]"):
-        if not value:
-            return None
-        return {key: _shown(type_name[5:], value[key], outer) for key in sorted(value)}
-    if type_name.startswith("meta/"):
-        object_type = type_of("meta", "v1", type_name[5:])
-        return None if value is None or object_type is None else _in_order(object_type, value)
+    if type_name.startswith(("[]", "map[]")):
+        return _all_shown(type_name, value, outer) if value else None
     if type_name in _types():
         return _struct(type_name, value or {}, outer)
-    return _ZEROES.get(type_name) if value is None else value
+    if value is None:
+        return _ZEROES.get(type_name)
+    return ordered(type_name[5:], value) if type_name.startswith("meta/") else value
+
+
+def _all_shown(type_name: str, value: Any, outer: Plain) -> Any:
+    element = type_name.partition("]")[2]
+    if type_name.startswith("[]"):
+        return [_shown(element, one, outer) for one in value]
+    return {key: _shown(element, value[key], outer) for key in sorted(value)}
 
 
 def _in_order(value_type: ValueType, value: Any) -> Any:
@@ -95,7 +97,7 @@ def _in_order(value_type: ValueType, value: Any) -> Any:
 
 
 def difference(type_name: str, old: Plain, new: Plain) -> str:
-    """Return the lines in which two objects differ, with three lines around, as upstream tells it."""
+    """Return the lines in which two objects differ, and three around each, as upstream does."""
     before, after = (
         json.dumps(internal_form(type_name, one), indent=1, ensure_ascii=False).split("\n")
         for one in (old, new)

@@ -1,6 +1,6 @@
 """Where containers mount volumes.
 
-Upstream: pkg/apis/core/validation/validation.go (ValidateVolumeMounts, ValidateVolumeDevices, v1.36)
+Upstream: pkg/apis/core/validation/validation.go (v1.36)
 Differs:  nothing.
 """
 
@@ -111,11 +111,7 @@ def _device_faults(
             yield required(f"{own_path}.name")
         if name in names:
             yield invalid(f"{own_path}.name", name, "must be unique")
-        volume = volumes.get(name)
-        if volume is None:
-            yield not_found(f"{own_path}.name", name)
-        elif volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is None:
-            yield invalid(f"{own_path}.name", name, _ONLY_CLAIMS)
+        yield from _device_volume_faults(name, volumes.get(name), f"{own_path}.name")
         if not device_path:
             yield required(f"{own_path}.devicePath")
         if device_path in paths:
@@ -132,3 +128,10 @@ def _device_faults(
             yield invalid(f"{own_path}.devicePath", device_path, detail)
         if name:
             names.add(name)
+
+
+def _device_volume_faults(name: str, volume: Plain | None, field: str) -> Iterator[FieldFault]:
+    if volume is None:
+        yield not_found(field, name)
+    elif volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is None:
+        yield invalid(field, name, _ONLY_CLAIMS)

@@ -140,12 +140,10 @@ def _attributes_class_faults(spec: Plain, path: str) -> Iterator[FieldFault]:
 
 def volume_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
     """Yield what is wrong with a change of a volume."""
-    yield from new_volume_faults(new)
     spec, before = deep_copy(new["spec"]), old["spec"]
-    secret = "controllerExpandSecretRef"
-    if get(before, "csi") is not None and get(before, "csi", secret) is None:
-        if get(spec, "csi", secret) is not None:
-            spec["csi"].pop(secret)
+    reference = "controllerExpandSecretRef"
+    if get(before, "csi") is not None and get(before, "csi", reference) is None:
+        (spec.get("csi") or {}).pop(reference, None)
     sources, old_sources = _sources(spec), _sources(before)
     if sources != old_sources:
         shown = difference("core/PersistentVolumeSource", old_sources, sources)

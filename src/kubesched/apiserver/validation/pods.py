@@ -28,15 +28,10 @@ from kubesched.apiserver.validation.tolerations import added_toleration_faults
 MIRROR: Final = "kubernetes.io/config.mirror"
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _SECONDS_MAX: Final = 2**31 - 1
-_UPDATABLE: Final = ",".join(
-    (
-        "`spec.containers[*].image`",
-        "`spec.initContainers[*].image`",
-        "`spec.activeDeadlineSeconds`",
-        "`spec.tolerations` (only additions to existing tolerations)",
-        "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously "
-        "negative)",
-    )
+_UPDATABLE: Final = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 
 

@@ -29,14 +29,20 @@ _NUMBERS: Final = (
     "successThreshold",
     "failureThreshold",
 )
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
 _GRACE: Final = "terminationGracePeriodSeconds"
 _SIGNALS: Final = (
-    *"ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT".split(),
+    *_names("ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT"),
     "RTMAX",
     *(f"RTMAX-{number}" for number in (1, 10, 11, 12, 13, 14, 2, 3, 4, 5, 6, 7, 8, 9)),
     "RTMIN",
     *(f"RTMIN+{number}" for number in (1, 10, 11, 12, 13, 14, 15, 2, 3, 4, 5, 6, 7, 8, 9)),
-    *"SEGV STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ".split(),
+    *_names("SEGV STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ"),
 )
 _STOP_SIGNALS: Final[Mapping[str, Sequence[str]]] = {
     "linux": tuple(f"SIG{name}" for name in _SIGNALS),

@@ -99,7 +99,7 @@ def _app_armor_faults(profile: Plain | None, path: str) -> Iterator[FieldFault]:
     elif kind != "Localhost":
         if name is not None:
             yield invalid(field, name, "can only be set when AppArmor type is Localhost")
-    elif not (name or "").strip() and name == (name or "").strip() or name is None:
+    elif not name:
         yield required(field, "must be set when AppArmor type is Localhost")
     else:
         if name != name.strip():

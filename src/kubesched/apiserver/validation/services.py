@@ -65,14 +65,15 @@ def service_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
     families, old_families = spec.get("ipFamilies") or [], before.get("ipFamilies") or []
     if is_kept and families and old_families and families[0] != old_families[0]:
         yield invalid("spec.ipFamilies[0]", families, "may not change once set")
-    if has_health_check_port(before) and has_health_check_port(spec):
-        if spec.get("healthCheckNodePort") != before.get("healthCheckNodePort"):
-            yield forbidden("spec.healthCheckNodePort", IMMUTABLE)
+    is_checked = has_health_check_port(before) and has_health_check_port(spec)
+    if is_checked and spec.get("healthCheckNodePort") != before.get("healthCheckNodePort"):
+        yield forbidden("spec.healthCheckNodePort", IMMUTABLE)
     yield from _service_faults(new)
 
 
 def _is_headless(spec: Plain) -> bool:
-    return (spec.get("clusterIPs") or [""])[0] == "None"
+    addresses: list[str] = spec.get("clusterIPs") or []
+    return addresses[:1] == ["None"]
 
 
 def _service_faults(service: Plain) -> Iterator[FieldFault]:

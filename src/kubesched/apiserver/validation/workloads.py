@@ -88,10 +88,11 @@ def matches(selector: Plain | None, labels: Plain) -> bool | None:
 
 
 def _satisfies(expression: Plain, labels: Plain) -> bool:
-    key, operator = expression["key"], expression["operator"]
+    key: str = expression["key"]
+    operator: str = expression["operator"]
     if operator in ("Exists", "DoesNotExist"):
         return (key in labels) == (operator == "Exists")
-    is_listed = key in labels and labels[key] in expression["values"]
+    is_listed: bool = key in labels and labels[key] in expression["values"]
     return is_listed == (operator == "In")
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID, ObjectIdentifier
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 from cryptography.x509.verification import (
     Criticality,
     ExtensionPolicy,
@@ -29,6 +29,9 @@ from kubesched.app.token_reviews import AuthenticationError
 from kubesched.app.users import User
 
 _UID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
+_CLIENT_USAGES: Final = frozenset(
+    (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
+)
 _CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 
 
@@ -39,11 +42,20 @@ def _require_authority(
         raise ValueError("not an authority")
 
 
+def _require_client_usage(
+    _policy: Policy, _certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None
+) -> None:
+    if usage is not None and not _CLIENT_USAGES & set(usage):
+        raise ValueError("certificate specifies an incompatible key usage")
+
+
 # Certificates of clusters are made by many tools, and hardly one keeps the rules of the web.
 _AUTHORITY: Final = ExtensionPolicy.permit_all().require_present(
     x509.BasicConstraints, Criticality.AGNOSTIC, _require_authority
 )
-_CLIENT: Final = ExtensionPolicy.permit_all()
+_CLIENT: Final = ExtensionPolicy.permit_all().may_be_present(
+    x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _require_client_usage
+)
 
 
 def parse_bundle(pem: str) -> tuple[x509.Certificate, ...]:

@@ -2,7 +2,7 @@
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/secure_serving.go,
           staging/src/k8s.io/apiserver/pkg/endpoints/filters/cachecontrol.go (v1.36)
-Differs:  only HTTP/1.1 is spoken.
+Differs:  only HTTP/1.1 is spoken; answers name their server, as the library insists.
 """
 
 from __future__ import annotations
@@ -152,6 +152,7 @@ def _certificates_of(connection: ssl.SSLObject | None) -> tuple[bytes, ...]:
 def _response_of(answer: HttpAnswer) -> web.Response:
     response = web.Response(status=answer.status, body=answer.body)
     response.headers["Cache-Control"] = "no-cache, private"
+    response.headers["Server"] = "kubesched"
     if answer.content_type:
         response.headers["Content-Type"] = answer.content_type
     for name, value in answer.headers:

@@ -1,0 +1,46 @@
+"""A connection to an API server that is a function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from kubesched.client.requests import Request
+
+
+class FakeRest:
+    """Answers requests with a function and keeps them.
+
+    Attributes:
+        requests: In the order sent.
+    """
+
+    def __init__(self, answer: Callable[[Request], Any]) -> None:
+        self._answer = answer
+        self.requests: list[Request] = []
+
+    async def send(self, request: Request) -> bytes:
+        """Return what the function says, as JSON; what it raises is raised."""
+        self.requests.append(request)
+        return json.dumps(self._answer(request)).encode()
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Nobody here watches."""
+        raise AssertionError(request)
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        """Return how many have passed."""
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        """Let that much time pass."""
+        self.seconds += seconds

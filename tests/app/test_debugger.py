@@ -1,0 +1,118 @@
+"""What the debugger says of cache and queue."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.app.debugger import CacheDebugger, Difference, Observed, difference
+from kubesched.cache.cache import Cache
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.structured_log import FIELDS, V3
+from kubesched.queue.queue_options import ProfileRules
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.testing.builders import make_node, make_pod, make_pod_info
+
+PENDING = {"phase": "Pending"}
+NAMES = st.lists(st.sampled_from("abc"), max_size=6)
+
+
+def order(queued: QueuedPodInfo) -> tuple[float, ...]:
+    """First come, first served."""
+    return (queued.timestamp,)
+
+
+def debugger(node_names: Iterable[str] = (), pod_uids: Iterable[str] = ()) -> CacheDebugger:
+    """Return one that believes: two pods on n1, one on a node that is gone, two that wait."""
+    cache = Cache()
+    cache.add_node(
+        make_node("n1", allocatable={"cpu": "4", "memory": "8Gi", "gpu": "2", "pods": 110})
+    )
+    cache.add_pod(
+        make_pod("a", uid="ua", status=PENDING, node_name="n1", requests={"cpu": "1", "gpu": "1"})
+    )
+    cache.add_pod(make_pod("b", uid="ub", status=PENDING, node_name="n1", requests={"cpu": "500m"}))
+    cache.add_pod(
+        make_pod("lost", uid="ul", status=PENDING, node_name="gone", requests={"cpu": "1"})
+    )
+    queue = SchedulingQueue(order, {"default-scheduler": ProfileRules({}, [])})
+    queue.add(make_pod_info("w", uid="uw", status=PENDING), 0.0)
+    queue.add(make_pod_info("x", uid="ux", status=PENDING), 1.0)
+    promised = {**PENDING, "nominatedNodeName": "n1"}
+    queue.nominator.add(make_pod_info("x", uid="ux", status=promised))
+    return CacheDebugger(Observed(lambda: node_names, lambda: pod_uids), cache, queue)
+
+
+def said(caplog: pytest.LogCaptureFixture, level: int = logging.INFO) -> list[dict[str, object]]:
+    """Return the fields of what was logged."""
+    return [getattr(record, FIELDS) for record in caplog.records if record.levelno >= level]
+
+
+def test_what_is_known_on_both_sides_is_no_mismatch(caplog: pytest.LogCaptureFixture) -> None:
+    """Pods on nodes and pods that wait are both known."""
+    with caplog.at_level(V3):
+        debugger(("gone", "n1"), ("ua", "ub", "ul", "uw", "ux")).compare()
+    assert [{}, {}] == said(caplog, V3)
+    messages = [record.getMessage() for record in caplog.records]
+    assert ["Cache comparer started", "Cache comparer finished"] == messages
+
+
+def test_mismatches_are_told_by_side(caplog: pytest.LogCaptureFixture) -> None:
+    """Nodes by name, pods by uid."""
+    with caplog.at_level(logging.INFO):
+        debugger(("n1", "n2"), ("ua", "ub", "new")).compare()
+    assert [
+        {"missedNodes": ("n2",), "redundantNodes": ("gone",)},
+        {"missedPods": ("new",), "redundantPods": ("ul", "uw", "ux")},
+    ] == said(caplog)
+
+
+def test_the_dump_is_upstreams(caplog: pytest.LogCaptureFixture) -> None:
+    """Each node with its sums and pods, and the queue in short and in full."""
+    with caplog.at_level(logging.INFO):
+        debugger().run()
+    *_, nodes, queue = said(caplog)
+    assert {
+        "nodes": (
+            "Node name: n1\nDeleted: false\n"
+            "Requested Resources: &{MilliCPU:1500 Memory:0 EphemeralStorage:0 AllowedPodNumber:0"
+            " ScalarResources:map[gpu:1]}\n"
+            "Allocatable Resources:&{MilliCPU:4000 Memory:8589934592 EphemeralStorage:0"
+            " AllowedPodNumber:110 ScalarResources:map[gpu:2]}\n"
+            "Scheduled Pods(number: 2):\n"
+            "name: a, namespace: default, uid: ua, phase: Pending, nominated node: \n"
+            "name: b, namespace: default, uid: ub, phase: Pending, nominated node: \n"
+            "Nominated Pods(number: 1):\n"
+            "name: x, namespace: default, uid: ux, phase: Pending, nominated node: n1\n"
+            "\n\n"
+            "Node name: gone\nDeleted: true\n"
+            "Requested Resources: &{MilliCPU:1000 Memory:0 EphemeralStorage:0 AllowedPodNumber:0"
+            " ScalarResources:map[]}\n"
+            "Allocatable Resources:&{MilliCPU:0 Memory:0 EphemeralStorage:0 AllowedPodNumber:0"
+            " ScalarResources:map[]}\n"
+            "Scheduled Pods(number: 1):\n"
+            "name: lost, namespace: default, uid: ul, phase: Pending, nominated node: \n"
+        )
+    } == nodes
+    assert {
+        "summary": "activeQ:2; backoffQ:0; unschedulablePods:0",
+        "pods": (
+            "name: w, namespace: default, uid: uw, phase: Pending, nominated node: \n"
+            "name: x, namespace: default, uid: ux, phase: Pending, nominated node: \n"
+        ),
+    } == queue
+
+
+@given(observed=NAMES, believed=NAMES)
+def test_differences_are_those_of_bags(observed: list[str], believed: list[str]) -> None:
+    """What is there more often on one side is different as often as that."""
+    missed = Counter(observed) - Counter(believed)
+    redundant = Counter(believed) - Counter(observed)
+    expected = Difference(tuple(sorted(missed.elements())), tuple(sorted(redundant.elements())))
+    assert expected == difference(observed, believed)
+    assert bool(expected) == (Counter(observed) != Counter(believed))

@@ -1,0 +1,298 @@
+"""What the secure port answers, against the recorded exchanges with kube-scheduler 1.36."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+from tests.app.fake_rest import Clock, FakeRest
+from tests.app.port_records import exchanges, recorded
+
+from kubesched.app.access import Access
+from kubesched.app.authentication import Authenticator
+from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
+from kubesched.app.cluster_authentication import NOBODY
+from kubesched.app.endpoints import Endpoints
+from kubesched.app.health import scheduler_health
+from kubesched.app.http_exchange import HttpAnswer, HttpRequest
+from kubesched.app.logs import LogOptions, Logs
+from kubesched.app.options import ALWAYS_ALLOWED_PATHS
+from kubesched.app.reviews import Retries
+from kubesched.app.token_reviews import TokenReviews
+from kubesched.app.zpages import Build
+from kubesched.client.requests import Request
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import load_configuration
+
+METRICS = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+STARTED = datetime(2026, 11, 21, 15, 31, 44, tzinfo=UTC)
+USERS = {
+    "admin": {"username": "admin", "groups": ["system:masters"]},
+    "alice": {"username": "alice", "groups": ["", "system:authenticated"]},
+}
+FLAGS = {
+    "allow-metric-labels": "[]",
+    "allow-metric-labels-manifest": "",
+    "authentication-kubeconfig": "<kubeconfig>",
+}
+
+
+class Page:
+    """A page of metrics that counts its resets."""
+
+    def __init__(self) -> None:
+        self.resets = 0
+
+    def page(self, accept: str) -> tuple[str, bytes]:
+        """Say nothing in the usual form."""
+        return METRICS, f"# accepts {accept}\n".encode()
+
+    def reset(self) -> None:
+        """Count."""
+        self.resets += 1
+
+
+def answer_review(request: Request) -> dict[str, Any]:
+    """Know the users by their names as tokens; allow nothing."""
+    spec = json.loads(request.body)["spec"]
+    if request.path.endswith("tokenreviews"):
+        user = USERS.get(spec["token"])
+        if user is None:
+            return {"status": {"user": {}, "error": "invalid bearer token"}}
+        return {"status": {"authenticated": True, "user": user}}
+    return {"status": {"allowed": False}}
+
+
+def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
+    """Return the endpoints of the recorded scheduler."""
+    config = next(step["config"] for step in recorded()["steps"] if "config" in step)
+    config["clientConnection"]["kubeconfig"] = "<dir>/sched.kubeconfig"
+    configuration = load_configuration(config, FeatureGates())
+    endpoints = Endpoints()
+    endpoints.add_health(
+        scheduler_health(leader_election=None, is_stopping=lambda: False, has_synced=lambda: True)
+    )
+    endpoints.add_configz(configuration)
+    endpoints.add_metrics("/metrics", page, STARTED.timestamp() + 0.9)
+    endpoints.add_resource_metrics(page, lambda: is_leader)
+    endpoints.add_metrics("/metrics/slis", page, STARTED.timestamp())
+    endpoints.add_debugging(Logs(LogOptions(), io.StringIO()).set_verbosity)
+    endpoints.add_flagz(FLAGS)
+    moment = STARTED.replace(minute=33)
+    endpoints.add_statusz(Build(STARTED, "python3.11", "1.36", "1.36"), lambda: moment)
+    return endpoints
+
+
+def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = None) -> HttpAnswer:
+    """Ask as somebody."""
+    clock = Clock()
+    retries = Retries(Random(1), clock.sleep)
+    rest = FakeRest(answer_review)
+    endpoints = scheduler_endpoints(page or Page())
+    access = Access(
+        Authenticator(lambda: NOBODY, TokenReviews(rest, retries, clock, 10.0), lambda: STARTED),
+        Authorizer(AllowedPaths(ALWAYS_ALLOWED_PATHS), SubjectAccessReviews(rest, retries, clock)),
+        endpoints.answer,
+    )
+    if user is not None:
+        token = ("Authorization", f"Bearer {user}")
+        request = replace(request, headers=(*request.headers, token))
+    return asyncio.run(access.handle(request))
+
+
+def get(target: str, **headers: str) -> HttpAnswer:
+    """GET as admin."""
+    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    request = HttpRequest(path=target.partition("?")[0], target=target, headers=named)
+    return ask(request)
+
+
+def headers_of(answer: HttpAnswer) -> dict[str, str]:
+    """Return the headers that were recorded."""
+    kept = {name.lower(): value for name, value in answer.headers}
+    found = {"content-type": answer.content_type}
+    if "x-content-type-options" in kept:
+        found["x-content-type-options"] = kept["x-content-type-options"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(entry, id=f"{number}-{entry['method']}-{entry['path']}-{entry['user']}")
+        for number, entry in enumerate(exchanges())
+    ],
+)
+def test_answers_are_the_recorded_ones(entry: dict[str, Any]) -> None:
+    """Status, headers and bodies equal the records; pages of metrics are compared elsewhere."""
+    target = entry["path"]
+    request = HttpRequest(method=entry["method"], path=target.partition("?")[0], target=target)
+    answer = ask(request, entry["user"])
+    assert entry["status"] == answer.status
+    assert entry["headers"] == headers_of(answer)
+    if "body" in entry:
+        assert entry["body"] == json.loads(answer.body)
+    elif "body_text" in entry and entry["method"] != "HEAD":
+        # What stands for something volatile, or was cut off, may be anything.
+        parts = entry["body_text"].split("<...>")
+        pattern = ".*".join(re.escape(part) for part in parts)
+        assert re.fullmatch(pattern + r"\n?", answer.body.decode())
+
+
+def test_status_objects_are_written_for_who_reads_them() -> None:
+    """Compact with an end of line for programs; indented for people."""
+    anonymous = HttpRequest(path="/metrics", target="/metrics")
+    compact = ask(anonymous, None).body
+    assert compact.endswith(b'"code":403}\n')
+    curl = replace(anonymous, headers=(("User-Agent", "curl/8.5.0"),))
+    assert ask(curl, None).body.startswith(b'{\n  "kind": "Status",\n')
+    assert 224 == len(ask(curl, None).body)
+    assert b"\n " not in ask(replace(curl, target="/metrics?pretty=0"), None).body
+    assert b"\n " in ask(replace(anonymous, target="/metrics?pretty=1"), None).body
+
+
+def test_refusals_come_in_the_form_that_is_accepted() -> None:
+    """YAML where it is wanted, JSON in every other case."""
+    wants = (("Accept", "application/vnd.kubernetes.protobuf, application/yaml"),)
+    answer = ask(HttpRequest(path="/x", headers=wants), "invalid")
+    assert (401, "application/yaml") == (answer.status, answer.content_type)
+    expected = (
+        "apiVersion: v1\ncode: 401\nkind: Status\nmessage: Unauthorized\n"
+        "metadata: {}\nreason: Unauthorized\nstatus: Failure\n"
+    )
+    assert yaml.safe_load(expected) == yaml.safe_load(answer.body)
+    answer = ask(HttpRequest(path="/x", headers=(("Accept", "text/html"),)), "invalid")
+    assert "application/json" == answer.content_type
+
+
+def test_what_was_asked_is_quoted_safely() -> None:
+    """Marks of HTML are no marks in a refusal."""
+    answer = ask(HttpRequest(method="POST", path='/a<b"c'), "alice")
+    assert b'cannot post path \\"/a\\u0026lt;b\\\\\\"c\\""' in answer.body
+
+
+def test_metrics_are_reset_by_delete() -> None:
+    """DELETE resets a page; other methods show it, with the start of the process."""
+    page = Page()
+    for path in ("/metrics", "/metrics/slis", "/metrics/resources"):
+        answer = ask(HttpRequest(method="DELETE", path=path), page=page)
+        assert (b"metrics reset\n", "text/plain; charset=utf-8", ()) == (
+            answer.body,
+            answer.content_type,
+            answer.headers,
+        )
+    assert 3 == page.resets
+    answer = get("/metrics", Accept="text/plain")
+    assert b"# accepts text/plain\n" == answer.body
+    assert (("Process-Start-Time-Unix", "1795275104"),) == answer.headers
+    assert () == get("/metrics/resources").headers
+
+
+def test_resource_metrics_are_the_leaders() -> None:
+    """Other replicas answer with nothing."""
+    endpoints = scheduler_endpoints(Page(), is_leader=False)
+    answer = endpoints.answer(HttpRequest(path="/metrics/resources"))
+    assert (200, b"") == (answer.status, answer.body)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "words"),
+    [
+        pytest.param("3", 200, "successfully set klog.logging.verbosity to 3", id="number"),
+        pytest.param("abc", 400, 'strconv.ParseUint: parsing "abc": invalid syntax', id="word"),
+        pytest.param("", 400, 'strconv.ParseUint: parsing "": invalid syntax', id="nothing"),
+        pytest.param("-1", 400, 'strconv.ParseUint: parsing "-1": invalid syntax', id="negative"),
+        pytest.param(
+            "99999999999",
+            400,
+            'strconv.ParseUint: parsing "99999999999": value out of range',
+            id="too large",
+        ),
+        pytest.param(
+            "3000000000",
+            400,
+            "failed set klog.logging.verbosity 3000000000:"
+            ' strconv.ParseInt: parsing "3000000000": value out of range',
+            id="too large for klog",
+        ),
+    ],
+)
+def test_verbosity_is_set_by_put(text: str, status: int, words: str) -> None:
+    """The words are those of kube-scheduler 1.36."""
+    logger = logging.getLogger("kubesched")
+    level = logger.level
+    try:
+        answer = ask(HttpRequest(method="PUT", path="/debug/flags/v", body=text.encode()))
+    finally:
+        logger.setLevel(level)
+    assert (status, "text/plain") == (answer.status, answer.content_type)
+    assert f"{words}\n" == answer.body.decode()
+
+
+@pytest.mark.parametrize("path", ["/debug/flags", "/debug/flags/", "/debug/flags/x"])
+def test_flags_have_an_index(path: str) -> None:
+    """Everything below the flags shows which flags there are."""
+    answer = get(path)
+    assert (200, "text/html; charset=utf-8", 168) == (
+        answer.status,
+        answer.content_type,
+        len(answer.body),
+    )
+
+
+def test_profiles() -> None:
+    """The index redirects; the one profile shows who runs."""
+    moved = get("/debug/pprof")
+    assert (302, (("Location", "/debug/pprof/"),)) == (moved.status, moved.headers)
+    assert b"goroutine" in get("/debug/pprof/").body
+    assert b"test_profiles" in get("/debug/pprof/goroutine").body
+
+
+def test_structured_pages() -> None:
+    """With the right words in Accept, pages are objects."""
+    form = "v=v1beta1;g=config.k8s.io;as=Statusz"
+    answer = get("/statusz", Accept=f"application/json;{form}")
+    assert "application/json;g=config.k8s.io;v=v1beta1;as=Statusz" == answer.content_type
+    assert {
+        "kind": "Statusz",
+        "apiVersion": "config.k8s.io/v1beta1",
+        "metadata": {"name": "kube-scheduler"},
+        "startTime": "2026-11-21T15:31:44Z",
+        "uptimeSeconds": 120,
+        "goVersion": "python3.11",
+        "binaryVersion": "1.36",
+        "emulationVersion": "1.36",
+        "paths": ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"],
+    } == json.loads(answer.body)
+    old = get("/flagz", Accept="application/yaml;v=v1alpha1;g=config.k8s.io;as=Flagz")
+    words = "This version of the flagz endpoint is deprecated. Please use a newer version."
+    assert (("Warning", f'299 - "{words}"'),) == old.headers
+    assert FLAGS == yaml.safe_load(old.body)["flags"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+def test_pages_in_other_forms_are_refused(accept: str) -> None:
+    """JSON without the kind's name is not offered."""
+    answer = get("/statusz", Accept=accept)
+    expected = (
+        "only the following media types are accepted:"
+        " application/json, application/yaml, text/plain"
+    )
+    assert (406, expected) == (answer.status, json.loads(answer.body)["message"])
+    assert 200 == get("/statusz", Accept="text/html, */*;q=0.8").status
+
+
+def test_one_path_has_one_answer() -> None:
+    """Answering twice is a mistake of the program."""
+    endpoints = scheduler_endpoints(Page())
+    with pytest.raises(AssertionError, match="/metrics is answered twice"):
+        endpoints.add_metrics("/metrics", Page(), 0.0)

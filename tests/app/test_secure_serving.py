@@ -1,0 +1,222 @@
+"""The secure port on loopback: TLS, certificates of both sides, and headers as they go out."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import ssl
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import aiohttp
+import pytest
+from cryptography import x509
+from tests.app.certificates import NOW, Holder, authority, signed
+from yarl import URL
+
+from kubesched.app.http_exchange import HttpAnswer, HttpRequest, text_answer
+from kubesched.app.options import ServingOptions
+from kubesched.app.secure_serving import Handler, SecureServing
+from kubesched.app.serving_certificates import (
+    KeyPair,
+    ServingCertificateError,
+    make_pair,
+    serving_pair,
+)
+from kubesched.app.serving_tls import ServingTlsError, ask_for_certificates, serving_context
+from kubesched.client.tls import load_key_pair
+
+T = TypeVar("T")
+
+CLIENTS = authority("client-ca")
+PAIR = make_pair("127.0.0.1", NOW)
+
+
+def certificates_of(pair: KeyPair) -> list[x509.Certificate]:
+    """Return a pair's certificate and its authority."""
+    return x509.load_pem_x509_certificates(pair.certificate)
+
+
+def client_context(shown: Holder | None = None) -> ssl.SSLContext:
+    """Return what a client believes and shows."""
+    context = ssl.create_default_context(cadata=PAIR.certificate.decode())
+    if shown is not None:
+        load_key_pair(context, shown.pem, shown.key_pem)
+    return context
+
+
+def served(
+    handler: Handler,
+    ask: Callable[[aiohttp.ClientSession, str], Awaitable[T]],
+    *,
+    authorities: str = "",
+    shown: Holder | None = None,
+    options: ServingOptions | None = None,
+) -> T:
+    """Serve on loopback while something asks."""
+    options = options or ServingOptions()
+
+    async def main() -> T:
+        context = serving_context(PAIR, options.tls_min_version, options.tls_cipher_suites)
+        ask_for_certificates(context, authorities)
+        connector = aiohttp.TCPConnector(ssl=client_context(shown))
+        async with (
+            SecureServing(handler, context, "127.0.0.1", 0, shutdown_seconds=0.1) as server,
+            aiohttp.ClientSession(connector=connector) as session,
+        ):
+            return await ask(session, f"https://localhost:{server.port}")
+
+    return asyncio.run(main())
+
+
+async def echo(request: HttpRequest) -> HttpAnswer:
+    """Say what was asked."""
+    words = f"{request.method} {request.path} {request.target} {request.header('x-a')}"
+    return text_answer(f"{words} {request.body.decode()} {len(request.certificates)}")
+
+
+def test_requests_arrive_whole_and_answers_are_never_cached() -> None:
+    """Method, path decoded, target as sent, headers and body; and the headers of the answer."""
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> tuple[str, dict[str, str]]:
+        target = URL(f"{url}/a%20b?x=1&y=%2F", encoded=True)
+        async with session.put(target, headers={"X-A": "1"}, data=b"body") as answer:
+            return await answer.text(), dict(answer.headers)
+
+    text, headers = served(echo, ask)
+    assert "PUT /a b /a%20b?x=1&y=%2F 1 body 0" == text
+    assert "no-cache, private" == headers["Cache-Control"]
+    assert "text/plain; charset=utf-8" == headers["Content-Type"]
+    assert "nosniff" == headers["X-Content-Type-Options"]
+
+
+def test_head_and_failures() -> None:
+    """HEAD has no body; an answer that fails is a 500; a body too long is refused."""
+
+    async def fail(request: HttpRequest) -> HttpAnswer:
+        if request.method == "HEAD":
+            return text_answer("ok")
+        raise OSError("broken")
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> list[tuple[int, bytes]]:
+        found = []
+        for method, body in (("HEAD", b""), ("GET", b""), ("PUT", b"x" * (2**20 + 1))):
+            async with session.request(method, url, data=io.BytesIO(body)) as answer:
+                found.append((answer.status, await answer.read()))
+        return found
+
+    head, failed, too_long = served(fail, ask)
+    assert (200, b"") == head
+    assert 500 == failed[0]
+    assert 413 == too_long[0]
+
+
+def test_clients_may_show_a_certificate() -> None:
+    """Asked for only where authorities are known; then it reaches the handler."""
+    bob = signed(CLIENTS, "bob")
+
+    async def show(request: HttpRequest) -> HttpAnswer:
+        found = [x509.load_der_x509_certificate(der) for der in request.certificates]
+        return text_answer(" ".join(one.subject.rfc4514_string() for one in found))
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> str:
+        async with session.get(url) as answer:
+            return await answer.text()
+
+    pem = CLIENTS.pem.decode()
+    assert "CN=bob" == served(show, ask, authorities=pem, shown=bob)
+    assert "" == served(show, ask, authorities=pem)
+    assert "" == served(show, ask, shown=bob)
+
+
+def test_versions_and_suites_can_be_chosen() -> None:
+    """The client sees the version and suite of the flags."""
+
+    async def ask(_session: aiohttp.ClientSession, url: str) -> str:
+        port = int(url.rpartition(":")[2])
+        _, writer = await asyncio.open_connection("localhost", port, ssl=client_context())
+        try:
+            return str(writer.get_extra_info("cipher")[1])
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+    newest = ServingOptions(tls_min_version="VersionTLS13")
+    assert "TLSv1.3" == served(echo, ask, options=newest)
+    assert ssl.TLSVersion.TLSv1_3 == serving_context(PAIR, "VersionTLS13").minimum_version
+    context = serving_context(PAIR, "", ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",))
+    names = [suite["name"] for suite in context.get_ciphers() if suite["protocol"] == "TLSv1.2"]
+    assert ["ECDHE-RSA-AES256-GCM-SHA384"] == names
+    assert ssl.TLSVersion.TLSv1_2 == context.minimum_version
+
+
+def test_names_that_are_not_known() -> None:
+    """The words are upstream's."""
+    with pytest.raises(ServingTlsError, match='unknown tls version "TLS1"'):
+        serving_context(PAIR, "TLS1")
+    with pytest.raises(ServingTlsError, match="Cipher suite FOO not supported or doesn't exist"):
+        serving_context(PAIR, "", ("FOO",))
+
+
+@pytest.mark.slow
+def test_the_made_certificate_is_upstreams() -> None:
+    """Names, life, usage and alternatives are those that kube-scheduler makes."""
+    own, issuer = certificates_of(PAIR)
+    number = int(NOW.timestamp())
+    assert f"CN=localhost@{number}" == own.subject.rfc4514_string()
+    assert f"CN=localhost-ca@{number}" == own.issuer.rfc4514_string()
+    own.verify_directly_issued_by(issuer)
+    begin = (NOW - timedelta(hours=1)).replace(microsecond=0)
+    assert (begin, begin + timedelta(days=365)) == (
+        own.not_valid_before_utc,
+        own.not_valid_after_utc,
+    )
+    names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert ["localhost"] == names.get_values_for_type(x509.DNSName)
+    assert ["127.0.0.1"] == [str(one) for one in names.get_values_for_type(x509.IPAddress)]
+    other = certificates_of(make_pair("10.0.0.7", NOW))[0]
+    names = other.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    expected = ["127.0.0.1", "10.0.0.7"]
+    assert expected == [str(one) for one in names.get_values_for_type(x509.IPAddress)]
+
+
+@pytest.mark.slow
+def test_a_directory_keeps_the_pair(tmp_path: Path) -> None:
+    """What is made is written once, the key for this user alone, and read from then on."""
+    options = ServingOptions(cert_dir=str(tmp_path / "certs"))
+    made = serving_pair(options, lambda: NOW)
+    assert made == serving_pair(options, lambda: NOW)
+    key = tmp_path / "certs" / "kube-scheduler.key"
+    assert 0o600 == key.stat().st_mode & 0o777
+    key.unlink()
+    with pytest.raises(ServingCertificateError, match=r"kube-scheduler\.key is missing"):
+        serving_pair(options, lambda: NOW)
+
+
+def test_given_files_count(tmp_path: Path) -> None:
+    """Files that were named are read; faults name them."""
+    (tmp_path / "a.crt").write_bytes(PAIR.certificate)
+    (tmp_path / "a.key").write_bytes(PAIR.key)
+    options = ServingOptions(
+        tls_cert_file=str(tmp_path / "a.crt"), tls_private_key_file=str(tmp_path / "a.key")
+    )
+    assert PAIR == serving_pair(options, lambda: NOW)
+    with pytest.raises(ServingCertificateError, match=r"b\.crt"):
+        serving_pair(ServingOptions(tls_cert_file=str(tmp_path / "b.crt")), lambda: NOW)
+    with pytest.raises(ServingCertificateError, match="unable to load server certificate"):
+        serving_context(KeyPair(b"none", b"none"))
+
+
+def test_a_taken_port_is_an_os_error() -> None:
+    """Two cannot listen on one port."""
+
+    async def main() -> None:
+        context = serving_context(PAIR)
+        async with SecureServing(echo, context, "127.0.0.1", 0) as first:
+            with pytest.raises(OSError, match="address"):
+                async with SecureServing(echo, context, "127.0.0.1", first.port):
+                    pass
+
+    asyncio.run(main())

@@ -1,0 +1,108 @@
+"""Tokens by TokenReview: what is asked, what is kept, and what failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+from tests.app.fake_rest import Clock, FakeRest
+from tests.app.port_records import reviews
+
+from kubesched.api.errors import ApiError
+from kubesched.app.reviews import Retries
+from kubesched.app.token_reviews import AuthenticationError, TokenReviews
+from kubesched.app.users import User
+from kubesched.client.requests import Request
+
+
+def token_reviews(rest: FakeRest, clock: Clock) -> TokenReviews:
+    """Return reviews on a clock by hand."""
+    return TokenReviews(rest, Retries(Random(1), clock.sleep), clock, 10.0, b"key")
+
+
+def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:
+    return answer
+
+
+def test_a_review_is_what_was_recorded() -> None:
+    """Each recorded token is asked for as it was, and its answer means the same user."""
+    for entry in reviews("tokenreviews"):
+        rest = FakeRest(partial(_always, entry["response"]))
+        status = entry["response"]["status"]
+        asked = token_reviews(rest, Clock()).authenticate(entry["body"]["spec"]["token"])
+        if status.get("authenticated"):
+            user = status["user"]
+            expected = User(user["username"], user["uid"], tuple(user["groups"]))
+            assert expected == asyncio.run(asked)
+        else:
+            with pytest.raises(AuthenticationError, match=status["error"]):
+                asyncio.run(asked)
+        request = rest.requests[0]
+        assert (entry["method"], entry["path"]) == (request.method, request.path)
+        assert entry["body"] == json.loads(request.body)
+
+
+@pytest.mark.parametrize(
+    ("status", "asked"),
+    [
+        pytest.param({"authenticated": True, "user": {"username": "u"}}, 2, id="known"),
+        pytest.param({"authenticated": False}, 2, id="unknown"),
+        pytest.param({"authenticated": False, "error": "bad"}, 4, id="the server could not tell"),
+    ],
+)
+def test_answers_are_kept_for_a_while(status: dict[str, Any], asked: int) -> None:
+    """Known and unknown tokens are asked for again when their time is over; errors at once."""
+    clock = Clock()
+    rest = FakeRest(lambda _request: {"status": status})
+    tokens = token_reviews(rest, clock)
+
+    async def main() -> None:
+        for moment in (0.0, 9.0, 10.5, 11.0):
+            clock.seconds = moment
+            await asyncio.gather(tokens.authenticate("t"), return_exceptions=True)
+
+    asyncio.run(main())
+    assert asked == len(rest.requests)
+
+
+def test_one_question_serves_all_who_wait_for_it() -> None:
+    """Requests with one token at one time are one review."""
+    rest = FakeRest(lambda _request: {"status": {"authenticated": True}})
+    tokens = token_reviews(rest, Clock())
+
+    async def main() -> None:
+        await asyncio.gather(*(tokens.authenticate("t") for _ in range(5)))
+
+    asyncio.run(main())
+    assert 1 == len(rest.requests)
+
+
+def test_transient_failures_are_tried_again() -> None:
+    """Five attempts with growing pauses; then the last failure counts, and is not kept."""
+    clock = Clock()
+
+    def fail(_request: Request) -> None:
+        raise ApiError(500, "InternalError", "oh")
+
+    rest = FakeRest(fail)
+    with pytest.raises(AuthenticationError, match="oh"):
+        asyncio.run(token_reviews(rest, clock).authenticate("t"))
+    assert 5 == len(rest.requests)
+    shortest = 0.5 + 0.75 + 1.125 + 1.6875
+    assert shortest <= clock.seconds <= shortest * 1.2
+
+
+def test_other_failures_are_final() -> None:
+    """A refusal is not asked for twice."""
+
+    def fail(_request: Request) -> None:
+        raise ApiError(403, "Forbidden", "no")
+
+    rest = FakeRest(fail)
+    with pytest.raises(AuthenticationError, match="no"):
+        asyncio.run(token_reviews(rest, Clock()).authenticate("t"))
+    assert 1 == len(rest.requests)

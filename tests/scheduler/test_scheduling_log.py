@@ -1,0 +1,122 @@
+"""The lines of the running scheduler, at their levels."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from tests.scheduler.running import running
+
+from kubesched.framework.structured_log import FIELDS, V2, V3, V5, V10, ObjectRef
+from kubesched.scheduler.scheduling_log import log_move
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_node, make_pod
+
+Line = tuple[str, dict[str, object]]
+
+
+async def _three_pods() -> dict[str, str]:
+    """Schedule a pod without a node, then two with one, of which one is too large."""
+    async with running() as cluster:
+        cluster.scheduler.queue.observers.append(log_move)
+        cluster.api.create(make_pod("early", requests={"cpu": "1"}))
+        await cluster.settle()
+        cluster.api.create(make_node("n1", allocatable={"cpu": "4", "pods": 9}))
+        await cluster.settle(3)
+        cluster.api.create(make_pod("large", requests={"cpu": "9"}))
+        await cluster.settle()
+        return cluster.nodes
+
+
+def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[Line]:
+    """Return message and fields of what is logged at a verbosity."""
+    with caplog.at_level(level, "kubesched.scheduler.scheduling_log"):
+        assert {"early": "n1"} == run(_three_pods())
+    return [
+        (record.getMessage(), getattr(record, FIELDS))
+        for record in caplog.records
+        if record.name == "kubesched.scheduler.scheduling_log"
+    ]
+
+
+EARLY, LARGE = ObjectRef("early", "default"), ObjectRef("large", "default")
+NO_NODES: Line = (
+    "Unable to schedule pod; no nodes are registered to the cluster; waiting",
+    {"pod": EARLY},
+)
+BOUND: Line = (
+    "Successfully bound pod to node",
+    {"pod": EARLY, "node": "n1", "evaluatedNodes": 1, "feasibleNodes": 1},
+)
+MOVED = "Pod moved to an internal scheduling queue"
+
+
+def test_outcomes_at_two(caplog: pytest.LogCaptureFixture) -> None:
+    """Verbosity 2 tells what became of pods."""
+    *_, last = found = lines(caplog, V2)
+    assert [NO_NODES, BOUND] == found[:-1]
+    assert "Unable to schedule pod; no fit; waiting" == last[0]
+    assert LARGE == last[1]["pod"]
+    assert str(last[1]["err"]).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_attempts_at_three(caplog: pytest.LogCaptureFixture) -> None:
+    """Verbosity 3 tells of each attempt before its outcome."""
+    attempts = [fields["pod"] for message, fields in lines(caplog, V3) if message.startswith("Att")]
+    assert [EARLY, EARLY, LARGE] == attempts
+
+
+def test_moves_at_five(caplog: pytest.LogCaptureFixture) -> None:
+    """Verbosity 5 tells where pods wait and why."""
+    moves = [
+        (fields["pod"], fields["event"], fields["queue"])
+        for message, fields in lines(caplog, V5)
+        if message == MOVED
+    ]
+    assert [
+        (EARLY, "UnschedulablePodAdd", "Active"),
+        (EARLY, "ScheduleAttemptFailure", "Backoff"),
+        (EARLY, "BackoffComplete", "Active"),
+        (LARGE, "UnschedulablePodAdd", "Active"),
+        (LARGE, "ScheduleAttemptFailure", "Unschedulable"),
+    ] == moves
+
+
+def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:
+    """Verbosity 10 tells each plugin's score and the sums, which agree."""
+
+    async def two_nodes() -> None:
+        async with running() as cluster:
+            for name in ("n1", "n2"):
+                cluster.api.create(make_node(name, allocatable={"cpu": "4", "pods": 9}))
+            cluster.api.create(make_pod("p", requests={"cpu": "1"}))
+            await cluster.settle()
+
+    with caplog.at_level(V10, "kubesched.scheduler.scheduling_log"):
+        run(two_nodes())
+    fields = [getattr(record, FIELDS) for record in caplog.records if hasattr(record, FIELDS)]
+    for node in ("n1", "n2"):
+        here = [entry for entry in fields if entry.get("node") == node and "score" in entry]
+        parts = {entry["plugin"]: entry["score"] for entry in here if "plugin" in entry}
+        (total,) = [entry["score"] for entry in here if "plugin" not in entry]
+        assert 300 == parts["TaintToleration"]
+        assert sum(parts.values()) == total
+
+
+def test_errors_are_always_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A binding that the server refuses is an error, with upstream's mark."""
+
+    async def refused() -> None:
+        async with running() as cluster:
+            cluster.api.refused.add("p")
+            cluster.api.create(make_node("n1", allocatable={"cpu": "4", "pods": 9}))
+            cluster.api.create(make_pod("p", requests={"cpu": "1"}))
+            await cluster.settle()
+
+    run(refused())
+    (line,) = [record for record in caplog.records if hasattr(record, FIELDS)]
+    assert ("Error scheduling pod; retrying", logging.ERROR) == (line.getMessage(), line.levelno)
+    fields = getattr(line, FIELDS)
+    assert ["err", "logger", "pod"] == list(fields)
+    assert ("UnhandledError", ObjectRef("p", "default")) == (fields["logger"], fields["pod"])
+    assert "refused" in str(fields["err"])

@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.clock import Clock, moment_of
+from kubesched.apiserver.clock import Clock, after, moment_of
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
@@ -43,3 +43,11 @@ def test_timestamps_are_whole_seconds() -> None:
     """A time of an object reads back."""
     assert clock().timestamp(30) == "2024-05-01T12:00:30Z"
     assert moment_of(clock().timestamp()) == NOON
+
+
+def test_far_moments_wrap_as_upstream_s_do() -> None:
+    """Seconds that are too many for Go's durations lead somewhere, and not to an error."""
+    assert after(NOON, 30).isoformat() == "2024-05-01T12:00:30+00:00"
+    assert after(NOON, -30).isoformat() == "2024-05-01T11:59:30+00:00"
+    assert after(NOON, 2**63 // 10**9 + 1) < NOON
+    assert clock().timestamp(2**63 - 1) == "2024-05-01T11:59:59Z"

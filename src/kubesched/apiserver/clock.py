@@ -15,6 +15,7 @@ from typing import Final
 # Without letters that make words, and digits that look like letters.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
+_BILLION: Final = 1_000_000_000
 _GENERATED_MAX: Final = 63
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -32,9 +33,9 @@ class Clock:
         self.now = now
         self._dice = dice
 
-    def timestamp(self, after_seconds: float = 0) -> str:
+    def timestamp(self, after_seconds: int = 0) -> str:
         """Return the present, or a moment after it, in whole seconds."""
-        return timestamp(self.now() + timedelta(seconds=after_seconds))
+        return timestamp(after(self.now(), after_seconds))
 
     def uid(self) -> str:
         """Return a new identity, a random UUID."""
@@ -51,6 +52,12 @@ class Clock:
     def between(self, low: float, high: float) -> float:
         """Return a number between two."""
         return self._dice.uniform(low, high)
+
+
+def after(moment: datetime, seconds: int) -> datetime:
+    """Return a moment some seconds later, or where Go's nanoseconds of 64 bits lead to."""
+    nanoseconds = (seconds * _BILLION + 2**63) % 2**64 - 2**63
+    return moment + timedelta(microseconds=nanoseconds // 1000)
 
 
 def timestamp(moment: datetime) -> str:

@@ -8,14 +8,13 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.bodies import BodyError, parsed
-from kubesched.apiserver.clock import moment_of, timestamp
+from kubesched.apiserver.clock import after, moment_of, timestamp
 from kubesched.apiserver.operation import Operation, dry_run_faults
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry
@@ -24,6 +23,7 @@ from kubesched.apiserver.rules import has_dependents
 from kubesched.apiserver.status import bad_request, cause, conflict, conflict_of, invalid
 from kubesched.apiserver.stored_object import StoredObject, key_of
 
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 FOREGROUND: Final = "Foreground"
 BACKGROUND: Final = "Background"
 ORPHAN: Final = "Orphan"
@@ -44,7 +44,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
         dry_run: Stages that are only tried.
     """
 
-    grace_period_seconds: int | None = None
+    grace_period_seconds: _Int64 | None = None
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
     preconditions: dict[str, str | None] | None = None
@@ -222,7 +222,7 @@ class _Deleter:
         before = metadata["deletionGracePeriodSeconds"]
         moment = moment_of(metadata["deletionTimestamp"])
         return {
-            "deletionTimestamp": timestamp(moment + timedelta(seconds=grace_seconds - before)),
+            "deletionTimestamp": timestamp(after(after(moment, -before), grace_seconds)),
             "deletionGracePeriodSeconds": grace_seconds,
         }
 

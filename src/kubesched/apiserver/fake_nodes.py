@@ -1,0 +1,183 @@
+"""Fake nodes: what nodes of a template look like; pure.
+
+Upstream: pkg/kubelet/kubelet_node_status.go, pkg/controller/nodelifecycle (v1.36)
+Differs:  nothing is measured; a node says that it is ready once, without heartbeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from typing import Final
+
+import msgspec
+
+from kubesched.apiserver.plain import Plain, deep_copy
+
+_FIRST_ADDRESS: Final = int(IPv4Address("10.0.0.1"))
+_ZONE: Final = "topology.kubernetes.io/zone"
+_VERSION: Final = "v1.36.0"
+_INFO: Final = {
+    "architecture": "amd64",
+    "bootID": "",
+    "containerRuntimeVersion": "fake://1.0.0",
+    "kernelVersion": "6.6.0-fake",
+    "kubeProxyVersion": "",
+    "kubeletVersion": _VERSION,
+    "machineID": "",
+    "operatingSystem": "linux",
+    "osImage": "kubesched sandbox",
+    "systemUUID": "",
+}
+# Of each condition: its good state, and the reason and message of it.
+_CONDITIONS: Final = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+# Of each condition: in which state it taints a node with what.
+_TAINTS: Final = {
+    ("Ready", "False"): "node.kubernetes.io/not-ready",
+    ("Ready", "Unknown"): "node.kubernetes.io/unreachable",
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+}
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_LOST: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_OURS: Final = (*_TAINTS.values(), _UNSCHEDULABLE)
+
+
+class NodeTemplate(msgspec.Struct, frozen=True):
+    """What nodes are made from.
+
+    Attributes:
+        capacity: Quantities by resource.
+        labels: For all nodes.
+        taints: For all nodes, as in their spec.
+        zones: Given to nodes in turn; empty for nodes without a zone.
+        name: The beginning of their names.
+        node: A node whose other fields are kept; empty for none.
+    """
+
+    capacity: Mapping[str, str]
+    labels: Mapping[str, str] = {}
+    taints: tuple[Plain, ...] = ()
+    zones: tuple[str, ...] = ()
+    name: str = "node"
+    node: Plain = {}
+
+    def nodes(self, count: int) -> list[Plain]:
+        """Return so many nodes; their names sort in their order."""
+        width = len(str(count - 1))
+        return [self._node(index, f"{self.name}-{index:0{width}d}") for index in range(count)]
+
+    def _node(self, index: int, name: str) -> Plain:
+        node = deep_copy(self.node)
+        metadata = {**node.get("metadata", {}), "name": name}
+        labels = {**metadata.get("labels", {}), **self.labels, "kubernetes.io/hostname": name}
+        if self.zones:
+            labels[_ZONE] = self.zones[index % len(self.zones)]
+        metadata["labels"] = labels
+        spec = node.get("spec", {})
+        taints = [*spec.get("taints", []), *map(dict, self.taints)]
+        if taints:
+            spec["taints"] = taints
+        status = node.get("status", {})
+        status["capacity"] = {**self.capacity, **status.get("capacity", {})}
+        status["allocatable"] = {**status["capacity"], **status.get("allocatable", {})}
+        address = str(IPv4Address(_FIRST_ADDRESS + index))
+        status.setdefault("addresses", _addresses(name, address))
+        return {**node, "metadata": metadata, "spec": spec, "status": status}
+
+
+def looked_after(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
+    """Return a node as its kubelet and the controllers of nodes would leave it.
+
+    What the node says of itself stays; what it does not say is that of a healthy one. Its taints
+    follow from its conditions. The node comes back as it is if there is nothing to do.
+
+    Args:
+        node: As it is stored.
+        capacity: Of nodes that say none.
+        now: The present.
+    """
+    status = _reported(node, capacity, now)
+    spec = node.get("spec", {})
+    taints = _taints(spec, status, now)
+    labels = node["metadata"].get("labels", {})
+    wanted = {**_own_labels(node["metadata"]["name"]), **labels}
+    if (status, taints, wanted) == (node.get("status", {}), spec.get("taints", []), labels):
+        return node
+    spec = {key: value for key, value in spec.items() if key != "taints"}
+    if taints:
+        spec["taints"] = taints
+    metadata = {**node["metadata"], "labels": wanted}
+    return {**node, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _own_labels(name: str) -> Plain:
+    return {
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+    }
+
+
+def _reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
+    status = dict(node.get("status", {}))
+    if not status.get("capacity"):
+        status["capacity"] = status.get("allocatable") or dict(capacity)
+    if not status.get("allocatable"):
+        status["allocatable"] = status["capacity"]
+    if not status.get("addresses"):
+        status["addresses"] = _addresses(node["metadata"]["name"], "")
+    if not status.get("nodeInfo", {}).get("kubeletVersion"):
+        status["nodeInfo"] = dict(_INFO)
+    conditions = status.get("conditions", [])
+    known = [one["type"] for one in conditions]
+    missing = [
+        {
+            "type": type_,
+            "status": good,
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+            "reason": reason,
+            "message": message,
+        }
+        for type_, good, reason, message in _CONDITIONS
+        if type_ not in known
+    ]
+    if missing:
+        status["conditions"] = [*conditions, *missing]
+    return status
+
+
+def _addresses(name: str, address: str) -> list[Plain]:
+    internal = [{"type": "InternalIP", "address": address}] if address else []
+    return [*internal, {"type": "Hostname", "address": name}]
+
+
+def _taints(spec: Plain, status: Plain, now: str) -> list[Plain]:
+    """Return the taints of a node: those of others, and those that follow from its state."""
+    wanted: list[Plain] = []
+    if spec.get("unschedulable"):
+        wanted.append({"key": _UNSCHEDULABLE, "effect": "NoSchedule"})
+    for condition in status.get("conditions", ()):
+        key = _TAINTS.get((condition["type"], condition["status"]))
+        if key is not None:
+            wanted.append({"key": key, "effect": "NoSchedule"})
+            if key in _LOST:
+                wanted.append({"key": key, "effect": "NoExecute"})
+    before = spec.get("taints", [])
+    names = [(one["key"], one["effect"]) for one in wanted]
+    kept = [one for one in before if one["key"] not in _OURS or _name(one) in names]
+    known = [_name(one) for one in kept]
+    new = [{**one, "timeAdded": now} for one in wanted if _name(one) not in known]
+    return [*kept, *new]
+
+
+def _name(taint: Plain) -> tuple[str, str]:
+    return taint["key"], taint["effect"]

@@ -1,0 +1,111 @@
+"""NodeKeeper looks after every node: it becomes ready, and its taints follow from its state.
+
+Upstream: pkg/controller/nodelifecycle (v1.36)
+Differs:  a node is never given up for want of heartbeats; leases are written only if asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Final
+
+from kubesched.api.errors import ApiError
+from kubesched.apiserver.fake_nodes import looked_after
+from kubesched.apiserver.follower import Follower
+from kubesched.apiserver.local_client import LocalClient
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.store import Key
+
+_LEASES: Final = "leases.coordination.k8s.io"
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+_LEASE_SECONDS: Final = 40
+_RENEWAL_SECONDS: Final = 10.0
+
+
+class NodeKeeper:
+    """Looks after all nodes, whoever has made them."""
+
+    def __init__(
+        self, client: LocalClient, capacity: Mapping[str, str], *, renews_leases: bool = False
+    ) -> None:
+        """Prepare; nothing happens before `start`.
+
+        Args:
+            client: Where nodes are.
+            capacity: Of nodes that say none.
+            renews_leases: Whether nodes show that they are alive, as kubelets do.
+        """
+        self._client = client
+        self._capacity = capacity
+        self._renews_leases = renews_leases
+        self._follower = Follower(client.store, "nodes", self._changed)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def start(self) -> None:
+        """See to the nodes that are there, and follow from now on."""
+        self._follower.start()
+
+    def stop(self) -> None:
+        """Do nothing more; stopping twice is fine."""
+        self._follower.stop()
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _changed(self, key: Key, before: Plain | None, _node: Plain | None) -> None:
+        node = self._client.find(*key)
+        if node is None:
+            self._forget(key.name)
+            return
+        wanted = looked_after(node, self._capacity, self._client.clock.timestamp())
+        if wanted is not node:
+            self._client.write(key, wanted)
+        if self._renews_leases and key.name not in self._timers:
+            self._renew(key.name)
+
+    # Leases.
+
+    def _forget(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _renew(self, name: str) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers[name] = loop.call_later(_RENEWAL_SECONDS, self._renew, name)
+        now = self._client.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        found = self._client.find(_LEASES, _LEASE_NAMESPACE, name)
+        if found is not None:
+            key = Key(_LEASES, _LEASE_NAMESPACE, name)
+            self._client.write(key, {**found, "spec": {**found["spec"], "renewTime": now}})
+            return
+        node = self._client.find("nodes", "", name)
+        if node is not None:
+            self._create(node, now)
+
+    def _create(self, node: Plain, now: str) -> None:
+        metadata = node["metadata"]
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        }
+        lease: Plain = {
+            "metadata": {
+                "name": metadata["name"],
+                "namespace": _LEASE_NAMESPACE,
+                "ownerReferences": [owner],
+            },
+            "spec": {
+                "holderIdentity": metadata["name"],
+                "leaseDurationSeconds": _LEASE_SECONDS,
+                "renewTime": now,
+            },
+        }
+        try:
+            self._client.create(_LEASES, lease)
+        except ApiError:
+            # The namespace may be on its way out; the next renewal tries again.
+            return

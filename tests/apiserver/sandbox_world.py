@@ -1,0 +1,92 @@
+"""A server with kubelets on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, TypeVar
+
+from kubesched.apiserver.fake_kubelets import FakeKubelets, Latencies
+from kubesched.apiserver.fake_nodes import NodeTemplate
+from kubesched.apiserver.local_client import LocalClient
+from kubesched.apiserver.node_keeper import NodeKeeper
+from kubesched.apiserver.server import ApiServer
+from kubesched.simulator.virtual_loop import run
+
+T = TypeVar("T")
+Json = dict[str, Any]
+CAPACITY = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+USUAL = Latencies()
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _now() -> datetime:
+    return START + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+class World:
+    """A server, its nodes and their kubelets.
+
+    Attributes:
+        client: Reads and writes as somebody who may do everything.
+    """
+
+    def __init__(self, latencies: Latencies, **options: bool) -> None:
+        self.server = ApiServer(now=_now, dice=Random(1), tracks_managers=False)
+        self.client = LocalClient(self.server.registry, "tester")
+        self.keeper = NodeKeeper(self.client, CAPACITY, **options)
+        self.kubelets = FakeKubelets(self.client, latencies, Random(2))
+
+    def add_nodes(self, count: int) -> None:
+        """Create nodes `node-0` and so on."""
+        for node in NodeTemplate(CAPACITY).nodes(count):
+            self.client.create("nodes", node)
+
+    def add_pod(self, name: str = "p", node: str = "node-0", **spec: Any) -> Json:
+        """Create a pod that is bound already; its `annotations` are not of the spec."""
+        metadata = {
+            "name": name,
+            "namespace": "default",
+            "annotations": spec.pop("annotations", {}),
+            "finalizers": spec.pop("finalizers", []),
+        }
+        containers = [{"name": "c", "image": "i"}]
+        return self.client.create(
+            "pods",
+            {"metadata": metadata, "spec": {"containers": containers, "nodeName": node, **spec}},
+        )
+
+    def pod(self, name: str = "p") -> Json:
+        """Return a pod that is there."""
+        found = self.client.find("pods", "default", name)
+        assert found is not None
+        return found
+
+    def phase(self, name: str = "p") -> str | None:
+        """Return how far a pod is; None if it is gone."""
+        found = self.client.find("pods", "default", name)
+        return None if found is None else found["status"]["phase"]
+
+
+def live(
+    story: Callable[[World], Awaitable[T]],
+    latencies: Latencies = USUAL,
+    nodes: int = 1,
+    **options: bool,
+) -> T:
+    """Let a story happen in a world of its own."""
+
+    async def happen() -> T:
+        world = World(latencies, **options)
+        world.add_nodes(nodes)
+        world.keeper.start()
+        world.kubelets.start()
+        try:
+            return await story(world)
+        finally:
+            world.kubelets.stop()
+            world.keeper.stop()
+
+    return run(happen())

@@ -1,0 +1,144 @@
+"""Nodes of a template, and what becomes of nodes that are looked after."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubesched.apiserver.fake_nodes import NodeTemplate, looked_after
+from kubesched.apiserver.store import Key
+
+from .sandbox_world import CAPACITY, Json, World, live
+
+NODE = Key("nodes", "", "node-0")
+ZONE = "topology.kubernetes.io/zone"
+
+
+def taints(node: Json) -> list[str]:
+    """The taints of a node, as kubectl writes them."""
+    return [f"{one['key']}:{one['effect']}" for one in node["spec"].get("taints", [])]
+
+
+def test_nodes_of_a_template() -> None:
+    """Names sort in order, zones are given in turn, and labels and taints are on all."""
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    template = NodeTemplate(CAPACITY, {"pool": "a"}, (taint,), ("x", "y"))
+    nodes = template.nodes(11)
+    assert ["node-00", "node-01", "node-10"] == [
+        nodes[index]["metadata"]["name"] for index in (0, 1, 10)
+    ]
+    assert ["x", "y", "x"] == [node["metadata"]["labels"][ZONE] for node in nodes[:3]]
+    assert {"pool": "a", "kubernetes.io/hostname": "node-10"}.items() <= nodes[10]["metadata"][
+        "labels"
+    ].items()
+    assert [taint] == nodes[3]["spec"]["taints"]
+    assert 11 == len({node["status"]["addresses"][0]["address"] for node in nodes})
+
+
+def test_a_node_of_ones_own_is_the_beginning() -> None:
+    """What the given node says wins over the template's amounts, and is kept otherwise."""
+    own = {
+        "metadata": {"annotations": {"a": "b"}, "labels": {"pool": "b"}},
+        "spec": {"providerID": "x"},
+        "status": {"capacity": {"example.com/gpu": "8", "cpu": "96"}, "images": [{"names": ["i"]}]},
+    }
+    [node] = NodeTemplate(CAPACITY, node=own).nodes(1)
+    assert {"a": "b"} == node["metadata"]["annotations"]
+    assert "b" == node["metadata"]["labels"]["pool"]
+    assert {"providerID": "x"} == node["spec"]
+    assert {**CAPACITY, "cpu": "96", "example.com/gpu": "8"} == node["status"]["allocatable"]
+    assert [{"names": ["i"]}] == node["status"]["images"]
+
+
+def test_every_node_becomes_ready() -> None:
+    """A node that says nothing gets an amount, labels and conditions, and loses its first taint."""
+
+    async def story(world: World) -> tuple[list[str], Json]:
+        created = world.client.create("nodes", {"metadata": {"name": "own"}})
+        await asyncio.sleep(0.1)
+        found = world.client.find("nodes", "", "own")
+        assert found is not None
+        return taints(created), found
+
+    before, node = live(story)
+    assert ["node.kubernetes.io/not-ready:NoSchedule"] == before
+    assert [] == taints(node)
+    assert CAPACITY == node["status"]["allocatable"]
+    assert "own" == node["metadata"]["labels"]["kubernetes.io/hostname"]
+    states = {one["type"]: one["status"] for one in node["status"]["conditions"]}
+    assert {"Ready": "True", "MemoryPressure": "False"}.items() <= states.items()
+
+
+def test_a_node_that_is_well_is_left_alone() -> None:
+    """Looking after a node a second time changes nothing."""
+    node = looked_after({"metadata": {"name": "n"}, "spec": {}}, CAPACITY, "t0")
+    assert node is looked_after(node, CAPACITY, "t1")
+
+
+@pytest.mark.parametrize(
+    ("unschedulable", "condition", "expected"),
+    [
+        pytest.param(True, None, ["unschedulable:NoSchedule"], id="cordoned"),
+        pytest.param(
+            False,
+            ("Ready", "Unknown"),
+            ["unreachable:NoSchedule", "unreachable:NoExecute"],
+            id="unreachable",
+        ),
+        pytest.param(
+            False,
+            ("Ready", "False"),
+            ["not-ready:NoSchedule", "not-ready:NoExecute"],
+            id="not-ready",
+        ),
+        pytest.param(
+            True,
+            ("MemoryPressure", "True"),
+            ["unschedulable:NoSchedule", "memory-pressure:NoSchedule"],
+            id="pressed-and-cordoned",
+        ),
+    ],
+)
+def test_taints_follow_from_the_state_of_a_node(
+    unschedulable: bool, condition: tuple[str, str] | None, expected: list[str]
+) -> None:
+    """They come with the trouble and go with it; those of others stay."""
+    other = {"key": "mine", "effect": "NoSchedule"}
+    conditions = [{"type": condition[0], "status": condition[1]}] if condition else []
+    troubled = {
+        "metadata": {"name": "n"},
+        "spec": {"unschedulable": unschedulable, "taints": [other]},
+        "status": {"conditions": conditions},
+    }
+    found = looked_after(troubled, CAPACITY, "now")
+    assert ["mine:NoSchedule", *(f"node.kubernetes.io/{one}" for one in expected)] == taints(found)
+    spec = {"taints": found["spec"]["taints"]}
+    well = looked_after({**found, "spec": spec, "status": {}}, CAPACITY, "later")
+    assert ["mine:NoSchedule"] == taints(well)
+
+
+def test_nodes_renew_their_leases_if_asked() -> None:
+    """Each node has a lease, which is renewed every ten seconds and has the node as owner."""
+
+    async def story(world: World) -> list[str]:
+        await asyncio.sleep(0.1)
+        times = []
+        for _ in range(2):
+            lease = world.client.find("leases.coordination.k8s.io", "kube-node-lease", "node-0")
+            assert lease is not None
+            times.append(lease["spec"]["renewTime"][11:19])
+            await asyncio.sleep(10)
+        return times
+
+    assert ["00:00:00", "00:00:10"] == live(story, renews_leases=True)
+
+
+def test_nodes_without_leases() -> None:
+    """By default no lease is written: a thousand nodes would write a hundred a second."""
+
+    async def story(world: World) -> int:
+        await asyncio.sleep(20)
+        return world.client.store.count("leases.coordination.k8s.io")
+
+    assert 0 == live(story)

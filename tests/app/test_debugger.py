@@ -31,10 +31,25 @@ def debugger(node_names: Iterable[str] = (), pod_uids: Iterable[str] = ()) -> Ca
     """Return one that believes: two pods on n1, one on a node that is gone, two that wait."""
     cache = Cache()
     cache.add_node(
-        make_node("n1", allocatable={"cpu": "4", "memory": "8Gi", "gpu": "2", "pods": 110})
+        make_node(
+            "n1",
+            allocatable={
+                "cpu": "4",
+                "memory": "8Gi",
+                "example.com/gpu": "2",
+                "ephemeral-storage": "1",
+                "pods": 110,
+            },
+        )
     )
     cache.add_pod(
-        make_pod("a", uid="ua", status=PENDING, node_name="n1", requests={"cpu": "1", "gpu": "1"})
+        make_pod(
+            "a",
+            uid="ua",
+            status=PENDING,
+            node_name="n1",
+            requests={"cpu": "1", "example.com/gpu": "1"},
+        )
     )
     cache.add_pod(make_pod("b", uid="ub", status=PENDING, node_name="n1", requests={"cpu": "500m"}))
     cache.add_pod(
@@ -81,9 +96,9 @@ def test_the_dump_is_upstreams(caplog: pytest.LogCaptureFixture) -> None:
         "nodes": (
             "Node name: n1\nDeleted: false\n"
             "Requested Resources: &{MilliCPU:1500 Memory:0 EphemeralStorage:0 AllowedPodNumber:0"
-            " ScalarResources:map[gpu:1]}\n"
-            "Allocatable Resources:&{MilliCPU:4000 Memory:8589934592 EphemeralStorage:0"
-            " AllowedPodNumber:110 ScalarResources:map[gpu:2]}\n"
+            " ScalarResources:map[example.com/gpu:1]}\n"
+            "Allocatable Resources:&{MilliCPU:4000 Memory:8589934592 EphemeralStorage:1"
+            " AllowedPodNumber:110 ScalarResources:map[example.com/gpu:2]}\n"
             "Scheduled Pods(number: 2):\n"
             "name: a, namespace: default, uid: ua, phase: Pending, nominated node: \n"
             "name: b, namespace: default, uid: ub, phase: Pending, nominated node: \n"

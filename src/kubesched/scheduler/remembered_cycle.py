@@ -85,7 +85,7 @@ class RememberedCycle:
         if timer is not None:
             timer.leave()
             timer.enter(FILTER, recalled_seconds)
-        fewer = self._feasible(cycle, pod, snapshot, remembered)
+        fewer, answers = self._feasible(cycle, pod, snapshot, remembered)
         if fewer is None:
             feasible, count = remembered.feasible, remembered.feasible_count
         else:
@@ -94,56 +94,61 @@ class RememberedCycle:
             timer.leave()
         nodes = snapshot.nodes
         if count == 0:
-            answers = self._filter(cycle, pod, snapshot, remembered)
-            statuses = (answers or remembered.answers).copy().statuses()
+            answers = answers or self._answers(cycle, pod, snapshot, remembered)
+            statuses = answers.copy().statuses()
             diagnosis = Diagnosis.of_filter(tuple(nodes.names), statuses)
-            self._count(cycle, remembered)
+            self._count(cycle, answers)
             return self._rejecting.reject(cycle, pod, snapshot, diagnosis)
         if count == 1:
             row = int(feasible.argmax())
         else:
             totals = self._prioritize(cycle, pod, snapshot, remembered, fewer)
             row = select_host(totals, self._profile.random)
-        self._count(cycle, remembered)
+        self._count(cycle, answers or remembered.answers)
         return Placed(pod, nodes.names[row], row, cycle, count, len(nodes))
 
-    def _count(self, cycle: CycleState, remembered: Remembered) -> None:
+    def _count(self, cycle: CycleState, answers: RowAnswers) -> None:
         """Count answers, remembered or not; only now is it certain that they decide."""
         if self._profile.timer is not None:
             self._profile.timer.pre_filtered(cycle)
-            self._profile.timer.filtered(cycle, remembered.answers.failed_at)
+            self._profile.timer.filtered(cycle, answers.failed_at)
 
     def _feasible(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
-    ) -> NDArray[np.bool_] | None:
+    ) -> tuple[NDArray[np.bool_] | None, RowAnswers | None]:
         """Return bool per row: whether it is feasible; None if the remembered rows are the ones.
 
-        Who rejected a row, and why, does not matter as long as some row is feasible.
+        Who rejected a row, and why, does not matter as long as some row is feasible. Where that is
+        known nevertheless, it comes second.
         """
         asked = [
             plugin for _, plugin in remembered.fresh_filters if plugin.name not in cycle.skip_filter
         ]
         if not asked and not snapshot.nominated:
-            return None
+            return None, None
         if snapshot.nominated or any(plugin.survivors_only for plugin in asked):
-            answers = self._filter(cycle, pod, snapshot, remembered)
-            return None if answers is None else answers.passed
+            return self._known(remembered, self._answers(cycle, pod, snapshot, remembered))
         feasible: NDArray[np.bool_] | None = None
         for plugin in asked:
             state = cycle.filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, snapshot.nodes)
             if not all(status.is_rejected for status in found.statuses[1:]):
-                answers = self._filter(cycle, pod, snapshot, remembered)
-                return None if answers is None else answers.passed
+                return self._known(remembered, self._answers(cycle, pod, snapshot, remembered))
             if found.index.any():
                 passed = found.passed
                 feasible = passed & (remembered.feasible if feasible is None else feasible)
-        return feasible
+        return feasible, None
 
-    def _filter(
+    @staticmethod
+    def _known(
+        remembered: Remembered, answers: RowAnswers
+    ) -> tuple[NDArray[np.bool_] | None, RowAnswers]:
+        return None if answers is remembered.answers else answers.passed, answers
+
+    def _answers(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
-    ) -> RowAnswers | None:
-        """Ask what is not remembered; None if that changes nothing."""
+    ) -> RowAnswers:
+        """Ask what is not remembered; return the remembered answers if that changes nothing."""
         answers: RowAnswers | None = None
         changed = False
         for position, plugin in remembered.fresh_filters:
@@ -162,7 +167,7 @@ class RememberedCycle:
                         self._profile, nominated, cycle, pod, snapshot.nodes, row, answers
                     )
                     changed = True
-        return answers if changed else None
+        return answers if changed and answers is not None else remembered.answers
 
     def _prioritize(
         self,

@@ -1,0 +1,1 @@
+"""Metrics: kube-scheduler's names, types, labels and buckets, on pages of text."""

@@ -1,0 +1,84 @@
+"""Family is what is fixed of a metric: name, type, labels, help and buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from kubesched.app.metrics.accumulators import Counter, Distribution, Histogram, Labels
+from kubesched.app.metrics.exposition import go_float
+
+
+class Kind(StrEnum):
+    """The type of a metric."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Family(msgspec.Struct, frozen=True):
+    """A metric before anything is counted.
+
+    Attributes:
+        name: With the suffix `_total` if it is a counter.
+        kind: Its type.
+        labels: Label names, in the order in which label values are given.
+        help: What stands behind HELP, stability first.
+        bounds: Upper bounds of a histogram's buckets, without infinity.
+    """
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+    bounds: tuple[float, ...] = ()
+
+    def metric(self, series: Iterable[tuple[Labels, float]]) -> Metric:
+        """Return a counter or gauge with these series."""
+        made = (
+            CounterMetricFamily(self.name, self.help)
+            if self.kind is Kind.COUNTER
+            else GaugeMetricFamily(self.name, self.help)
+        )
+        for labels, value in series:
+            made.add_sample(self.name, self._named(labels), value)
+        return made
+
+    def histogram(self, series: Iterable[tuple[Labels, Distribution]]) -> Metric:
+        """Return a histogram with these series."""
+        made = HistogramMetricFamily(self.name, self.help)
+        bounds = [*map(go_float, self.bounds), "+Inf"]
+        for values, distribution in series:
+            labels = self._named(values)
+            sums = distribution.cumulative()
+            for bound, count in zip(bounds, sums, strict=True):
+                made.add_sample(f"{self.name}_bucket", {**labels, "le": bound}, count)
+            made.add_sample(f"{self.name}_sum", labels, distribution.total)
+            made.add_sample(f"{self.name}_count", labels, sums[-1])
+        return made
+
+    def of(self, held: Counter | Histogram) -> Metric:
+        """Return what an accumulator holds."""
+        if isinstance(held, Histogram):
+            return self.histogram(held.series())
+        return self.metric(held.series())
+
+    def _named(self, values: Labels) -> dict[str, str]:
+        return dict(zip(self.labels, values, strict=True))
+
+
+def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Return bounds, each `factor` times the one before: multiplied in turn, as upstream does."""
+    bounds = [start]
+    while len(bounds) < count:
+        bounds.append(bounds[-1] * factor)
+    return tuple(bounds)

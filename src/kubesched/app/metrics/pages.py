@@ -1,0 +1,172 @@
+"""Pages of metrics: /metrics, /metrics/slis and /metrics/resources.
+
+Plugins may register metrics of prometheus_client in the registry: they stand on /metrics with the
+others.
+
+Upstream: component-base/metrics/http.go, cmd/kube-scheduler/app/server.go (v1.36)
+Differs:  the build is kubesched's, and names Python where upstream names Go.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Protocol
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import CollectorRegistry
+
+from kubesched import __version__
+from kubesched.app.metrics import process_families as families
+from kubesched.app.metrics.accumulators import Counter
+from kubesched.app.metrics.exposition import CONTENT_TYPE, write_page
+from kubesched.app.metrics.pod_resources import PodResources
+from kubesched.app.metrics.request_metrics import RequestMetrics
+from kubesched.app.metrics.scheduler_metrics import SchedulerMetrics
+from kubesched.client.leader_fence import ElectionStatistics
+from kubesched.config.feature_gates import FeatureGates
+
+_MAJOR: Final = "1"
+_MINOR: Final = "36"
+
+
+class Source(Protocol):
+    """Yields families."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return them as they are now."""
+        ...
+
+
+class Page:
+    """What a path of the secure port answers."""
+
+    def __init__(self, sources: Iterable[Source], reset: Callable[[], None] = lambda: None) -> None:
+        """Take what is on it, and what a DELETE does."""
+        self._sources = tuple(sources)
+        self._reset = reset
+
+    def page(self, accept: str = "") -> tuple[str, bytes]:
+        """Return content type and text; there is one form, whatever the client accepts."""
+        metrics = [metric for source in self._sources for metric in source.collect()]
+        return CONTENT_TYPE, write_page(metrics)
+
+    def reset(self) -> None:
+        """Forget all that was counted."""
+        self._reset()
+
+
+class HealthMetrics:
+    """The results of health checks."""
+
+    def __init__(self) -> None:
+        self._last = Counter()
+        self._all = Counter()
+
+    def observe(self, name: str, endpoint: str, passed: bool) -> None:
+        """Take in the result of a check, such as `ping` of `healthz`."""
+        self._last.set((name, endpoint), float(passed))
+        self._all.add((name, endpoint, "success" if passed else "error"))
+
+    def reset(self) -> None:
+        """Forget them."""
+        self._last.reset()
+        self._all.reset()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield both families."""
+        yield families.HEALTHCHECK.of(self._last)
+        yield families.HEALTHCHECKS.of(self._all)
+
+
+class _Component:
+    """What is fixed of a process, and what others count for it."""
+
+    def __init__(
+        self,
+        gates: FeatureGates,
+        folded: Callable[[], int],
+        election: Callable[[], ElectionStatistics | None],
+    ) -> None:
+        self._gates = gates
+        self._folded = folded
+        self._election = election
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield build, features, and the election if there is one."""
+        yield families.BUILD_INFO.metric([(_build(), 1)])
+        states = ((gate.name, str(gate.stage), is_on) for gate, is_on in self._gates.states())
+        yield families.FEATURE_ENABLED.metric(
+            sorted(((name, stage), float(is_on)) for name, stage, is_on in states)
+        )
+        yield families.FOLDED.metric([((), self._folded())])
+        election = self._election()
+        if election is not None:
+            name = (election.name,)
+            yield families.MASTER_STATUS.metric([(name, election.master_status)])
+            yield families.SLOWPATH.metric(
+                [(name, election.slowpath_total)] if election.slowpath_total else []
+            )
+
+
+def _build() -> tuple[str, ...]:
+    system = f"{platform.system().lower()}/{platform.machine()}"
+    python = f"python{platform.python_version()}"
+    implementation = platform.python_implementation().lower()
+    return (_MAJOR, _MINOR, f"v{__version__}", "", "", "", python, implementation, system)
+
+
+class Pages:
+    """Everything that a scheduler process measures, and the pages that show it.
+
+    Attributes:
+        scheduler: To be handed to `assemble` as its instruments.
+        requests: To be handed to connections as their observer.
+        health: Its `observe` is told of health checks.
+        registry: Where plugins register metrics of their own.
+        election: Returns what the elector says; None where there is none.
+    """
+
+    def __init__(
+        self, gates: FeatureGates, clock: Callable[[], float], dice: Callable[[], float]
+    ) -> None:
+        """Set up; `clock` and `dice` as of `SchedulerMetrics`."""
+        self.scheduler = SchedulerMetrics(clock, dice)
+        self.requests = RequestMetrics()
+        self.health = HealthMetrics()
+        self.registry = CollectorRegistry()
+        self.election: Callable[[], ElectionStatistics | None] = lambda: None
+        self._process = ProcessCollector(registry=None)
+        component = _Component(gates, self._folded, self._ask_election)
+        own = (self.scheduler, self.requests, component, self._process)
+        self.metrics = Page((*own, self.registry), self._reset)
+        self.slis = Page((self.health, _StartTime(self._process)), self.health.reset)
+
+    def resources(self, pods: PodResources) -> Page:
+        """Return the page of what pods ask for."""
+        return Page((pods,))
+
+    def _ask_election(self) -> ElectionStatistics | None:
+        # Whoever elects says so after the pages are made.
+        return self.election()
+
+    def _folded(self) -> int:
+        return self.scheduler.folded + self.requests.folded
+
+    def _reset(self) -> None:
+        self.scheduler.reset()
+        self.requests.reset()
+
+
+class _StartTime:
+    """The one family of the process that stands on every page of a component."""
+
+    def __init__(self, process: ProcessCollector) -> None:
+        self._process = process
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield it."""
+        for metric in self._process.collect():
+            if metric.name == "process_start_time_seconds":
+                yield metric

@@ -1,0 +1,276 @@
+"""ProfileTimer times the phases and plugins of one profile, and counts what plugins are asked.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go, instrumented_plugins.go (v1.36)
+Differs:  a plugin answers for many rows at once, so one of its durations is that of all rows, with
+          the status Success if any row passed; answers that are remembered count as evaluations,
+          but take no time of their own: renewing them counts as the Filter phase; a row that a
+          filter which looks across rows rejects still counts for the filters after it; Sign is not
+          timed, as pods are signed when their answers are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.app.metrics.accumulators import Counter, Distribution, Histogram, Labels
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.status import Code, NodeToStatus, Status
+from kubesched.scheduler import phase_timer as phases
+from kubesched.scheduler import profile as wording
+from kubesched.scheduler.assembly import PRE_ENQUEUE
+from kubesched.scheduler.binding import PRE_BIND_PRE_FLIGHT
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.reserving import PERMIT, RESERVE
+from kubesched.scheduler.row_answers import PASSED
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SAMPLED: Final = 0.1
+"""The share of cycles whose plugins are timed one by one."""
+
+_POINTS: Final = {
+    PRE_ENQUEUE: phases.PRE_ENQUEUE,
+    wording.PRE_FILTER: phases.PRE_FILTER,
+    wording.FILTER: phases.FILTER,
+    wording.ADD_POD: "PreFilterExtensionAddPod",
+    wording.REMOVE_POD: "PreFilterExtensionRemovePod",
+    wording.POST_FILTER: phases.POST_FILTER,
+    wording.PRE_SCORE: phases.PRE_SCORE,
+    wording.SCORE: phases.SCORE,
+    wording.NORMALIZE: "ScoreExtensionNormalize",
+    RESERVE: phases.RESERVE,
+    PERMIT: phases.PERMIT,
+    PRE_BIND_PRE_FLIGHT: phases.PRE_BIND_PRE_FLIGHT,
+}
+
+
+class Observations:
+    """What the timers of all profiles write into.
+
+    Attributes:
+        points, plugins, permit_waits: The histograms.
+        preemption_attempts: How often DefaultPreemption was asked.
+    """
+
+    def __init__(self, points: Histogram, plugins: Histogram, permit_waits: Histogram) -> None:
+        self.points = points
+        self.plugins = plugins
+        self.permit_waits = permit_waits
+        self.preemption_attempts = Counter()
+
+
+class ProfileTimer:
+    """A `PhaseTimer`.
+
+    Attributes:
+        is_sampling: Whether single plugins are timed now.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        observations: Observations,
+        clock: Callable[[], float],
+        dice: Callable[[], float],
+    ) -> None:
+        """Set up.
+
+        Args:
+            profile: Whose phases it times.
+            observations: Where they are written.
+            clock: Seconds.
+            dice: Drawn from 0 to 1, to choose the cycles whose plugins are timed.
+        """
+        self.is_sampling = False
+        self.now = clock
+        self._dice = dice
+        self._observations = observations
+        self._name = profile.scheduler_name
+        self._pre_filters = _Asked(profile.pre_filter_plugins)
+        self._filters = _Asked(profile.filter_plugins)
+        self._pre_scores = _Asked(profile.pre_score_plugins)
+        self._scores = _Asked(profile.score_plugins)
+        self._points: dict[tuple[str, Code], Distribution] = {}
+        self._ended: list[tuple[str, Code, float]] = []
+        self._open = ""
+        self._began = 0.0
+
+    def reset(self) -> None:
+        """Forget what was counted."""
+        self._points.clear()
+        for asked in (self._pre_filters, self._filters, self._pre_scores, self._scores):
+            asked.reset()
+
+    def evaluations(self) -> list[tuple[Labels, float]]:
+        """Return how often each plugin was asked, by plugin, extension point and profile."""
+        counted = (
+            (phases.FILTER, self._filters),
+            (phases.PRE_FILTER, self._pre_filters),
+            (phases.PRE_SCORE, self._pre_scores),
+            (phases.SCORE, self._scores),
+        )
+        return [
+            ((name, point, self._name), times)
+            for point, asked in counted
+            for name, times in zip(asked.names, asked.times, strict=True)
+        ]
+
+    # Phases of a cycle.
+
+    def begin_cycle(self) -> None:
+        """Choose whether plugins are timed."""
+        self.is_sampling = self._dice() < SAMPLED
+
+    def begin_again(self) -> None:
+        """Drop what was timed in this cycle."""
+        self._ended.clear()
+        self._open = ""
+
+    def end_cycle(self) -> None:
+        """Write down what was timed in this cycle."""
+        if self._open:
+            self.leave(Code.ERROR)
+        for point, code, seconds in self._ended:
+            self._point(point, code).observe(seconds)
+        self._ended.clear()
+
+    def enter(self, extension_point: str, carried_seconds: float = 0.0) -> None:
+        """Begin a phase."""
+        self._open = extension_point
+        self._began = self.now() - carried_seconds
+
+    def leave(self, code: Code = Code.SUCCESS) -> None:
+        """End the phase that is open."""
+        self._ended.append((self._open, code, self.now() - self._began))
+        self._open = ""
+
+    def _point(self, point: str, code: Code) -> Distribution:
+        known = self._points.get((point, code))
+        if known is None:
+            known = self._observations.points.of((point, code.label, self._name))
+            self._points[point, code] = known
+        return known
+
+    # Phases outside a cycle.
+
+    def passed(self, extension_point: str, code: Code, started: float) -> None:
+        """Write down a phase."""
+        self._point(extension_point, code).observe(self.now() - started)
+
+    def waited_on_permit(self, code: Code, started: float) -> None:
+        """Write down how long a pod was held."""
+        self._observations.permit_waits.observe(self.now() - started, (code.label,))
+
+    def begin_gates(self) -> float:
+        """Choose whether PreEnqueue plugins are timed; return the time."""
+        self.is_sampling = self._dice() < SAMPLED
+        return self.now()
+
+    # Single plugins.
+
+    def timed(self, wording: str, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
+        """Return the question such that asking it is timed."""
+        point = _POINTS.get(wording)
+        if point is None:
+            return question
+
+        def ask(*args: P.args, **kwargs: P.kwargs) -> R:
+            began = self.now()
+            try:
+                answer = question(*args, **kwargs)
+            except Exception:
+                self.answered(point, plugin.name, Code.ERROR, began)
+                raise
+            self.answered(point, plugin.name, _code_of(answer), began)
+            return answer
+
+        return ask
+
+    def answered(self, extension_point: str, plugin: str, code: Code, started: float) -> None:
+        """Write down how long a plugin took."""
+        labels = (plugin, extension_point, code.label)
+        self._observations.plugins.observe(self.now() - started, labels)
+
+    # How often plugins are asked.
+
+    def pre_filtered(self, cycle: CycleState) -> None:
+        """Count the PreFilter plugins that had something to do."""
+        self._pre_filters.count_with_state(cycle.filter_states, cycle.skip_filter)
+
+    def pre_scored(self, cycle: CycleState) -> None:
+        """Count the PreScore plugins that had something to do."""
+        self._pre_scores.count_with_state(cycle.score_states, cycle.skip_score)
+
+    def scored(self, cycle: CycleState, rows: int) -> None:
+        """Count rows for each Score plugin."""
+        self._scores.count(cycle.skip_score, rows)
+
+    def filtered(self, cycle: CycleState, failed_at: NDArray[np.int16]) -> None:
+        """Count, for each filter, the rows that no filter before it rejected."""
+        rows = len(failed_at)
+        if not rows:
+            return
+        if failed_at.min() == PASSED:
+            self._filters.count(cycle.skip_filter, rows)
+            return
+        # Rows with nominated pods were counted when they were asked about; they stand at -1.
+        rejected = np.bincount(failed_at[failed_at != PASSED] + 1, minlength=1).tolist()
+        self._filters.count_falling(cycle.skip_filter, rows, rejected)
+
+    def filtered_one(self, cycle: CycleState, failed_at: int) -> None:
+        """Count a row for each filter up to the one that rejected it."""
+        self._filters.count(cycle.skip_filter, 1, failed_at)
+
+    def post_filtered(self, plugin: str) -> None:
+        """Count attempts to preempt."""
+        if plugin == "DefaultPreemption":
+            self._observations.preemption_attempts.add()
+
+
+class _Asked:
+    """How often the plugins of one extension point were asked."""
+
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self.names = [plugin.name for plugin in plugins]
+        self.times = [0] * len(self.names)
+
+    def reset(self) -> None:
+        self.times = [0] * len(self.names)
+
+    def count_with_state(self, states: dict[str, object], skipped: set[str]) -> None:
+        for at, name in enumerate(self.names):
+            if name not in skipped and name in states:
+                self.times[at] += 1
+
+    def count(self, skipped: set[str], rows: int, last: int = PASSED) -> None:
+        for at, name in enumerate(self.names):
+            if at > last:
+                break
+            if name not in skipped:
+                self.times[at] += rows
+
+    def count_falling(self, skipped: set[str], rows: int, rejected: Sequence[int]) -> None:
+        """Count rows that become fewer: `rejected[0]` at the start, then by each plugin."""
+        for at, name in enumerate(self.names):
+            if at < len(rejected):
+                rows -= rejected[at]
+            if name not in skipped:
+                self.times[at] += rows
+
+
+def _code_of(answer: object) -> Code:
+    if isinstance(answer, tuple):
+        answer = answer[0]
+    if isinstance(answer, Status):
+        return answer.code
+    if isinstance(answer, NodeToStatus):
+        all_rejected = len(answer.index) > 0 and answer.index.all()
+        return answer[0].code if all_rejected else Code.SUCCESS
+    status = getattr(answer, "status", None)
+    return status.code if isinstance(status, Status) else Code.SUCCESS

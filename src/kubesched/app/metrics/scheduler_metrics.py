@@ -1,0 +1,261 @@
+"""SchedulerMetrics measures a scheduler: fitted everywhere, it fills the scheduler's families.
+
+What changes is counted as it happens; sizes are read when the page is asked for.
+
+Upstream: pkg/scheduler/metrics (v1.36)
+Differs:  the gauges are of the moment of the scrape, not of up to a second before; durations are
+          never dropped for want of buffers; `pod_scheduled_after_flush_total` counts, where
+          upstream loses the mark on the way; a preemption's duration and result are those at its
+          end, where upstream takes both at its beginning; the workers of phases that need none are
+          always 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Final
+
+from prometheus_client.metrics_core import Metric
+
+from kubesched.api.core import Pod
+from kubesched.app.metrics import scheduler_families as families
+from kubesched.app.metrics.accumulators import Counter, Histogram, Labels
+from kubesched.app.metrics.family import Family
+from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
+from kubesched.framework.status import Code, Status
+from kubesched.queue.hinting import ask_hint
+from kubesched.queue.moves import Place, QueueMove
+from kubesched.queue.queue_events import Change
+from kubesched.queue.registrations import Registration
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.eventhandlers import EventHandlers, HandlingObserver
+from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
+from kubesched.scheduler.eviction import EvictionObserver
+from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.scheduler.phase_timer import FILTER, PRE_ENQUEUE, SCORE
+
+_ATTEMPTS_MAX: Final = 15
+_INCOMING: Final = frozenset({Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE})
+_BINDING: Final = "binding"
+
+
+class SchedulerMetrics(Observer, EvictionObserver):
+    """The `Instruments` of a scheduler process.
+
+    Durations of attempts begin on the event loop's clock, so `clock` has to be that one.
+    """
+
+    def __init__(self, clock: Callable[[], float], dice: Callable[[], float]) -> None:
+        """Set up.
+
+        Args:
+            clock: Seconds, on the event loop's clock.
+            dice: Drawn from 0 to 1; not those of the decisions.
+        """
+        self._now = clock
+        self._dice = dice
+        self._held: dict[Family, Counter | Histogram] = {}
+        self._attempts = self._counter(families.SCHEDULE_ATTEMPTS)
+        self._attempt_seconds = self._histogram(families.ATTEMPT_DURATION)
+        self._algorithm_seconds = self._histogram(families.ALGORITHM_DURATION)
+        self._handling_seconds = self._histogram(families.EVENT_HANDLING)
+        self._hint_seconds = self._histogram(families.HINT_DURATION)
+        self._sli_seconds = self._histogram(families.SLI_DURATION)
+        self._pod_attempts = self._histogram(families.POD_ATTEMPTS)
+        self._after_flush = self._counter(families.SCHEDULED_AFTER_FLUSH)
+        self._incoming = self._counter(families.INCOMING_PODS)
+        self._victims = self._histogram(families.PREEMPTION_VICTIMS)
+        self._preemption_seconds = self._histogram(families.PREEMPTION_DURATION)
+        self._preemptions = self._counter(families.PREEMPTION_EXECUTIONS)
+        self._points = self._histogram(families.POINT_DURATION)
+        self._observations = Observations(
+            self._points,
+            self._histogram(families.PLUGIN_DURATION),
+            self._histogram(families.PERMIT_WAIT),
+        )
+        self._held[families.PREEMPTION_ATTEMPTS] = self._observations.preemption_attempts
+        self._timers: list[ProfileTimer] = []
+        self._scheduler: Scheduler | None = None
+        self._has_preempted = False
+        self._start()
+
+    def _counter(self, family: Family) -> Counter:
+        held = self._held[family] = Counter()
+        return held
+
+    def _histogram(self, family: Family) -> Histogram:
+        held = self._held[family] = Histogram(family.bounds)
+        return held
+
+    def _start(self) -> None:
+        """Begin the series that have no labels: they are there from the start."""
+        for family, held in self._held.items():
+            if not family.labels:
+                held.of(()) if isinstance(held, Histogram) else held.add((), 0)
+
+    # Fitting: `scheduler.assembly.Instruments`.
+
+    @property
+    def observer(self) -> Observer:
+        """Itself."""
+        return self
+
+    def fit(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
+        """Put timers and observers into a scheduler that has just been assembled."""
+        self._scheduler = scheduler
+        for profile in scheduler.profiles.values():
+            timer = ProfileTimer(profile, self._observations, self._now, self._dice)
+            profile.timer = timer
+            self._timers.append(timer)
+        scheduler.queue.observers.append(self.moved)
+        scheduler.queue.gates.timer = self
+        scheduler.evictions.observer = self
+        handlers.observer = _Handling(self._now, self._handling_seconds)
+
+    # The loop: `Observer`.
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """Time the algorithm."""
+        self._algorithm_seconds.observe(self._now() - now)
+
+    def bound(self, assumed: Assumed, now: float) -> None:
+        """Count a pod that got its node."""
+        queued = assumed.queued
+        self._attempt("scheduled", assumed.profile.scheduler_name, now - assumed.started)
+        self._pod_attempts.observe(queued.attempts)
+        if queued.initial_attempt_timestamp is not None:
+            label = str(queued.attempts) if queued.attempts < _ATTEMPTS_MAX else "15+"
+            self._sli_seconds.observe(now - queued.initial_attempt_timestamp, (label,))
+        if queued.was_flushed:
+            self._after_flush.add()
+
+    def failed(self, scheduler_name: str, status: Status, started: float, now: float) -> None:
+        """Count an attempt in vain."""
+        result = "unschedulable" if status.is_rejected else "error"
+        self._attempt(result, scheduler_name, now - started)
+
+    def _attempt(self, result: str, profile: str, seconds: float) -> None:
+        labels = (result, profile)
+        self._attempts.add(labels)
+        self._attempt_seconds.observe(seconds, labels)
+
+    # The queue.
+
+    def moved(self, move: QueueMove) -> None:
+        """Count what comes into a queue."""
+        if move.destination in _INCOMING:
+            self._incoming.add((move.destination.value, move.event))
+
+    def ask_hint(self, registration: Registration, change: Change, pod: Pod) -> bool:
+        """Ask a hint and time it."""
+        began, label = self._now(), "Error"
+        try:
+            is_worth_it = ask_hint(registration, change, pod)
+            label = "Queue" if is_worth_it else "QueueSkip"
+            return is_worth_it
+        finally:
+            labels = (registration.plugin, change.event.label, label)
+            self._hint_seconds.observe(self._now() - began, labels)
+
+    def begin_gates(self) -> float:
+        """Begin the PreEnqueue phase of a pod."""
+        for timer in self._timers:
+            timer.begin_gates()
+        return self._now()
+
+    def asked_gates(self, scheduler_name: str, started: float) -> None:
+        """Time the PreEnqueue phase; upstream calls it a success whatever the plugins say."""
+        labels = (PRE_ENQUEUE, Code.SUCCESS.label, scheduler_name)
+        self._points.observe(self._now() - started, labels)
+
+    # Preemption.
+
+    def preempting(self, victims: int) -> None:
+        """Count victims."""
+        self._victims.observe(victims)
+
+    def preempted(self, started: float, *, is_success: bool) -> None:
+        """Count a preemption in the background."""
+        self._has_preempted = True
+        labels = ("success" if is_success else "error",)
+        self._preemptions.add(labels)
+        self._preemption_seconds.observe(self._now() - started, labels)
+
+    # The page.
+
+    @property
+    def folded(self) -> int:
+        """How many observations were counted under "unexpected" for want of room."""
+        return sum(held.folded for held in self._held.values())
+
+    def reset(self) -> None:
+        """Forget what was counted; sizes stay what they are."""
+        for held in self._held.values():
+            held.reset()
+        for timer in self._timers:
+            timer.reset()
+        self._start()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family."""
+        for family, held in self._held.items():
+            yield family.of(held)
+        if self._scheduler is None:
+            return
+        evaluations = [each for timer in self._timers for each in timer.evaluations()]
+        yield families.PLUGIN_EVALUATIONS.metric(sorted(evaluations, key=lambda each: each[0][1:]))
+        yield from self._queue_sizes(self._scheduler)
+        sizes = self._scheduler.cache.statistics()
+        yield families.CACHE_SIZE.metric(
+            [
+                (("assumed_pods",), sizes.assumed_pods),
+                (("nodes",), sizes.nodes),
+                (("pods",), sizes.pods),
+            ]
+        )
+        yield families.GOROUTINES.metric(self._running(self._scheduler))
+
+    @staticmethod
+    def _queue_sizes(scheduler: Scheduler) -> Iterator[Metric]:
+        sizes = scheduler.queue.statistics()
+        yield families.PENDING_PODS.metric(
+            [
+                (("active",), sizes.active),
+                (("backoff",), sizes.backoff),
+                (("gated",), sizes.gated),
+                (("unschedulable",), sizes.unschedulable),
+            ]
+        )
+        yield families.UNSCHEDULABLE_PODS.metric(
+            [((plugin, profile), pods) for plugin, profile, pods in sizes.unschedulable_plugins]
+        )
+        if sizes.scheduling_cycle:
+            yield families.IN_FLIGHT_EVENTS.metric(
+                [((event,), count) for event, count in sizes.in_flight_events]
+            )
+
+    def _running(self, scheduler: Scheduler) -> list[tuple[Labels, float]]:
+        points = {labels[0] for labels, _ in self._points.series()}
+        running: list[tuple[Labels, float]] = []
+        if self._has_preempted or len(scheduler.evictions):
+            running.append(((PREEMPTING_PLUGIN,), len(scheduler.evictions)))
+        # A page is never asked for in the middle of these.
+        running += [((point,), 0) for point in (FILTER, SCORE) if point in points]
+        if self._pod_attempts.of(()).cumulative()[-1] or scheduler.bindings:
+            running.append(((_BINDING,), scheduler.bindings))
+        return running
+
+
+class _Handling(HandlingObserver):
+    is_listening: ClassVar = True
+
+    def __init__(self, clock: Callable[[], float], seconds: Histogram) -> None:
+        self._clock = clock
+        self._seconds = seconds
+
+    def now(self) -> float:
+        return self._clock()
+
+    def handled(self, event: str, seconds: float) -> None:
+        self._seconds.observe(seconds, (event,))

@@ -67,6 +67,21 @@ def test_waiting_for_the_rest_of_a_second_ends(start: float) -> None:
     assert start + 3 < end <= start + 5 + 1e-4
 
 
+@pytest.mark.parametrize("start", [0.0, 1e7, 2e7, 1e9, 86_400.0 * 365 * 100])
+def test_a_timer_for_now_is_due(start: float) -> None:
+    """However long the simulation has lasted; and the next tick is another moment."""
+
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[float] = loop.create_future()
+        loop.call_at(loop.time() + 2**-20, lambda: done.set_result(loop.time()))
+        now: asyncio.Future[float] = loop.create_future()
+        loop.call_at(loop.time(), lambda: now.set_result(loop.time()))
+        return [await now - start, await done - start]
+
+    assert [0.0, 2**-20] == run(main(), start=start)
+
+
 def test_any_delay_moves_the_clock() -> None:
     """A time that is not now is later."""
 

@@ -25,8 +25,6 @@ _Ready = list[tuple[selectors.SelectorKey, int]]
 
 # Enough for a report of who waits; a simulation may have thousands of tasks.
 _TASKS_NAMED_MAX: Final = 10
-# What asyncio adds to the time before it asks which timers are due; lost in large numbers.
-_RESOLUTION_SECONDS: Final = 1e-9
 # A power of two, so that sums and remainders of times are exact for centuries.
 _TICKS_PER_SECOND: Final = 2**20
 
@@ -51,10 +49,8 @@ class VirtualClock:
         self.now = _in_ticks(start)
 
     def advance(self, seconds: float) -> None:
-        """Move on; far from zero by a tick more, as asyncio compares strictly."""
+        """Move on by whole ticks."""
         self.now += seconds
-        if self.now + _RESOLUTION_SECONDS == self.now:
-            self.now += 1 / _TICKS_PER_SECOND
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -101,6 +97,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._virtual_clock = clock
         self._jumping_selector = _JumpingSelector(clock, on_idle)
         super().__init__(self._jumping_selector)
+        # What asyncio adds to the time before it asks which timers are due. Its own nanosecond is
+        # lost in large numbers, and after half a year a timer for now would never be due.
+        self._clock_resolution = 0.5 / _TICKS_PER_SECOND
         self.set_exception_handler(self._take_note)
 
     def _take_note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,11 +1,6 @@
-"""The secure port, put together from its flags: certificates, who may ask, and what is answered.
+"""SecurePort puts together what a process serves: health, configuration, metrics, debugging.
 
-    async with secure_port(options, connections, endpoints, ...) as port:
-        ...                          # port is None if the flags switch it off
-
-Upstream: staging/src/k8s.io/apiserver/pkg/server/options/{authentication,authorization,serving}.go
-          (v1.36)
-Rejects:  certificates, versions, suites and paths that cannot be used.
+Upstream: cmd/kube-scheduler/app/server.go, buildHandlerChain, newEndpointsHandler (v1.36)
 Differs:  nothing.
 """
 
@@ -13,21 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from datetime import datetime
+import time
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Final
-
-import msgspec
-from msgspec.structs import replace
+from secrets import token_bytes
 
 from kubesched.app.access import Access
 from kubesched.app.authentication import Authenticator
 from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
 from kubesched.app.cluster_authentication import (
-    NOBODY,
     Authorities,
     ClusterAuthentication,
     LookupFailedError,
@@ -37,145 +28,136 @@ from kubesched.app.endpoints import Endpoints
 from kubesched.app.options import AccessOptions, ServingOptions
 from kubesched.app.reviews import Retries
 from kubesched.app.secure_serving import SecureServing
-from kubesched.app.serving_certificates import ServingCertificateError, serving_pair
+from kubesched.app.serving_certificates import serving_pair
 from kubesched.app.serving_tls import ask_for_certificates, serving_context
 from kubesched.app.token_reviews import TokenReviews
-from kubesched.client.requests import Rest
+from kubesched.client.connect import connect, find_settings
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.rest import AiohttpRest
 
-log: Final = logging.getLogger(__name__)
-
-_TOLERATED: Final = """\
-Error looking up in-cluster authentication configuration: %s
-Continuing without authentication configuration. This may treat all requests as anonymous.
-To require authentication configuration lookup to succeed, set \
---authentication-tolerate-lookup-failure=false"""
+log = logging.getLogger(__name__)
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """The API servers that say who somebody is and what they may do.
-
-    Attributes:
-        authentication: None ignores all tokens, and reads no authorities.
-        authorization: None refuses everything that is not always allowed.
-    """
-
-    authentication: Rest | None
-    authorization: Rest | None
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """Clocks and dice.
+class SecurePort:
+    """The port of one process."""
 
-    Attributes:
-        moment: The present, with its time zone.
-        random: Draws pauses between attempts.
-        key: Up to 64 random bytes; makes kept tokens useless to whoever reads them.
-    """
+    def __init__(
+        self,
+        serving: ServingOptions,
+        access: AccessOptions,
+        settings: ConnectionSettings,
+        endpoints: Endpoints,
+    ) -> None:
+        """Read certificates; nothing is served yet.
 
-    moment: Callable[[], datetime]
-    random: Random
-    key: bytes
+        Args:
+            serving: Where, and with which certificate.
+            access: Who may ask.
+            settings: Where the API server is that knows users.
+            endpoints: What is answered.
+
+        Raises:
+            ServingCertificateError: A certificate cannot be used.
+            ServingTlsError: A version or cipher suite is not known.
+            KubeconfigError: A kubeconfig for reviews cannot be used.
+            OSError: The file of the authorities cannot be read.
+            ValueError: It holds no certificates.
+        """
+        self._serving = serving
+        self._options = access
+        self._endpoints = endpoints
+        self._context = serving_context(
+            serving_pair(serving, _now), serving.tls_min_version, serving.tls_cipher_suites
+        )
+        self._own = Authorities()
+        if access.client_ca_file:
+            pem = Path(access.client_ca_file).read_text(encoding="utf-8")
+            self._own = authorities_of_file(pem)
+            ask_for_certificates(self._context, pem)
+        self._authentication_settings = _settings(access.authentication_kubeconfig, settings)
+        self._authorization_settings = _settings(access.authorization_kubeconfig, settings)
+
+    async def open(self, opened: AsyncExitStack) -> None:
+        """Serve until the stack is closed.
+
+        Raises:
+            OSError: The address is taken.
+            LookupFailedError: The cluster's client authorities cannot be read, and have to be.
+        """
+        authentication = _connection(self._authentication_settings, opened)
+        authorization = _connection(self._authorization_settings, opened)
+        cluster = await self._follow_cluster(authentication, opened)
+        retries = Retries(Random())  # noqa: S311 - spreads retries
+        access = Access(
+            Authenticator(
+                lambda: self._authorities(cluster),
+                TokenReviews(
+                    authentication,
+                    retries,
+                    time.monotonic,
+                    self._options.token_cache_seconds,
+                    token_bytes(32),
+                ),
+                _now,
+            ),
+            Authorizer(
+                AllowedPaths(self._options.always_allow_paths),
+                SubjectAccessReviews(authorization, retries, time.monotonic),
+            ),
+            self._endpoints.answer,
+        )
+        await opened.enter_async_context(
+            SecureServing(
+                access.handle,
+                self._context,
+                self._serving.bind_address,
+                self._serving.secure_port,
+            )
+        )
+
+    async def _follow_cluster(
+        self, rest: AiohttpRest, opened: AsyncExitStack
+    ) -> ClusterAuthentication | None:
+        if self._options.authentication_skip_lookup:
+            return None
+        cluster = ClusterAuthentication(
+            rest, lambda authorities: ask_for_certificates(self._context, authorities.pem)
+        )
+        try:
+            await cluster.refresh()
+        except LookupFailedError as error:
+            if not self._options.tolerate_lookup_failure:
+                raise
+            log.warning(
+                "Error looking up in-cluster authentication configuration: %s; continuing without "
+                "it, so requests may be treated as anonymous",
+                error,
+            )
+        following = asyncio.ensure_future(cluster.run())
+        opened.callback(following.cancel)
+        return cluster
+
+    def _authorities(self, cluster: ClusterAuthentication | None) -> Authorities:
+        found = Authorities() if cluster is None else cluster.authorities
+        if not self._own.client:
+            return found
+        return Authorities(
+            (*self._own.client, *found.client),
+            "\n".join(filter(None, (self._own.client_pem, found.client_pem))),
+            found.proxies,
+            found.proxies_pem,
+        )
 
 
-@asynccontextmanager
-async def secure_port(
-    serving: ServingOptions,
-    access: AccessOptions,
-    asked: Asked,
-    endpoints: Endpoints,
-    surroundings: Surroundings,
-    *,
-    port: int | None = None,
-) -> AsyncIterator[SecureServing | None]:
-    """Serve on the secure port inside of an `async with`.
-
-    Args:
-        serving: Where, and with which certificate.
-        access: Who may ask.
-        asked: Who knows that.
-        endpoints: Answers those who may.
-        surroundings: Clocks and dice.
-        port: Instead of the flag's; 0 for one that the system chooses.
-
-    Yields:
-        The open port; None if the flag is 0.
-
-    Raises:
-        ServingCertificateError, ServingTlsError: The port's own certificate or TLS is no good.
-        LookupFailedError: The cluster's authorities cannot be read, and that is not tolerated.
-        ValueError: Something else in the flags is no good.
-        OSError: Nobody can listen there.
-    """
-    if not serving.secure_port and port is None:
-        yield None
-        return
-    pair = serving_pair(serving, surroundings.moment)
-    context = serving_context(pair, serving.tls_min_version, serving.tls_cipher_suites)
-    own = _own_authorities(access)
-    ask_for_certificates(context, own.pem)
-    cluster = await _cluster(access, asked, lambda new: ask_for_certificates(context, new.pem))
-
-    def authorities() -> Authorities:
-        known = NOBODY if cluster is None else cluster.authorities
-        if not own.client:
-            return known
-        return replace(known, client=own.client, client_pem=own.client_pem)
-
-    handler = _access(access, asked, endpoints, surroundings, authorities).handle
-    listens_at = serving.secure_port if port is None else port
-    refreshing = None if cluster is None else asyncio.ensure_future(cluster.run())
-    try:
-        async with SecureServing(handler, context, serving.bind_address, listens_at) as opened:
-            yield opened
-    finally:
-        if refreshing is not None:
-            refreshing.cancel()
-            await asyncio.gather(refreshing, return_exceptions=True)
+def _settings(kubeconfig: str, default: ConnectionSettings) -> ConnectionSettings:
+    return find_settings(kubeconfig=kubeconfig) if kubeconfig else default
 
 
-def _own_authorities(access: AccessOptions) -> Authorities:
-    if not access.client_ca_file:
-        return NOBODY
-    try:
-        return authorities_of_file(Path(access.client_ca_file).read_text(encoding="ascii"))
-    except (OSError, ValueError) as error:
-        raise ServingCertificateError(f"unable to load client CA provider: {error}") from None
-
-
-async def _cluster(
-    access: AccessOptions, asked: Asked, on_change: Callable[[Authorities], None]
-) -> ClusterAuthentication | None:
-    """Return the cluster's authorities, read once; None if they are not to be read."""
-    if asked.authentication is None or access.authentication_skip_lookup:
-        return None
-    cluster = ClusterAuthentication(asked.authentication, on_change)
-    try:
-        await cluster.refresh()
-    except LookupFailedError as error:
-        if not access.tolerate_lookup_failure:
-            raise
-        for line in (_TOLERATED % error).splitlines():
-            log.warning("%s", line)
-    return cluster
-
-
-def _access(
-    access: AccessOptions,
-    asked: Asked,
-    endpoints: Endpoints,
-    surroundings: Surroundings,
-    authorities: Callable[[], Authorities],
-) -> Access:
-    now = asyncio.get_running_loop().time
-    retries = Retries(surroundings.random)
-    tokens = reviews = None
-    if asked.authentication is not None:
-        keep_seconds = access.token_cache_seconds
-        tokens = TokenReviews(asked.authentication, retries, now, keep_seconds, surroundings.key)
-    if asked.authorization is not None:
-        reviews = SubjectAccessReviews(asked.authorization, retries, now)
-    return Access(
-        Authenticator(authorities, tokens, surroundings.moment),
-        Authorizer(AllowedPaths(access.always_allow_paths), reviews),
-        endpoints.answer,
-    )
+def _connection(settings: ConnectionSettings, opened: AsyncExitStack) -> AiohttpRest:
+    rest = connect(settings, qps=-1)
+    opened.push_async_callback(rest.aclose)
+    return rest

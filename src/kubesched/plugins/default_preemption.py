@@ -3,9 +3,8 @@
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption (v1.36)
 Reads:    pod.spec.priority, preemptionPolicy, schedulingGroup, status.nominatedNodeName; pods on
           nodes; PodDisruptionBudgets; PodGroups
-Rejects:  Unschedulable if the pod may not preempt or no node can be helped.
-Differs:  the pod is taken as the cycle has it, upstream reads it anew; pod groups are not preempted
-          for as a whole (WorkloadAwarePreemption).
+Rejects:  Unschedulable if the pod, or group, may not preempt or no node can be helped.
+Differs:  the pod is taken as the cycle has it, upstream reads it anew.
 """
 
 from __future__ import annotations
@@ -24,9 +23,15 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evictions import RunningEvictions
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
+from kubesched.framework.pod_group_plugin import (
+    PodGroupPostFilterPlugin,
+    PodGroupPostFilterResult,
+    PodGroupTrial,
+)
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidates import Sampling, find_candidates
 from kubesched.framework.preemption.eligibility import why_not_eligible
+from kubesched.framework.preemption.group_victims import choose_group_victims
 from kubesched.framework.preemption.report import PreemptionReport, post_filter_result
 from kubesched.framework.preemption.victims import Question
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable
@@ -75,8 +80,8 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True,
         return msgspec.structs.replace(self, min_candidate_nodes_percentage=100)
 
 
-class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
-    """Chooses the node where evicting does the least harm; the scheduler's loop does the evicting.
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
+    """Chooses where evicting does the least harm; the scheduler's loop does the evicting.
 
     Attributes:
         sampling: When the dry run has found enough.
@@ -137,6 +142,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         """Find the node to make room on, and the pods to evict there."""
         report = self.decide(cycle, pod, snapshot, statuses)
         return self.result_of(report, len(snapshot.nodes))
+
+    async def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
+    ) -> PodGroupPostFilterResult:
+        """Find the pods, wherever they are, without whom the group can be scheduled."""
+        return await choose_group_victims(group, pods, snapshot, trial)
 
     @staticmethod
     def result_of(report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:

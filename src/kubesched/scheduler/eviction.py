@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 
@@ -27,17 +27,40 @@ PLUGIN: Final = "DefaultPreemption"
 log = logging.getLogger(__name__)
 
 
+class Preemptor(msgspec.Struct, frozen=True):
+    """Who needs the room: a pod, or the pods of a group.
+
+    Attributes:
+        type: `pod` or `podgroup`.
+        uid: Of the pod, or of the group.
+        key: The namespace and name of that.
+        priority: Whose nominations it overrules: those of lower priority.
+        pods: The pods that wait for it.
+    """
+
+    type: str
+    uid: str
+    key: str
+    priority: int
+    pods: tuple[PodInfo, ...]
+
+    @classmethod
+    def of_pod(cls, pod: PodInfo) -> Self:
+        """Return a pod as a preemptor."""
+        return cls("pod", pod.uid, pod.key, pod.priority, (pod,))
+
+
 class Preemption(msgspec.Struct, frozen=True):
     """What is to be carried out.
 
     Attributes:
-        preemptor: The pod that needs the room.
-        node_name: Where.
+        preemptor: Who needs the room.
+        node_name: Where; `cluster` for a group.
         victims: Who must go, in order of falling importance.
         scheduler_name: The profile that decided it.
     """
 
-    preemptor: PodInfo
+    preemptor: Preemptor
     node_name: str
     victims: tuple[PodInfo, ...]
     scheduler_name: str
@@ -87,7 +110,7 @@ class Evictions:
         return len(self._tasks)
 
     def is_running(self, uid: str) -> bool:
-        """Whether the pod's preemption is under way: its last victim is not yet seen going."""
+        """Whether a pod or group preempts: its last victim is not yet seen going."""
         if uid not in self._running:
             return False
         last = self._last_victim.get(uid)
@@ -95,6 +118,18 @@ class Evictions:
             return True
         victim = self._cache.get_pod(last)
         return victim is not None and not victim.is_terminating
+
+    async def carry_out(self, preemption: Preemption, *, in_background: bool) -> str:
+        """Evict, now or in the background; return why that cannot be done, "" if it can."""
+        if in_background:
+            self.start(preemption)
+            return ""
+        try:
+            await self.run_to_end(preemption)
+        except ApiError as error:
+            log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
+            return error.message
+        return ""
 
     def start(self, preemption: Preemption) -> asyncio.Task[None] | None:
         """Begin; return the task, or None if every victim is on its way already."""
@@ -145,7 +180,7 @@ class Evictions:
         self.observer.preempted(started, is_success=are_told)
         if not are_told:
             # What would have brought it back may never happen.
-            self._activate([preemption.preemptor])
+            self._activate(preemption.preemptor.pods)
 
     def _end(self, uid: str) -> None:
         self._running.discard(uid)
@@ -170,7 +205,8 @@ class Evictions:
                 await self._delete(victim, preemption)
             except NotFoundError:
                 return
-        note = f"Preempted by pod {preemption.preemptor.uid} on node {preemption.node_name}"
+        preemptor = preemption.preemptor
+        note = f"Preempted by {preemptor.type} {preemptor.uid} on node {preemption.node_name}"
         self._api.record_event(
             EventRecord(
                 regarding=victim.pod,
@@ -188,7 +224,8 @@ class Evictions:
             "DisruptionTarget",
             "True",
             "PreemptionByScheduler",
-            f"{preemption.scheduler_name}: preempting to accommodate a higher priority pod",
+            f"{preemption.scheduler_name}: preempting to accommodate a higher priority "
+            f"{preemption.preemptor.type}",
         )
         await with_retries(lambda: self._api.patch_pod_status(victim.pod, condition))
         await self._api.delete_pod(victim.pod)

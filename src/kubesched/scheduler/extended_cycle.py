@@ -158,7 +158,7 @@ class ExtendedCycle(SchedulingCycle):
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> Rejected:
         nodes = len(snapshot.nodes)
-        if not self.profile.post_filter_plugins:
+        if self.rejecting.skips_post_filters or not self.profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(nodes)
         timer = self.profile.timer

@@ -22,7 +22,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.api.errors import ApiError
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework.cluster_event import ASSIGNED_POD, Action, ClusterEvent
 from kubesched.framework.cycle_state import CycleState
@@ -36,7 +35,7 @@ from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionP
 from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed, Placed, Rejected
-from kubesched.scheduler.eviction import Evictions, Preemption
+from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.flushing import Flushing
@@ -83,6 +82,7 @@ class Scheduler:
 
     Attributes:
         profiles: By scheduler name.
+        cycles: The profiles' scheduling cycles, by the same name.
         cache: Nodes and pods on nodes.
         queue: Pods that wait.
         waiting_pods: Pods that Permit plugins hold.
@@ -107,7 +107,7 @@ class Scheduler:
         self._observers = observers
         self.pods = pods
         sampler = NodeSampler()
-        self._cycles = {
+        self.cycles: Mapping[str, SchedulingCycle] = {
             name: SchedulingCycle(profile, sampler)
             if extenders is None
             else ExtendedCycle(profile, sampler, extenders)
@@ -226,7 +226,7 @@ class Scheduler:
     async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
         """Decide where the pod goes in the cluster as it is now."""
         snapshot = self.cache.snapshot(self.queue.nominator)
-        cycle = self._cycles[profile.scheduler_name]
+        cycle = self.cycles[profile.scheduler_name]
         trace = log_attempt(pod)
         if isinstance(cycle, ExtendedCycle):
             with self._holding_changes():
@@ -321,15 +321,12 @@ class Scheduler:
         node_name = decision.nominated_node_name
         if not node_name or not decision.victims:
             return decision
-        preemption = Preemption(decision.pod, node_name, decision.victims, profile.scheduler_name)
-        if profile.feature_gates.enabled("SchedulerAsyncPreemption"):
-            self.evictions.start(preemption)
-            return decision
-        try:
-            await self.evictions.run_to_end(preemption)
-        except ApiError as error:
-            log.warning("Preemption for %s failed: %s", decision.pod.key, error)
-            return decision.with_failed_preemption(error.message, len(self.cache.nodes))
+        preemptor = Preemptor.of_pod(decision.pod)
+        preemption = Preemption(preemptor, node_name, decision.victims, profile.scheduler_name)
+        in_background = profile.feature_gates.enabled("SchedulerAsyncPreemption")
+        error = await self.evictions.carry_out(preemption, in_background=in_background)
+        if error:
+            return decision.with_failed_preemption(error, len(self.cache.nodes))
         return decision
 
     # Assume, reserve, permit.

@@ -6,18 +6,17 @@
     submit    some Permit said yes: each placed pod is placed for real, and waits for the others
                   at Permit; others go back
               but a pod has to preempt: all go back, nominated to where they were placed
-              no Permit said yes: all go back
+              no Permit said yes: all go back, and perhaps others are evicted for the group
     report    the group's condition PodGroupScheduled
 
 Upstream: pkg/scheduler/schedule_one_podgroup.go (v1.36)
 Reads:    pod.spec.schedulingGroup, priority; PodGroups
 Invariants: no tentative placement outlives the cycle.
-Differs:  placing groups by topology (TopologyAwareWorkloadScheduling) and preempting for a group
-          as a whole (WorkloadAwarePreemption) are alpha and left out; pods are tried in the table
-          itself, not in a copy, so changes of the cluster wait until the cycle has ended; pods of
-          equal priority and age are tried in the order of their arrival, upstream in any; that a
-          group is not known is reported, upstream loses the text; plugins cannot ask whether a
-          cycle is a group's.
+Differs:  pods are tried in the table itself, not in a copy, so changes of the cluster wait until
+          the cycle has ended, and the anti-affinity of a pod that was tried keeps away those after
+          it also on nodes where upstream forgets to look for it; pods of equal priority and age
+          are tried in the order of their arrival, upstream in any; that a group is not known is
+          reported, upstream loses the text; plugins cannot ask whether a cycle is a group's.
 """
 
 from __future__ import annotations
@@ -38,7 +37,10 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Code, Status, failure
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import PodGroupConditionPatch
+from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed, Placed, Rejected
+from kubesched.scheduler.eviction import Evictions
+from kubesched.scheduler.pod_group_preemption import PodGroupPreemption
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.reserving import ask_permit, reserve
 from kubesched.scheduler.status_writer import StatusWriter
@@ -55,9 +57,11 @@ class PodByPod(Protocol):
     """What the loop does for a single pod."""
 
     profiles: Mapping[str, Profile]
+    cycles: Mapping[str, SchedulingCycle]
     cache: Cache
     queue: SchedulingQueue
     status_writer: StatusWriter
+    evictions: Evictions
 
     def now(self) -> float:
         """Seconds on the event loop's clock."""
@@ -172,6 +176,8 @@ class PodGroupCycle:
         if not members:
             return
         outcome = await self._try(members, profile)
+        if outcome.status.code is Code.UNSCHEDULABLE:
+            outcome = await self._preempt(pod, name, members, outcome, profile)
         self._submit(members, outcome, profile)
         self._report(pod.namespace, name, outcome.status)
 
@@ -293,6 +299,41 @@ class PodGroupCycle:
         if self._loop.undo(profile, cycle, there, there.node_name) and nominated:
             # Assuming the pod has taken its nomination away.
             self._loop.queue.nominator.add(attempt.queued.pod_info, nominated)
+
+    # Preempt.
+
+    async def _preempt(
+        self,
+        pod: PodInfo,
+        name: str,
+        members: Sequence[QueuedPodInfo],
+        outcome: Outcome,
+        profile: Profile,
+    ) -> Outcome:
+        """Evict others for the group as a whole, if that is on and helps."""
+        if not profile.feature_gates.enabled("WorkloadAwarePreemption"):
+            return outcome
+
+        async def what_if() -> Status:
+            return (await self._try(members, profile)).status
+
+        pods = tuple(member.pod_info for member in members)
+        group = self._loop.cache.objects.get(PodGroup, name, pod.namespace)
+        preemption = PodGroupPreemption(self._loop, profile, what_if)
+        if group is None:
+            cause = f'podgroup.scheduling.k8s.io "{name}" not found'
+            status = failure(f"failed to get pod group object: {cause}")
+        else:
+            status = await preemption.run(group, pods)
+        if status.is_success:
+            return msgspec.structs.replace(outcome, waits_for_preemption=True)
+        if not status.is_rejected:
+            return msgspec.structs.replace(outcome, status=status)
+        found = outcome.status
+        reasons = (*found.reasons, status.message)
+        return msgspec.structs.replace(
+            outcome, status=msgspec.structs.replace(found, reasons=reasons)
+        )
 
     # Submit.
 

@@ -43,6 +43,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubesched.framework.pod_group_plugin import PodGroupPostFilterPlugin
 from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
@@ -182,6 +183,7 @@ class Profile:
         self.pre_bind_plugins = at(ExtensionPoint.PRE_BIND, PreBindPlugin)
         self.bind_plugins = at(ExtensionPoint.BIND, BindPlugin)
         self.post_bind_plugins = at(ExtensionPoint.POST_BIND, PostBindPlugin)
+        self.pod_group_post_filter_plugins = self._pod_group_post_filter_plugins()
         self.pre_filter_extensions = tuple(
             plugin for plugin in self.pre_filter_plugins if isinstance(plugin, PreFilterExtensions)
         )
@@ -197,6 +199,13 @@ class Profile:
             for plugin in self.score_plugins
             if plugin.name not in prepared and needs_score_state(plugin)
         )
+
+    def _pod_group_post_filter_plugins(self) -> tuple[PodGroupPostFilterPlugin, ...]:
+        """No extension point of the configuration: DefaultPreemption, wherever else it runs."""
+        if not self.feature_gates.enabled("WorkloadAwarePreemption"):
+            return ()
+        plugin = self.plugins.get("DefaultPreemption")
+        return (plugin,) if isinstance(plugin, PodGroupPostFilterPlugin) else ()
 
     def _build(
         self,

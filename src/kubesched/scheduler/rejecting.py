@@ -21,10 +21,15 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 class Rejecting:
-    """The PostFilter plugins of a profile."""
+    """The PostFilter plugins of a profile.
+
+    Attributes:
+        skips_post_filters: Whether they are left out, as where it is only asked what would be.
+    """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self.skips_post_filters = False
 
     def reject(
         self,
@@ -36,7 +41,7 @@ class Rejecting:
     ) -> Rejected:
         """Ask the PostFilter plugins and put the outcome into words."""
         nodes = len(snapshot.nodes)
-        if not self._profile.post_filter_plugins:
+        if self.skips_post_filters or not self._profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(nodes)
         timer = self._profile.timer

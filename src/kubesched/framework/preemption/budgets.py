@@ -1,13 +1,14 @@
 """Disruption budgets say which victims are protected: evicting them would go below a budget.
 
-Upstream: pkg/scheduler/framework/plugins/defaultpreemption, filterPodsWithPDBViolation (v1.36)
+Upstream: pkg/scheduler/framework/plugins/defaultpreemption, filterPodsWithPDBViolation;
+          pkg/scheduler/framework/preemption, filterVictimsWithPDBViolation (v1.36)
 Reads:    PodDisruptionBudget spec.selector, status.disruptionsAllowed, status.disruptedPods
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import matches_label_selector
@@ -40,16 +41,31 @@ class DisruptionBudgets:
             (violating if self._violates(victim, allowed) else others).append(victim)
         return violating, others
 
-    def _violates(self, victim: PodInfo, allowed: dict[str, int]) -> bool:
-        violates = False
+    def protects(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
+        """Return for each unit of pods that leave together whether a budget protects it.
+
+        Here the first budget that is exhausted ends the counting for its unit: as upstream, what
+        its other pods would use up is left for the units after it.
+        """
+        allowed: dict[str, int] = {}
+        return [any(self._exhausts(pod, allowed) for pod in unit) for unit in units]
+
+    def _exhausts(self, victim: PodInfo, allowed: dict[str, int]) -> bool:
+        return any(left < 0 for left in self._uses_up(victim, allowed))
+
+    def _uses_up(self, victim: PodInfo, allowed: dict[str, int]) -> Iterator[int]:
+        """Count the victim in each budget that is about it; yield what is left there."""
         for budget in self._budgets_about(victim):
             if victim.name in budget.status.disrupted_pods:
                 continue  # The API server has counted this disruption already.
             key = f"{budget.metadata.namespace}/{budget.metadata.name}"
             left = allowed.get(key, budget.status.disruptions_allowed) - 1
             allowed[key] = left
-            violates |= left < 0
-        return violates
+            yield left
+
+    def _violates(self, victim: PodInfo, allowed: dict[str, int]) -> bool:
+        # All of them are counted.
+        return min(self._uses_up(victim, allowed), default=0) < 0
 
     def _budgets_about(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
         budgets = self._about.get(pod.template)

@@ -1,0 +1,140 @@
+"""Preempts for a pod group as a whole: asks DefaultPreemption whom, and evicts them.
+
+What would be is tried in the table itself; afterwards every row has its pods back as they were.
+
+Upstream: pkg/scheduler/schedule_one_podgroup.go, runWorkloadAwarePreemption;
+          pkg/scheduler/backend/cache/snapshot.go, BackupSnapshot (v1.36)
+Reads:    PodGroup spec.schedulingConstraints
+Rejects:  Unschedulable if the group has topology constraints, or DefaultPreemption does not run.
+Invariants: the table is the same before and after, down to the order of the pods of a row.
+Differs:  upstream tries in a copy of the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+from kubesched.api.scheduling import PodGroup
+from kubesched.cache.cache import Cache
+from kubesched.framework.pod_group_plugin import PodGroupPostFilterResult
+from kubesched.framework.preemption.victim_units import group_priority
+from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
+from kubesched.scheduler.profile import Profile
+from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.pod_info import PodInfo
+
+TARGET: Final = "cluster"
+"""Where a group preempts, in place of a node's name."""
+
+NOT_REGISTERED: Final = (
+    "default preemption plugin is not registered, workload aware preemption is disabled"
+)
+HAS_CONSTRAINTS: Final = (
+    "workload aware preemption is not supported for pod groups with scheduling constraints"
+)
+
+
+class Scheduling(Protocol):
+    """What is needed of the loop."""
+
+    cycles: Mapping[str, SchedulingCycle]
+    cache: Cache
+    queue: SchedulingQueue
+    evictions: Evictions
+
+
+class Trial:
+    """Tries what would be if pods had left the table."""
+
+    def __init__(self, nodes: NodeColumns, schedule: Callable[[], Awaitable[Status]]) -> None:
+        self._nodes = nodes
+        self._schedule = schedule
+        self._before: dict[int, list[PodInfo]] = {}
+
+    def remove(self, pods: Iterable[PodInfo]) -> None:
+        """Suppose that pods have left their nodes."""
+        for pod in pods:
+            row = self._nodes.row_of[pod.node_name]
+            self._before.setdefault(row, list(self._nodes.pods[row].values()))
+            self._nodes.remove_pod(pod, row)
+
+    def put_back(self, pods: Iterable[PodInfo]) -> None:
+        """Suppose that they have not, after all."""
+        for pod in pods:
+            self._nodes.add_pod(pod, self._nodes.row_of[pod.node_name])
+
+    async def schedule(self) -> Status:
+        """Return whether the group would be scheduled."""
+        return await self._schedule()
+
+    def restore(self) -> None:
+        """Give each row its pods back, in the order in which it had them."""
+        for row, pods in self._before.items():
+            for pod in list(self._nodes.pods[row].values()):
+                self._nodes.remove_pod(pod, row)
+            for pod in pods:
+                self._nodes.add_pod(pod, row)
+        self._before.clear()
+
+
+class PodGroupPreemption:
+    """Makes room for one group."""
+
+    def __init__(
+        self, loop: Scheduling, profile: Profile, schedule: Callable[[], Awaitable[Status]]
+    ) -> None:
+        """Take what is needed.
+
+        Args:
+            loop: The scheduler's loop.
+            profile: The group's.
+            schedule: Tries the group in the table as it is, and takes all back.
+        """
+        self._loop = loop
+        self._profile = profile
+        self._schedule = schedule
+
+    async def run(self, group: PodGroup, pods: Sequence[PodInfo]) -> Status:
+        """Evict whom it takes; return success if that makes room, else why it does not."""
+        plugins = self._profile.pod_group_post_filter_plugins
+        if not plugins:
+            return unschedulable(NOT_REGISTERED)
+        constraints = group.spec.scheduling_constraints
+        if constraints is not None and constraints.topology:
+            return unschedulable(HAS_CONSTRAINTS)
+        result = await self._find(group, pods)
+        if not result.status.is_success:
+            return result.status
+        return await self._evict(group, pods, result.victims)
+
+    async def _find(self, group: PodGroup, pods: Sequence[PodInfo]) -> PodGroupPostFilterResult:
+        plugin = self._profile.pod_group_post_filter_plugins[0]
+        cache = self._loop.cache
+        snapshot = cache.snapshot(self._loop.queue.nominator)
+        rejecting = self._loop.cycles[self._profile.scheduler_name].rejecting
+        trial = Trial(cache.nodes, self._schedule)
+        rejecting.skips_post_filters = True
+        try:
+            return await plugin.pod_group_post_filter(group, pods, snapshot, trial)
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            return PodGroupPostFilterResult(failure(f"{type(error).__name__}: {error}"))
+        finally:
+            rejecting.skips_post_filters = False
+            trial.restore()
+
+    async def _evict(
+        self, group: PodGroup, pods: Sequence[PodInfo], victims: tuple[PodInfo, ...]
+    ) -> Status:
+        metadata = group.metadata
+        key = f"{metadata.namespace}/{metadata.name}"
+        priority = group_priority(group)
+        preemptor = Preemptor("podgroup", metadata.uid, key, priority, tuple(pods))
+        scheduler_name = self._profile.scheduler_name
+        preemption = Preemption(preemptor, TARGET, victims, scheduler_name)
+        in_background = self._profile.feature_gates.enabled("SchedulerAsyncPreemption")
+        error = await self._loop.evictions.carry_out(preemption, in_background=in_background)
+        return failure(error) if error else SUCCESS

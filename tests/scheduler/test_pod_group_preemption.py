@@ -1,0 +1,246 @@
+"""Preemption for a pod group as a whole, in the running scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod
+from kubesched.api.scheduling import (
+    PodGroup,
+    PodGroupSchedulingConstraints,
+    TopologyConstraint,
+)
+from kubesched.framework.status import SUCCESS, Status, unschedulable
+from kubesched.scheduler.pod_group_preemption import Trial
+from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_node, make_pod
+from model.clusters import make_cluster
+from scheduler.running import GANGS, FakeApi, Running, make_group, make_member, running
+
+GATES = {**GANGS, "WorkloadAwarePreemption": True}
+GROUP = "pod group is unschedulable"
+
+
+def group_of(min_count: int, priority: int | None = 9, **spec: object) -> PodGroup:
+    """Return a gang with a priority."""
+    group = make_group(min_count=min_count)
+    return replace(group, spec=replace(group.spec, priority=priority, **spec))
+
+
+def victim(name: str, node: str = "node", priority: int = 1, **fields: object) -> Pod:
+    """Return a bound pod that asks for a whole cpu."""
+    requests = {"cpu": "1"}
+    return make_pod(name, requests=requests, node_name=node, priority=priority, **fields)  # type: ignore[arg-type]  # the keywords are a TypedDict's
+
+
+async def arrive(cluster: Running, *items: Pod, group: PodGroup, members: int = 2) -> None:
+    """Create a node of two cpus, what is there, and a gang."""
+    cluster.api.create(make_node("node", allocatable={"cpu": "2"}), *items, group)
+    cluster.api.create(*(make_member(f"p{i}", priority=9) for i in range(members)))
+    await cluster.settle(0.1)
+
+
+def test_the_gang_preempts_as_a_whole() -> None:
+    """Victims go, with the group named as the reason; then the gang is bound."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            await arrive(cluster, victim("v1"), victim("v2"), group=group_of(2))
+            assert {"p0", "p1"} == set(cluster.api.pods)
+            preempted = [event for event in cluster.api.events if event.startswith("Preempted")]
+            note = "Preempted by podgroup uid-gang on node cluster"
+            assert [f"Preempted v1: {note}", f"Preempted v2: {note}"] == preempted
+            assert ("False", "Unschedulable", GROUP) == cluster.group("gang")
+            await cluster.settle(5)
+            assert {"p0": "node", "p1": "node"} == cluster.nodes
+
+    run(main())
+
+
+def test_victims_are_told_that_a_group_needs_their_room() -> None:
+    """The condition of a victim names the kind of the preemptor."""
+    told: list[str] = []
+
+    class Api(FakeApi):
+        async def delete_pod(self, pod: Pod) -> None:
+            told.append(self.pods[pod.metadata.name].status.conditions[-1].message)
+            await super().delete_pod(pod)
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.__class__ = Api
+            await arrive(cluster, victim("v"), group=group_of(2))
+
+    run(main())
+    assert ["default-scheduler: preempting to accommodate a higher priority podgroup"] == told
+
+
+def test_only_as_many_go_as_must() -> None:
+    """One cpu is free: of two victims the more important one stays."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(make_node("node", allocatable={"cpu": "3"}), group_of(2))
+            cluster.api.create(victim("low", priority=0), victim("high", priority=1))
+            cluster.api.create(*(make_member(f"p{i}", priority=9) for i in range(2)))
+            await cluster.settle(5)
+            assert {"p0", "p1", "high"} == set(cluster.nodes)
+
+    run(main())
+
+
+def test_who_fits_in_part_is_nominated_to_its_place() -> None:
+    """A member that had a place in the first try is nominated there; the other is not."""
+
+    async def main() -> None:
+        async with running(gates={**GATES, "SchedulerAsyncPreemption": True}) as cluster:
+            await arrive(cluster, victim("v"), group=group_of(2))
+            nominated = {
+                name: pod.status.nominated_node_name for name, pod in cluster.api.pods.items()
+            }
+            # The first pod was held back until the second came, so it was tried after it.
+            assert {"p0": "", "p1": "node"} == nominated
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("group", "reason"),
+    [
+        pytest.param(
+            group_of(2, priority=1),
+            "No preemption victims found for incoming preemptor",
+            id="nobody is less important",
+        ),
+        pytest.param(
+            group_of(2, priority=None),
+            "No preemption victims found for incoming preemptor",
+            id="the pods' own priority does not count",
+        ),
+        pytest.param(group_of(3), GROUP, id="it does not help"),
+        pytest.param(
+            group_of(
+                2,
+                scheduling_constraints=PodGroupSchedulingConstraints(
+                    topology=(TopologyConstraint(key="zone"),)
+                ),
+            ),
+            "workload aware preemption is not supported for pod groups with scheduling constraints",
+            id="topology",
+        ),
+    ],
+)
+def test_why_nobody_is_preempted(group: PodGroup, reason: str) -> None:
+    """The reason stands behind that of the group; the pods do not preempt on their own."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            await arrive(cluster, victim("v"), group=group, members=3)
+            assert "v" in cluster.api.pods
+            assert ("False", "Unschedulable", f"{GROUP}, {reason}") == cluster.group("gang")
+
+    run(main())
+
+
+def test_one_patient_pod_makes_the_group_patient() -> None:
+    """If any member may not preempt, the group does not."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            spec = {"preemptionPolicy": "Never"}
+            cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim("v"))
+            cluster.api.create(group_of(2), make_member("p0"), make_member("p1", spec=spec))
+            await cluster.settle(0.1)
+            assert "v" in cluster.api.pods
+            reason = f"{GROUP}, not eligible due to preemptionPolicy=Never."
+            assert ("False", "Unschedulable", reason) == cluster.group("gang")
+
+    run(main())
+
+
+def test_without_default_preemption_nobody_preempts() -> None:
+    """The profile may have disabled the plugin."""
+    profile = {"plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}
+
+    async def main() -> None:
+        async with running(gates=GATES, profile=profile) as cluster:
+            await arrive(cluster, victim("v"), group=group_of(2))
+            words = "default preemption plugin is not registered, workload aware preemption is "
+            reason = f"{GROUP}, {words}disabled"
+            assert ("False", "Unschedulable", reason) == cluster.group("gang")
+
+    run(main())
+
+
+def test_a_group_that_is_gone_is_an_error() -> None:
+    """Its pods go back with that; there is no condition to write."""
+
+    async def main() -> None:
+        async with running(gates={**GATES, "GangScheduling": True}) as cluster:
+            cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim("v"))
+            cluster.api.create(group_of(2), make_member("p0"))
+            await cluster.settle(0.1)
+            assert cluster.api.handlers is not None
+            cluster.api.create(make_member("p1"))
+            cluster.api.handlers.deleted(cluster.api.groups.pop("gang"))
+            await cluster.settle(0.1)
+            words = (
+                'failed to get podGroup default/gang: podgroup.scheduling.k8s.io "gang" not found'
+            )
+            assert words in cluster.condition("p0")[1]
+
+    run(main())
+
+
+def test_the_preemption_is_synchronous_without_the_gate() -> None:
+    """The victims are gone before the group is back in the queue; a refusal is an error."""
+
+    async def main() -> None:
+        gates = {**GATES, "SchedulerAsyncPreemption": False}
+        async with running(gates=gates) as cluster:
+            await arrive(cluster, victim("v1"), victim("v2"), group=group_of(2))
+            await cluster.settle(5)
+            assert {"p0": "node", "p1": "node"} == cluster.nodes
+
+    run(main())
+
+
+async def _says(status: Status) -> Status:
+    return status
+
+
+def _cluster() -> Cluster:
+    cluster = make_cluster([], ())
+    for name in "nm":
+        cluster.cache.add_node(make_node(name))
+    for number in range(6):
+        cluster.cache.add_pod(victim(f"v{number}", "nm"[number % 2]))
+    return cluster
+
+
+def test_a_trial_leaves_no_trace() -> None:
+    """Rows have their pods back in their order, and the columns are true."""
+    cluster = _cluster()
+    nodes = cluster.cache.nodes
+    before = [list(pods) for pods in nodes.pods]
+    first, second = (list(pods.values()) for pods in nodes.pods)
+    trial = Trial(nodes, lambda: _says(SUCCESS))
+    trial.remove([first[0], second[1], first[2]])
+    cluster.cache.nodes.check()
+    trial.put_back([first[2]])
+    trial.remove([first[1]])
+    trial.put_back([first[0]])
+    trial.restore()
+    assert before == [list(pods) for pods in nodes.pods]
+    cluster.cache.check()
+
+
+def test_a_trial_asks_its_scheduler() -> None:
+    """What it says is passed on."""
+    status = unschedulable("no")
+    trial = Trial(_cluster().cache.nodes, lambda: _says(status))
+    assert status == asyncio.run(trial.schedule())

@@ -1,0 +1,173 @@
+"""The recorded run of kube-scheduler, told to our event handlers on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any, Final
+
+from msgspec.structs import replace
+from tests.app.port_records import exchanges
+from tests.scheduler.running import FakeApi
+
+from kubesched.api.core import Node, Pod
+from kubesched.app.metrics.pages import Pages
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.assembly import assemble
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_node, make_pod
+
+Families = dict[str, dict[str, Any]]
+
+_DELETED: Final = "2024-05-01T10:00:00Z"
+
+
+class PatientApi(FakeApi):
+    """Deletes pods gracefully: they stay until somebody says that their containers have ended."""
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Mark the pod."""
+        known = self.pods[pod.metadata.name]
+        self.update(replace(known, metadata=replace(known.metadata, deletion_timestamp=_DELETED)))
+
+
+class Measured:
+    """A scheduler with metrics.
+
+    Attributes:
+        api: Its API server.
+        pages: What is measured.
+        scheduler: The scheduler.
+    """
+
+    def __init__(self, gates: FeatureGates, *, always_sample: bool) -> None:
+        clock = asyncio.get_running_loop().time
+        dice = (lambda: 0.0) if always_sample else Random(7).random
+        self.pages = Pages(gates, clock, dice)
+        self.api = PatientApi()
+        self.scheduler, self.api.handlers = assemble(
+            default_configuration(gates),
+            in_tree_registry(),
+            gates,
+            self.api,
+            random=Random(1),
+            instruments=self.pages.scheduler,
+        )
+
+    def page(self) -> str:
+        """Return the page."""
+        return self.pages.metrics.page()[1].decode()
+
+
+@asynccontextmanager
+async def measured(*, always_sample: bool = True) -> AsyncIterator[Measured]:
+    """Run a scheduler with metrics."""
+    found = Measured(FeatureGates(), always_sample=always_sample)
+    running = asyncio.ensure_future(found.scheduler.run())
+    try:
+        yield found
+    finally:
+        found.scheduler.stop()
+        await running
+        await found.scheduler.drain()
+
+
+def nodes() -> tuple[Node, ...]:
+    """Return the nodes of the record."""
+    return tuple(
+        make_node(
+            name,
+            labels={"kubernetes.io/hostname": name},
+            allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"},
+            taints=taints,
+        )
+        for name, cpu, taints in (
+            ("n1", "4", ()),
+            ("n2", "2", ()),
+            ("full", "1", ({"key": "only", "effect": "NoSchedule"},)),
+        )
+    )
+
+
+async def recorded_run(found: Measured) -> None:
+    """Do what the record's script did, with its pauses."""
+    everything = ({"operator": "Exists"},)
+    found.api.create(*nodes())
+    found.api.create(
+        make_pod("v", node_name="full", priority=5, requests={"cpu": "1"}, tolerations=everything)
+    )
+    for name, cpu in (("m0", "1"), ("m1", "2"), ("m2", "9")):
+        found.api.create(make_pod(name, priority=0, requests={"cpu": cpu}))
+        await asyncio.sleep(0.45)
+    found.api.create(
+        make_pod(
+            "boss",
+            priority=50,
+            requests={"cpu": "1"},
+            node_selector={"kubernetes.io/hostname": "full"},
+            tolerations=everything,
+        )
+    )
+    await asyncio.sleep(0.6)
+    # As a kubelet would: the grace period ends, then the pod.
+    found.api.update(found.api.pods["v"])
+    found.api.delete("v")
+    await asyncio.sleep(0.15)
+    found.api.create(make_pod("gated", scheduling_gates=("g",)))
+    await asyncio.sleep(2.7)
+
+
+def page_of_recorded_run() -> str:
+    """Return the page at the end of that run."""
+
+    async def main() -> str:
+        async with measured() as found:
+            await recorded_run(found)
+            return found.page()
+
+    return run(main())
+
+
+def recorded_families(at: int = -1) -> Families:
+    """Return the families of a recorded page of /metrics, by name."""
+    pages = [each for each in exchanges() if each["path"] == "/metrics" and "families" in each]
+    return {family["name"]: family for family in pages[at]["families"]}
+
+
+def families_of(page: str) -> Families:
+    """Read a page as the record was read: type, help, series, buckets."""
+    families: Families = {}
+    for line in page.splitlines():
+        if line.startswith("# HELP "):
+            name, _, text = line[7:].partition(" ")
+            families[name] = {"name": name, "help": text, "series": {}, "buckets": []}
+        elif line.startswith("# TYPE "):
+            name, _, kind = line[7:].partition(" ")
+            families[name]["type"] = kind
+        else:
+            _read_sample(line, families)
+    return families
+
+
+def _read_sample(line: str, families: Families) -> None:
+    sample, _, value = line.rpartition(" ")
+    name, _, written = sample.partition("{")
+    labels = dict(
+        pair.split("=", 1) for pair in written.rstrip("}").replace('",', '"\0').split("\0") if pair
+    )
+    labels = {key: text.strip('"') for key, text in labels.items()}
+    bound = labels.pop("le", None)
+    key = tuple(sorted(labels.items()))
+    if name in families:
+        families[name]["series"][key] = value
+        return
+    name, _, part = name.rpartition("_")
+    family = families[name]
+    if bound is not None and bound not in family["buckets"]:
+        family["buckets"].append(bound)
+    if part == "count":
+        family["series"][key] = value

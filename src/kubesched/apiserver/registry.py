@@ -3,7 +3,8 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest (v1.36)
 Invariants: nothing is kept that admission or validation refused; a write that changes nothing keeps
             the version; the server alone sets identities, versions and times of creation.
-Differs:  a name that was generated and is taken is not drawn again.
+Differs:  a name that was generated and is taken is not drawn again; events stay until somebody
+          deletes them, where upstream forgets them after an hour.
 """
 
 from __future__ import annotations

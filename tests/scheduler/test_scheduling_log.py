@@ -66,6 +66,22 @@ def test_attempts_at_three(caplog: pytest.LogCaptureFixture) -> None:
     assert [EARLY, EARLY, LARGE] == attempts
 
 
+def test_observations_at_three(caplog: pytest.LogCaptureFixture) -> None:
+    """Verbosity 3 tells of nodes and pods that come and go, in the order seen."""
+    seen = [
+        (message, fields.get("node") or str(fields["pod"]))
+        for message, fields in lines(caplog, V3)
+        if " event for " in message
+    ]
+    assert [
+        ("Add event for unscheduled pod", "default/early"),
+        ("Add event for node", "n1"),
+        ("Delete event for unscheduled pod", "default/early"),
+        ("Add event for unscheduled pod", "default/large"),
+    ] == [entry for entry in seen if not entry[0].endswith(" scheduled pod")]
+    assert ("Add event for scheduled pod", "default/early") in seen
+
+
 def test_moves_at_five(caplog: pytest.LogCaptureFixture) -> None:
     """Verbosity 5 tells where pods wait and why."""
     moves = [

@@ -40,6 +40,7 @@ from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework import cluster_event as resources
 from kubesched.framework.cluster_event import Action, ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.structured_log import V3, V4
 from kubesched.queue.node_events import node_events
 from kubesched.queue.pod_events import pod_events
 from kubesched.queue.queue_events import (
@@ -51,6 +52,7 @@ from kubesched.queue.queue_events import (
 )
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.loop import Scheduler, assumed_pod
+from kubesched.scheduler.scheduling_log import log_observed
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
 
@@ -122,6 +124,7 @@ class EventHandlers:
             case Pod():
                 self._pod_added(item)
             case Node():
+                log_observed(V3, "Add event for node", item)
                 began = self.observer.now()
                 self._cache.add_node(item)
                 self._move_timed(_NODE_ADD, None, item, began)
@@ -139,6 +142,7 @@ class EventHandlers:
             case Pod(), Pod():
                 self._pod_updated(old, new)
             case Node(), Node():
+                log_observed(V4, "Update event for node", new)
                 began = self.observer.now()
                 self._cache.update_node(new)
                 self._move_each(node_events(old, new), old, new, began)
@@ -158,6 +162,7 @@ class EventHandlers:
             case Pod():
                 self._pod_deleted(item, is_final_state_known=is_final_state_known)
             case Node():
+                log_observed(V3, "Delete event for node", item)
                 began = self.observer.now()
                 self._move(_NODE_DELETE, item, None)
                 self._cache.remove_node(item.metadata.name)
@@ -179,6 +184,7 @@ class EventHandlers:
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._is_ours(pod):
+            log_observed(V3, "Add event for unscheduled pod", pod)
             began = self.observer.now()
             info = PodInfo(pod)
             if self._pod_groups is not None:
@@ -205,6 +211,7 @@ class EventHandlers:
             before = self._on_node(old)
             self._assigned(new)
             if self._is_ours(new):
+                log_observed(V3, "Delete event for unscheduled pod", new)
                 began = self.observer.now()
                 self._queue.delete(before, self._now())
                 self._handled(UNSCHEDULED_POD_DELETE, began)
@@ -216,6 +223,7 @@ class EventHandlers:
         is_assigned = bool(pod.spec.node_name)
         if is_assigned or not is_final_state_known:
             # A last state that nobody saw does not say whether the pod had got a node.
+            log_observed(V3, "Delete event for scheduled pod", pod)
             began = self.observer.now()
             if self._cache.remove_pod(uid_of(pod)) is None and is_final_state_known:
                 log.warning("Deleted pod %s was not in the cache", pod.metadata.name)
@@ -224,6 +232,7 @@ class EventHandlers:
             self._waiting_deleted(pod)
 
     def _assigned(self, pod: Pod) -> None:
+        log_observed(V3, "Add event for scheduled pod", pod)
         began = self.observer.now()
         try:
             self._cache.add_pod(pod)
@@ -237,6 +246,7 @@ class EventHandlers:
         return known if known is not None and known.pod is pod else PodInfo(pod)
 
     def _assigned_updated(self, old: Pod, new: Pod) -> None:
+        log_observed(V4, "Update event for scheduled pod", old)
         began = self.observer.now()
         before = self._on_node(old)
         try:
@@ -251,6 +261,7 @@ class EventHandlers:
         version = new.metadata.resource_version
         if version and version == old.metadata.resource_version:
             return
+        log_observed(V4, "Update event for unscheduled pod", new)
         began = self.observer.now()
         before, info = PodInfo(old), PodInfo(new)
         self._take_in_waiting(before, info)
@@ -273,6 +284,7 @@ class EventHandlers:
             self._nomination_freed(before)
 
     def _waiting_deleted(self, pod: Pod) -> None:
+        log_observed(V3, "Delete event for unscheduled pod", pod)
         began = self.observer.now()
         info = PodInfo(pod)
         self._queue.delete(info, self._now())

@@ -1,7 +1,7 @@
-"""The lines that the loop and the queue write to the log, at upstream's levels of verbosity.
+"""The lines that loop, event handlers and queue write to the log, at upstream's verbosities.
 
-Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/backend/queue/{active_queue,backoff_queue,
-          scheduling_queue}.go (v1.36)
+Upstream: pkg/scheduler/{schedule_one,eventhandlers}.go,
+          pkg/scheduler/backend/queue/{active_queue,backoff_queue,scheduling_queue}.go (v1.36)
 Differs:  a pod that goes into the queue's unschedulable part is logged without its hint.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from kubesched.api.core import Node, Pod
 from kubesched.framework.status import Status
 from kubesched.framework.structured_log import V2, V3, V5, V10, ObjectRef, write
 from kubesched.queue.moves import Place, QueueMove
@@ -86,6 +87,16 @@ def log_failure(pod: PodInfo, status: Status, message: str) -> None:
         else:
             words = "Unable to schedule pod; no fit; waiting"
             write(log, V2, words, pod=_ref(pod), err=message)
+
+
+def log_observed(level: int, words: str, item: Node | Pod) -> None:
+    """Say that something was observed of a node or pod."""
+    if not log.isEnabledFor(level):
+        return
+    if isinstance(item, Node):
+        write(log, level, words, node=item.metadata.name)
+    else:
+        write(log, level, words, pod=ObjectRef(item.metadata.name, item.metadata.namespace))
 
 
 def log_move(move: QueueMove) -> None:

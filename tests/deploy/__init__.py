@@ -1,0 +1,1 @@
+"""What is shipped: the container file, the manifests and the Helm chart."""

@@ -1,0 +1,214 @@
+"""All kinds of requests that a running scheduler sends, taken from what its parts send."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from functools import cache
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from client.records import Answering
+from kubesched.api.core import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodExtendedResourceClaimStatus,
+)
+from kubesched.api.errors import NotFoundError
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.resource import ResourceClaim
+from kubesched.api.scheduling import PodGroup
+from kubesched.api.volume import ObjectReference
+from kubesched.apiserver import request as served
+from kubesched.app.authorization import SubjectAccessReviews
+from kubesched.app.cluster_authentication import ClusterAuthentication
+from kubesched.app.reviews import Retries
+from kubesched.app.token_reviews import TokenReviews
+from kubesched.app.users import User
+from kubesched.app.watched_kinds import watched_kinds
+from kubesched.client.claim_writer import ClaimWriter
+from kubesched.client.core_event_recorder import CoreEventRecorder
+from kubesched.client.election_record import ElectionRecord
+from kubesched.client.event_recorder import EventRecorder
+from kubesched.client.pod_writer import PodWriter
+from kubesched.client.requests import Request, path_of
+from kubesched.client.resource_locks import LeaseLock
+from kubesched.client.volume_writer import VolumeWriter
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
+from kubesched.scheduler.profile import build_profiles
+from kubesched.simulator.virtual_loop import run
+
+NAMESPACE = "ns"
+TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)
+METADATA = ObjectMeta(name="x", namespace=NAMESPACE, uid="u", resource_version="1")
+
+
+class Wish(NamedTuple):
+    """What a request asks for, as permissions are given; "" for what does not apply."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+
+class Echo(Answering):
+    """Answers what is sent, or an object for what is read."""
+
+    async def send(self, request: Request) -> bytes:
+        """Keep the request and answer."""
+        await super().send(request)
+        metadata = {"name": "x", "namespace": NAMESPACE, "uid": "u", "resourceVersion": "1"}
+        empty = json.dumps({"metadata": metadata, "spec": {}, "status": {}}).encode()
+        return request.body if request.method in {"POST", "PUT"} else empty
+
+
+class Forgetful(Echo):
+    """Knows no event that it is told to change."""
+
+    async def send(self, request: Request) -> bytes:
+        """Keep the request; what is patched is not there."""
+        answer = await super().send(request)
+        if request.method == "PATCH":
+            raise NotFoundError("it has expired")
+        return answer
+
+
+async def pods(rest: Echo) -> None:
+    """Write all that is written of pods and pod groups."""
+    writer, pod = PodWriter(rest, lambda: 0), Pod(metadata=METADATA)
+    await writer.bind(pod, "n")
+    await writer.delete_pod(pod)
+    await writer.patch_pod_status(pod, PodConditionPatch("T", "True", "R", "M"), "n")
+    claim = PodExtendedResourceClaimStatus(resource_claim_name="c")
+    await writer.patch_extended_resource_claim_status(pod, claim)
+    condition = PodGroupConditionPatch("T", "True", "R", "M", 1)
+    await writer.patch_pod_group_status(PodGroup(metadata=METADATA), condition)
+
+
+async def claims(rest: Echo) -> None:
+    """Write all that is written of resource claims."""
+    writer, claim = ClaimWriter(rest, Random(0)), ResourceClaim(metadata=METADATA)
+    await writer.get(NAMESPACE, "x")
+    await writer.create(claim)
+    await writer.update(claim)
+    await writer.update_status(claim)
+    await writer.release(claim, Pod(metadata=METADATA))
+    await writer.delete(claim)
+
+
+async def volumes(rest: Echo) -> None:
+    """Write all that is written of volumes and their claims."""
+    writer = VolumeWriter(rest)
+    await writer.update_persistent_volume(PersistentVolume(metadata=ObjectMeta(name="x")))
+    await writer.update_persistent_volume_claim(PersistentVolumeClaim(metadata=METADATA))
+
+
+async def events(rest: Echo) -> None:
+    """Write events of both kinds, and change them."""
+    event = EventRecord(Pod(metadata=METADATA), "Normal", "R", "A", "N")
+    for recorder in (
+        EventRecorder(rest, lambda: 0, Random(0), "host"),
+        CoreEventRecorder(rest, lambda: 0, Random(0), "component"),
+    ):
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(recorder.run())
+            for _ in range(2):
+                recorder.record_event(event)
+                await recorder.drain()
+            running.cancel()
+
+
+async def reviews(rest: Echo) -> None:
+    """Ask who somebody is, and what they may."""
+    retries = Retries(Random(0))
+    await ClusterAuthentication(rest).refresh()
+    await SubjectAccessReviews(rest, retries, lambda: 0.0).authorize(User("u"), "get", "/metrics")
+    tokens = TokenReviews(rest, retries, lambda: 0.0, 0.0)
+    await asyncio.gather(tokens.authenticate("token"), return_exceptions=True)
+
+
+async def lock(rest: Echo, namespace: str, name: str) -> None:
+    """Take a lock, renew it, and say so."""
+    lease = LeaseLock(rest, namespace, name, "me")
+    record = ElectionRecord(
+        holder_identity="me", lease_duration_seconds=15, acquire_time=TIME, renew_time=TIME
+    )
+    await lease.get()
+    await lease.create(record)
+    await lease.update(record)
+    recorder = CoreEventRecorder(rest, lambda: 0, Random(0), "component")
+    about = ObjectReference(kind="Lease", namespace=namespace, name=name, uid="u")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(recorder.run())
+        recorder.record(about, "Normal", "LeaderElection", "me became leader")
+        await recorder.drain()
+        running.cancel()
+
+
+def watched() -> list[Wish]:
+    """Return what is listed and watched, with every gate that adds a kind."""
+    gates = FeatureGates.parse("GenericWorkload=true")
+    profiles = build_profiles(default_configuration(gates), in_tree_registry(), gates, Random(0))
+    plugins = [plugin for profile in profiles.values() for plugin in profile.plugins.values()]
+    paths = [path_of(kind) for kind in watched_kinds(plugins, gates)]
+    return [
+        _wish(Request(path=path, query=query))
+        for path in paths
+        for query in ((), (("watch", "true"),))
+    ]
+
+
+@cache
+def sent(lock_namespace: str, lock_name: str) -> list[Wish]:
+    """Return everything that is asked for, without repetition, in order."""
+    found: list[Wish] = watched()
+    for server in (Echo(), Forgetful()):
+        works: list[Coroutine[Any, Any, None]] = [events(server)]
+        if type(server) is Echo:
+            works += [pods(server), claims(server), volumes(server), reviews(server)]
+            works += [lock(server, lock_namespace, lock_name)]
+        for work in works:
+            run(work)
+        found += [_wish(request) for request in server.sent]
+    return sorted(set(found))
+
+
+def _wish(request: Request) -> Wish:
+    query = {name: (value,) for name, value in request.query}
+    target = served.target_of(served.Request(request.method, request.path, query))
+    assert target is not None, request.path
+    resource = "/".join(filter(None, (target.plural, target.subresource)))
+    return Wish(target.verb, target.group, resource, target.namespace, target.name)
+
+
+WRITES: Final[dict[type, tuple[str, ...]]] = {
+    PodWriter: (
+        "bind",
+        "delete_pod",
+        "patch_extended_resource_claim_status",
+        "patch_pod_group_status",
+        "patch_pod_status",
+    ),
+    ClaimWriter: ("create", "delete", "get", "release", "update", "update_status"),
+    VolumeWriter: ("update_persistent_volume", "update_persistent_volume_claim"),
+    LeaseLock: ("create", "get", "update"),
+}
+"""What is asked of each writer above."""
+
+
+def coroutine_methods(writer: type) -> set[str]:
+    """Return what a writer can be asked for."""
+    return {
+        name
+        for name, method in vars(writer).items()
+        if inspect.iscoroutinefunction(method) and not name.startswith("_")
+    }

@@ -2,13 +2,14 @@
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (v1.36)
 Invariants: a watcher that reads slowly holds up nobody but itself.
-Differs:  HTTP/1.1 without TLS; answers are not compressed.
+Differs:  HTTP/1.1; answers are not compressed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -50,12 +51,13 @@ class HttpFront:
         self._runner: ServerRunner | None = None
         self._streaming: dict[asyncio.Task[object], None] = {}
 
-    async def start(self, host: str, port: int) -> None:
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         """Listen.
 
         Args:
             host: The address; one of the machine's own.
             port: 0 for any that is free.
+            tls: Holds the certificate to show; None for plain HTTP.
 
         Raises:
             OSError: Nothing can listen there.
@@ -63,7 +65,7 @@ class HttpFront:
         runner = ServerRunner(web.Server(self._handle), shutdown_timeout=_STOP_SECONDS)
         await runner.setup()
         try:
-            await TCPSite(runner, host, port).start()
+            await TCPSite(runner, host, port, ssl_context=tls).start()
         except OSError:
             await runner.cleanup()
             raise

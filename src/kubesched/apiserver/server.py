@@ -4,13 +4,14 @@ It answers in the process, for tests and sandboxes, and over HTTP on a loopback 
 
 Upstream: cmd/kube-apiserver, staging/src/k8s.io/apiserver/pkg/server (v1.36)
 Invariants: a request is answered whole before the next one changes anything.
-Differs:  no etcd, no TLS, no audit, no priority and fairness; users and tokens are those it is
+Differs:  no etcd, no audit, no priority and fairness; users and tokens are those it is
           started with.
 """
 
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from random import Random, SystemRandom
@@ -84,6 +85,7 @@ class ApiServer:
         clock = Clock(now, dice or SystemRandom())
         store: Store[StoredObject] = Store(stamp, changes_kept)
         self.registry = Registry(store, Resources(served), clock, tracks_managers=tracks_managers)
+        self._scheme = "http"
         self._front = HttpFront(self.handle, self.user_of)
         self._tokens = dict(tokens or {})
         self._anonymous = anonymous
@@ -95,19 +97,24 @@ class ApiServer:
     @property
     def url(self) -> str:
         """Where it listens; "" while it does not."""
-        return f"http://{self._front.address}" if self._front.address else ""
+        return f"{self._scheme}://{self._front.address}" if self._front.address else ""
 
-    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
+    async def start(
+        self, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
         """Listen for HTTP.
 
         Args:
             host: The address; one of the machine's own.
             port: 0 for any that is free.
+            tls: Holds the certificate to show; None for plain HTTP, over which kubectl sends no
+                token.
 
         Raises:
             OSError: Nothing can listen there.
         """
-        await self._front.start(host, port)
+        self._scheme = "http" if tls is None else "https"
+        await self._front.start(host, port, tls)
 
     async def stop(self) -> None:
         """End all watches, and listen no more; stopping twice is fine."""

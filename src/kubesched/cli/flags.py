@@ -52,8 +52,8 @@ class Flag(click.Option):
         self.section = section
 
 
-class DaemonCommand(click.Command):
-    """A command whose flags stand in sections, and which fails as kube-scheduler fails: with 1."""
+class SectionedCommand(click.Command):
+    """A command whose flags stand in sections."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the flags by section, in the order of their declaration."""
@@ -66,6 +66,10 @@ class DaemonCommand(click.Command):
         for section, records in sections.items():
             with formatter.section(section):
                 formatter.write_dl(records)
+
+
+class DaemonCommand(SectionedCommand):
+    """A command with sections, which fails as kube-scheduler fails: with 1."""
 
     def make_context(
         self,

@@ -15,7 +15,7 @@ from tests.app.metrics.scripted import (
 )
 
 from kubesched.app.metrics import scheduler_families
-from kubesched.app.metrics.family import Kind
+from kubesched.app.metrics.family import Family, Kind
 from kubesched.app.metrics.scheduler_families import ABSENT, FAMILIES
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
@@ -54,9 +54,7 @@ def test_families_are_all_of_upstreams() -> None:
     assert not declared & set(ABSENT)
     assert set(recorded_own()) <= declared | set(ABSENT)
     listed = {
-        value.name
-        for value in vars(scheduler_families).values()
-        if isinstance(value, scheduler_families.Family)
+        value.name for value in vars(scheduler_families).values() if isinstance(value, Family)
     }
     assert listed == declared
 

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from prometheus_client import Counter
+from tests.app.metrics.scripted import families_of, recorded_families
+from tests.app.port_records import exchanges
+
+from kubesched.app.metrics.exposition import CONTENT_TYPE
+from kubesched.app.metrics.pages import Pages
+from kubesched.client.leader_fence import ElectionStatistics
+from kubesched.config.feature_gates import FeatureGates
+
+
+def _pages() -> Pages:
+    return Pages(FeatureGates(), lambda: 0.0, lambda: 0.5)
+
+
+def test_content_type_as_recorded() -> None:
+    """The content type is kube-scheduler's, whatever the client accepts."""
+    (recorded,) = {each["headers"]["content-type"] for each in exchanges() if "families" in each}
+    assert recorded == CONTENT_TYPE
+    content_type, _ = _pages().metrics.page("application/openmetrics-text;version=1.0.0")
+    assert recorded == content_type
+
+
+def test_component_families_as_recorded() -> None:
+    """Build, features and process have the recorded types, help texts and labels."""
+    families = families_of(_pages().metrics.page()[1].decode())
+    for name, family in families.items():
+        if name.startswith("scheduler_"):
+            continue
+        record = recorded_families()[name]
+        assert record["type"] == family["type"]
+        assert record["help"].partition("] ")[2] in family["help"]
+        assert {tuple(record["labels"])} == {
+            tuple(label for label, _ in series) for series in family["series"]
+        }
+    assert {"kubernetes_build_info", "kubernetes_feature_enabled"} <= set(families)
+    assert {"process_cpu_seconds_total", "process_resident_memory_bytes"} <= set(families)
+
+
+def test_features() -> None:
+    """Each gate is listed with its stage and whether it is on."""
+    page = _pages().metrics.page()[1].decode()
+    assert 'kubernetes_feature_enabled{name="GangScheduling",stage="ALPHA"} 0\n' in page
+    assert 'kubernetes_feature_enabled{name="SchedulerQueueingHints",stage=""} 1\n' in page
+
+
+def test_election() -> None:
+    """The elector's state is there once there is an elector."""
+    pages = _pages()
+    assert b"leader_election" not in pages.metrics.page()[1]
+    pages.election = lambda: ElectionStatistics("lock", 1, 0)
+    page = pages.metrics.page()[1].decode()
+    assert 'leader_election_master_status{name="lock"} 1\n' in page
+    assert "slowpath" not in page
+    pages.election = lambda: ElectionStatistics("lock", 0, 2)
+    assert 'leader_election_slowpath_total{name="lock"} 2\n' in pages.metrics.page()[1].decode()
+
+
+def test_health_has_a_page_of_its_own() -> None:
+    """Results of health checks are counted, and the last one is kept."""
+    pages = _pages()
+    pages.health.observe("ping", "healthz", True)
+    pages.health.observe("ping", "healthz", False)
+    page = pages.slis.page()[1].decode()
+    assert 'kubernetes_healthcheck{name="ping",type="healthz"} 0\n' in page
+    for status in ("error", "success"):
+        labels = f'name="ping",status="{status}",type="healthz"'
+        assert f"kubernetes_healthchecks_total{{{labels}}} 1\n" in page
+    assert "process_start_time_seconds " in page
+    pages.slis.reset()
+    assert "kubernetes_healthcheck" not in pages.slis.page()[1].decode()
+
+
+def test_plugins_bring_their_own_metrics() -> None:
+    """What is registered in the registry stands among the others."""
+    pages = _pages()
+    Counter("placed_by_moon_phase_total", "Of my plugin.", registry=pages.registry).inc(3)
+    assert b"\nplaced_by_moon_phase_total 3\n" in pages.metrics.page()[1]
+
+
+def test_folded_observations_are_told() -> None:
+    """What was counted under "unexpected" shows."""
+    pages = _pages()
+    for number in range(2050):
+        pages.requests.attempted(str(number), "GET", "h", is_retry=False)
+    expected = b"\ncardinality_enforcement_unexpected_categorizations_total 2\n"
+    assert expected in pages.metrics.page()[1]

@@ -33,6 +33,8 @@ _PRIORITY_CLASSES: Final = (
         _MAY_MOVE,
     ),
 )
+# The first of the range that services get their addresses from.
+_ADDRESS: Final = "10.0.0.1"
 _PORT: Final = 443
 
 
@@ -61,6 +63,7 @@ def _service() -> Plain:
         "spec": {
             "ports": [{"name": "https", "protocol": "TCP", "port": _PORT, "targetPort": 6443}],
             "type": "ClusterIP",
+            "clusterIP": _ADDRESS,
         },
     }
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from random import Random
+from unittest.mock import patch
 
 import aiohttp
 import pytest
@@ -21,15 +22,30 @@ from kubesched.app.cluster_authentication import LookupFailedError
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
 from kubesched.app.options import AccessOptions, ServingOptions
-from kubesched.app.secure_port import Asked, Surroundings, secure_port
-from kubesched.app.serving_certificates import ServingCertificateError, make_pair
+from kubesched.app.secure_port import SecurePort
+from kubesched.app.serving_certificates import make_pair
 from kubesched.app.serving_tls import ServingTlsError
+from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair
 
-SURROUNDINGS = Surroundings(lambda: NOW, Random(1), b"key")
+NOWHERE = ConnectionSettings(server="https://nowhere")
 ADMIN = {"Authorization": "Bearer admin"}
 Asking = tuple[str, dict[str, str], Holder | None]
+
+
+class OpenRest(FakeRest):
+    """A connection that is closed at the end.
+
+    Attributes:
+        closed: Whether it was.
+    """
+
+    closed = False
+
+    async def aclose(self) -> None:
+        """Close it."""
+        self.closed = True
 
 
 def answer(request: Request) -> object:
@@ -54,7 +70,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> ServingOptions:
 
 
 def statuses(
-    serving: ServingOptions, access: AccessOptions, rest: FakeRest | None, *asking: Asking
+    serving: ServingOptions, access: AccessOptions, rest: OpenRest, *asking: Asking
 ) -> list[int]:
     """Return what each request gets: path, headers, certificate."""
 
@@ -66,28 +82,30 @@ def statuses(
             )
         )
         endpoints.add_metrics("/metrics", Page(), 0.0)
-        asked = Asked(rest, rest)
-        async with secure_port(serving, access, asked, endpoints, SURROUNDINGS, port=0) as opened:
-            assert opened is not None
-            url = f"https://localhost:{opened.port}"
-            return [
-                await _status(serving, url + path, headers, shown)
-                for path, headers, shown in asking
-            ]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        flags = replace(serving, secure_port=port)
+        with patch("kubesched.app.secure_port.connect", lambda _settings, **_limits: rest):
+            async with AsyncExitStack() as opened:
+                await SecurePort(flags, access, NOWHERE, endpoints).open(opened)
+                url = f"https://localhost:{port}"
+                return [await _status(serving, url, one) for one in asking]
 
-    return asyncio.run(main())
+    found = asyncio.run(main())
+    assert rest.closed
+    return found
 
 
-async def _status(
-    serving: ServingOptions, url: str, headers: dict[str, str], shown: Holder | None
-) -> int:
+async def _status(serving: ServingOptions, url: str, asking: Asking) -> int:
+    path, headers, shown = asking
     context = ssl.create_default_context(cafile=serving.tls_cert_file)
     if shown is not None:
         load_key_pair(context, shown.pem, shown.key_pem)
     connector = aiohttp.TCPConnector(ssl=context)
     async with (
         aiohttp.ClientSession(connector=connector) as session,
-        session.get(url, headers=headers) as response,
+        session.get(url + path, headers=headers) as response,
     ):
         return response.status
 
@@ -101,7 +119,7 @@ def test_everybody_gets_what_is_theirs(serving: ServingOptions) -> None:
     assert [200, 403, 401, 200, 403, 200, 200, 404] == statuses(
         serving,
         AccessOptions(),
-        FakeRest(answer),
+        OpenRest(answer),
         ("/healthz", {}, None),
         ("/metrics", {}, None),
         ("/healthz", {"Authorization": "Bearer nobody"}, None),
@@ -123,19 +141,13 @@ def test_a_file_of_authorities_replaces_the_clusters(
     stranger = signed(CLIENTS, "root", ("system:masters",))
     access = AccessOptions(client_ca_file=str(file))
     found = statuses(
-        serving, access, FakeRest(answer), ("/metrics", {}, root), ("/metrics", {}, stranger)
+        serving, access, OpenRest(answer), ("/metrics", {}, root), ("/metrics", {}, stranger)
     )
     assert [200, 401] == found
     alone = AccessOptions(client_ca_file=str(file), authentication_skip_lookup=True)
-    rest = FakeRest(answer)
+    rest = OpenRest(answer)
     assert [200] == statuses(serving, alone, rest, ("/metrics", {}, root))
     assert [] == rest.requests
-
-
-def test_without_an_api_server_only_health_is_served(serving: ServingOptions) -> None:
-    """Tokens are ignored, and nobody may ask for more."""
-    asking: Sequence[Asking] = (("/livez", ADMIN, None), ("/metrics", ADMIN, None))
-    assert [200, 403] == statuses(serving, AccessOptions(), None, *asking)
 
 
 def test_authorities_that_cannot_be_read(
@@ -146,9 +158,8 @@ def test_authorities_that_cannot_be_read(
     def refuse(_request: Request) -> object:
         raise ApiError(403, "Forbidden", "not for you")
 
-    rest = FakeRest(refuse)
+    rest = OpenRest(refuse)
     assert [200] == statuses(serving, AccessOptions(), rest, ("/healthz", {}, None))
-    assert 3 == caplog.text.count("WARNING")
     assert "authentication configuration: not for you" in caplog.text
     strict = AccessOptions(tolerate_lookup_failure=False)
     with pytest.raises(LookupFailedError, match="not for you"):
@@ -158,22 +169,8 @@ def test_authorities_that_cannot_be_read(
 def test_flags_that_are_no_good(serving: ServingOptions, tmp_path: Path) -> None:
     """Each fault is told before anything is served."""
     with pytest.raises(ServingTlsError, match="unknown tls version"):
-        statuses(replace(serving, tls_min_version="TLS"), AccessOptions(), None)
-    with pytest.raises(ServingCertificateError, match="unable to load client CA provider"):
-        statuses(serving, AccessOptions(client_ca_file=str(tmp_path / "none")), None)
+        statuses(replace(serving, tls_min_version="TLS"), AccessOptions(), OpenRest(answer))
+    with pytest.raises(OSError, match="none"):
+        statuses(serving, AccessOptions(client_ca_file=str(tmp_path / "none")), OpenRest(answer))
     with pytest.raises(ValueError, match="only trailing"):
-        statuses(serving, AccessOptions(always_allow_paths=("/a*b",)), None)
-
-
-def test_port_zero_serves_nothing() -> None:
-    """The flag switches the port off, and no certificate is made."""
-
-    async def main() -> None:
-        serving = ServingOptions(secure_port=0, tls_cert_file="/nowhere")
-        asked = Asked(None, None)
-        async with secure_port(
-            serving, AccessOptions(), asked, Endpoints(), SURROUNDINGS
-        ) as opened:
-            assert opened is None
-
-    asyncio.run(main())
+        statuses(serving, AccessOptions(always_allow_paths=("/a*b",)), OpenRest(answer))

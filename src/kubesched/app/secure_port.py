@@ -15,6 +15,8 @@ from pathlib import Path
 from random import Random
 from secrets import token_bytes
 
+from msgspec.structs import replace
+
 from kubesched.app.access import Access
 from kubesched.app.authentication import Authenticator
 from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
@@ -145,12 +147,8 @@ class SecurePort:
         found = Authorities() if cluster is None else cluster.authorities
         if not self._own.client:
             return found
-        return Authorities(
-            (*self._own.client, *found.client),
-            "\n".join(filter(None, (self._own.client_pem, found.client_pem))),
-            found.proxies,
-            found.proxies_pem,
-        )
+        # A file replaces the cluster's authorities of clients, but not those of its proxies.
+        return replace(found, client=self._own.client, client_pem=self._own.client_pem)
 
 
 def _settings(kubeconfig: str, default: ConnectionSettings) -> ConnectionSettings:

@@ -1,8 +1,7 @@
 """What users may not set of a pod, and what a pod gets from itself: status, generation, selectors.
 
 Upstream: pkg/registry/core/pod/strategy.go (v1.36)
-Differs:  fields of features that are off by default are kept; AppArmor annotations are not copied
-          to the security context.
+Differs:  AppArmor annotations are not copied to the security context.
 """
 
 from __future__ import annotations

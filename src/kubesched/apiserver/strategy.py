@@ -5,8 +5,7 @@ what users want, and fields that do not belong to a request stay as they were.
 
 Upstream: pkg/registry/*/*/strategy.go, staging/src/k8s.io/apiserver/pkg/registry/rest (v1.36)
 Invariants: neither the new nor the old object is changed; what comes back shares parts with them.
-Differs:  fields of features that are off by default are kept; AppArmor annotations are not copied
-          to the security context.
+Differs:  AppArmor annotations are not copied to the security context.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Final
 
 from kubesched.api.requirements import parse_int64
 from kubesched.apiserver.defaults import with_defaults
+from kubesched.apiserver.disabled_fields import without_disabled_fields
 from kubesched.apiserver.equality import is_equal
 from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain, deep_copy
@@ -89,7 +89,7 @@ def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
     }
     if resource.kind in _GENERATION_FIELDS:
         metadata["generation"] = 1
-    obj = {**obj, "metadata": metadata}
+    obj = {**without_disabled_fields(resource.kind, obj, None), "metadata": metadata}
     if _has_status(resource) and resource.kind not in _KEEPS_STATUS_ON_CREATE:
         obj["status"] = _empty_status(resource)
     prepare = _ON_CREATE.get(resource.kind)
@@ -108,6 +108,7 @@ def prepare_for_update(
         subresource: Through which it is changed; "" for none.
         now: The time of the request, as objects have it.
     """
+    new = without_disabled_fields(resource.kind, new, old)
     new = {**new, "metadata": _metadata(new["metadata"], old["metadata"])}
     if subresource == "status":
         return _status_update(resource, new, old, now)

@@ -59,4 +59,6 @@ class AdmissionRequest(NamedTuple):
 
     def refusal(self, obj: Plain, why: str) -> StatusError:
         """Return what to raise."""
-        return forbidden(self.resource, obj["metadata"].get("name", ""), why)
+        metadata = obj["metadata"]
+        name = metadata.get("name") or metadata.get("generateName") or "Unknown"
+        return forbidden(self.resource, name, why)

@@ -36,13 +36,18 @@ _RESIZE_POLICIES: Final = ("NotRequired", "RestartContainer")
 _RESIZED: Final = ("cpu", "memory")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _ONLY_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
+_NO_POLICY: Final = "must specify restartPolicy when restart rules are used"
+_RULE_ACTIONS: Final = ("Restart", "RestartAllContainers")
 _RULES_MAX: Final = 20
 _EXIT_CODES_MAX: Final = 255
+_NOTHING: Final[Mapping[str, Plain]] = {"resources": {}}
 _NOT_EPHEMERAL: Final = "cannot be set for an Ephemeral Container"
 _FORBIDDEN_IN_EPHEMERAL: Final = (
     "ports",
     "resources",
     "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
     "livenessProbe",
     "readinessProbe",
     "startupProbe",
@@ -97,13 +102,10 @@ def init_container_faults(
         own_path, name = f"{path}[{index}]", container["name"]
         yield from _faults(container, around, own_path)
         is_sidecar = container.get("restartPolicy") == "Always"
-        if is_sidecar and container.get("restartPolicyRules"):
-            detail = (
-                "restartPolicyRules are not allowed for init containers with restart policy Always"
-            )
-            yield forbidden(f"{own_path}.restartPolicyRules", detail)
-        elif not is_sidecar:
+        if container.get("restartPolicy") is not None:
             yield from _restart_faults(container, own_path)
+        elif container.get("restartPolicyRules"):
+            yield required(f"{own_path}.restartPolicy", _NO_POLICY)
         if name in names:
             yield duplicate(f"{own_path}.name", name)
         elif name:
@@ -146,7 +148,7 @@ def ephemeral_container_faults(
         if target and target not in other_names:
             yield not_found(f"{own_path}.targetContainerName", target)
         for name in _FORBIDDEN_IN_EPHEMERAL:
-            if container.get(name):
+            if container.get(name) is not None and container[name] != _NOTHING.get(name):
                 yield forbidden(f"{own_path}.{name}", _NOT_EPHEMERAL)
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             for name in ("subPath", "subPathExpr"):
@@ -262,8 +264,7 @@ def _restart_faults(container: Plain, path: str) -> Iterator[FieldFault]:
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
     if policy is None:
         if rules:
-            detail = "must specify restartPolicy when restart rules are used"
-            yield required(f"{path}.restartPolicy", detail)
+            yield required(f"{path}.restartPolicy", _NO_POLICY)
     elif policy not in _RESTART_POLICIES:
         yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
     if len(rules) > _RULES_MAX:
@@ -273,8 +274,9 @@ def _restart_faults(container: Plain, path: str) -> Iterator[FieldFault]:
 
 
 def _rule_faults(rule: Plain, path: str) -> Iterator[FieldFault]:
-    if rule.get("action") != "Restart":
-        yield not_supported(f"{path}.action", rule.get("action", ""), ("Restart",))
+    action = rule.get("action", "")
+    if action not in _RULE_ACTIONS:
+        yield not_supported(f"{path}.action", action, _RULE_ACTIONS)
     codes = rule.get("exitCodes")
     if codes is None:
         yield required(f"{path}.exitCodes", "must be specified")

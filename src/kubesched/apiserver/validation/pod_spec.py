@@ -1,8 +1,7 @@
 """Specifications of pods, as pods and their templates have them.
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodSpec, v1.36)
-Differs:  the rules of Windows pods, of annotations that security profiles were in, and of host
-          names that are fields are left out.
+Differs:  annotations that security profiles were in are not checked.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from kubesched.apiserver.validation.security_contexts import pod_security_contex
 from kubesched.apiserver.validation.spread_constraints import spread_constraint_faults
 from kubesched.apiserver.validation.tolerations import toleration_faults
 from kubesched.apiserver.validation.volumes import checked_volumes
+from kubesched.apiserver.validation.windows import host_process_faults, system_faults
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -86,11 +86,12 @@ def pod_spec_faults(
     )
     yield from _word_faults(spec.get("dnsPolicy", ""), _DNS_POLICIES, f"{path}.dnsPolicy")
     yield from label_faults(spec.get("nodeSelector"), f"{path}.nodeSelector")
-    if spec.get("securityContext"):
+    if spec.get("securityContext") is not None:
         yield from pod_security_context_faults(
             spec["securityContext"], spec, f"{path}.securityContext"
         )
     yield from _placement_faults(spec, path)
+    yield from host_process_faults(spec, path)
     if spec.get("hostUsers") is False:
         yield from _own_user_faults(spec, path)
     yield from _host_name_faults(spec, path)
@@ -247,6 +248,8 @@ def _option_faults(spec: Plain, path: str) -> Iterator[FieldFault]:
             yield required(f"{path}.os.name")
         elif name not in _SYSTEMS:
             yield not_supported(f"{path}.os", name, _SYSTEMS)
+        else:
+            yield from system_faults(spec, name, path)
     yield from _file_key_faults(spec, path)
 
 

@@ -1,8 +1,7 @@
 """Security contexts of pods and containers.
 
 Upstream: pkg/apis/core/validation/validation.go (ValidateSecurityContext and around, v1.36)
-Differs:  containers may be privileged whatever the server's flags say; options of Windows are not
-          checked.
+Differs:  containers may be privileged whatever the server's flags say.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from kubesched.apiserver.names import between
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.validation.internal_form import internal_form
 from kubesched.apiserver.validation.paths import descending_path_faults
+from kubesched.apiserver.validation.windows import windows_option_faults
 
 _ID_MAX: Final = 2**31 - 1
 _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
@@ -56,6 +56,7 @@ def security_context_faults(
     yield from _seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         yield from _escalation_faults(context, path)
+    yield from windows_option_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
     yield from _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 
@@ -120,9 +121,10 @@ def pod_security_context_faults(context: Plain, spec: Plain, path: str) -> Itera
     yield from _sysctl_faults(context.get("sysctls") or (), spec, f"{path}.sysctls")
     yield from _word_faults(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
     yield from _seccomp_faults(context.get("seccompProfile"), f"{path}.seccompProfile")
+    yield from windows_option_faults(context.get("windowsOptions"), f"{path}.windowsOptions")
     yield from _app_armor_faults(context.get("appArmorProfile"), f"{path}.appArmorProfile")
     yield from _word_faults(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
-    yield from _word_faults(context, "seLinuxChangePolicy", ("MountOption", "Recursive"), path)
+    yield from _word_faults(context, "seLinuxChangePolicy", ("Recursive",), path)
 
 
 def _word_faults(

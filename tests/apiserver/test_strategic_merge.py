@@ -245,6 +245,18 @@ ENTRIES = st.lists(NAMES, unique=True, max_size=4).map(
 )
 
 
+def test_an_entry_that_is_null_beside_an_element_order_is_refused() -> None:
+    """An entry that is no object is the client's mistake, not the server's."""
+    patch = {
+        "spec": {
+            "containers": [None],
+            "$setElementOrder/containers": [{"name": "a"}],
+        }
+    }
+    with pytest.raises(PatchError, match="expected a map"):
+        strategic_merge.apply("Pod", {"spec": {"containers": _containers("a=1")}}, patch)
+
+
 @given(current=ENTRIES)
 def test_an_empty_patch_changes_nothing(current: list[Plain]) -> None:
     """{} is the identity."""

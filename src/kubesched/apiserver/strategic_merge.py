@@ -329,7 +329,7 @@ def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
     """See that the entries of a patch stand in the order that the patch itself sets."""
     if not wanted or not order:
         return
-    entries = [one for one in wanted if not (key and _DIRECTIVE in one)]
+    entries = [one for one in wanted if not (key and _DIRECTIVE in _map_of(one))]
     at = 0
     for one in order:
         if at < len(entries) and _same_entry(entries[at], one, key):
@@ -345,10 +345,15 @@ def _same_entry(one: Any, other: Any, key: str) -> bool:
     if not key:
         return bool(one == other)
     for entry in (one, other):
-        if not isinstance(entry, dict):
-            raise failed_patch(
-                f"expected a map[string]interface {{}}, but received a {_go_type(entry)}"
-            )
-        if key not in entry:
+        if key not in _map_of(entry):
             raise _missing_key(entry, key)
     return bool(one[key] == other[key])
+
+
+def _map_of(entry: Any) -> Plain:
+    """Return an entry of a list of maps, if it is one."""
+    if not isinstance(entry, dict):
+        raise failed_patch(
+            f"expected a map[string]interface {{}}, but received a {_go_type(entry)}"
+        )
+    return entry

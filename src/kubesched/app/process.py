@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from random import Random, SystemRandom
 from typing import Any, Final
@@ -25,10 +26,18 @@ from msgspec.structs import replace
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
 from kubesched.app.connections import Connections
+from kubesched.app.debugger import CacheDebugger, Observed
 from kubesched.app.dry_run import DryRun
 from kubesched.app.election import Election
+from kubesched.app.endpoints import Endpoints
+from kubesched.app.health import scheduler_health
 from kubesched.app.http_extenders import HttpExtenders
+from kubesched.app.logs import Logs
+from kubesched.app.metrics.pages import Pages
+from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.app.options import Options
+from kubesched.app.secure_port import SecurePort
+from kubesched.app.signals import handled_signals
 from kubesched.app.watched_kinds import watched_kinds
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
@@ -39,7 +48,8 @@ from kubesched.framework.registry import Registry
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.assembly import assemble, queue_options
 from kubesched.scheduler.eventhandlers import EventHandlers
-from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.scheduling_log import log_move
 
 EXIT_DONE: Final = 0
 EXIT_FAILED: Final = 1
@@ -75,7 +85,7 @@ class SchedulerProcess:
         settings: ConnectionSettings,
         *,
         report: Report | None = None,
-        observers: tuple[Observer, ...] = (),
+        logs: Logs | None = None,
     ) -> None:
         """Put everything together; nothing is sent yet.
 
@@ -85,7 +95,7 @@ class SchedulerProcess:
             registry: The plugins that profiles may name.
             settings: Where the API server is.
             report: Is handed what would be written, if nothing is to be (`--dry-run`).
-            observers: Are told what the loop does.
+            logs: Whose verbosity may be changed over the secure port; None for nobody's.
 
         Raises:
             ConfigError: A plugin or the election cannot be set up.
@@ -95,11 +105,17 @@ class SchedulerProcess:
         self._registry = registry
         self._settings = settings
         self._report = report
-        self._observers = observers
+        self._logs = logs
         self._connections: Connections | None = None
         self._main_loop: asyncio.AbstractEventLoop
         self._stop = asyncio.Event()
         self._lost = asyncio.Event()
+        self.metrics = Pages(
+            options.feature_gates,
+            clock=lambda: asyncio.get_running_loop().time(),
+            dice=Random().random,  # noqa: S311 - which cycles are measured
+        )
+        self._port: SecurePort | None = None
         self.is_synced = False
         self.is_stopping = False
         self.scheduler: Scheduler | None = None
@@ -110,8 +126,12 @@ class SchedulerProcess:
                 configuration.client_connection,
                 configuration.leader_election,
                 record_event=self._record_election,
+                observer=self.metrics.requests,
                 allow_removed_locks=options.allow_removed_locks,
             )
+            self.metrics.election = self.election.statistics
+        if options.serving.secure_port:
+            self._port = SecurePort(options.serving, options.access, settings, self._endpoints())
 
     def stop(self) -> None:
         """Ask it to end: no new pod is tried, bindings under way end, the lock is given back."""
@@ -127,17 +147,57 @@ class SchedulerProcess:
                 self._configuration.client_connection,
                 self._check_leadership,
                 self._configuration.profiles[0].scheduler_name,
-                None,
+                self.metrics.requests,
             )
             await connections.open(opened)
             extenders = await opened.enter_async_context(HttpExtenders())
             api = connections.api if self._report is None else DryRun(self._report)
             scheduler, handlers = self._assemble(api, extenders)
             self.scheduler = scheduler
+            scheduler.queue.observers += (log_move,)
             if self._report is None:
                 connections.serve(scheduler)
             informers = self._informers(connections.rest, handlers)
+            debugger = self._debugger(scheduler, informers)
+            opened.enter_context(handled_signals(self.stop, debugger.run))
+            if self._port is not None:
+                await self._port.open(opened)
             return await self._run(scheduler, informers)
+
+    def _endpoints(self) -> Endpoints:
+        endpoints = Endpoints()
+        election = self.election
+        endpoints.add_health(
+            scheduler_health(
+                leader_election=None if election is None else election.health_fault,
+                is_stopping=lambda: self.is_stopping,
+                has_synced=lambda: self.is_synced,
+                observe=self.metrics.health.observe,
+            )
+        )
+        endpoints.add_configz(self._configuration)
+        endpoints.add_metrics("/metrics", self.metrics.metrics, time.time())
+        endpoints.add_metrics("/metrics/slis", self.metrics.slis, time.time())
+        resources = self.metrics.resources(PodResources(self._pods))
+        endpoints.add_resource_metrics(resources, self._leads)
+        if self._configuration.enable_profiling and self._logs is not None:
+            endpoints.add_debugging(self._logs.set_verbosity)
+        return endpoints
+
+    def _pods(self) -> Iterable[Pod]:
+        return () if self.scheduler is None else self.scheduler.pods.all()
+
+    def _leads(self) -> bool:
+        return self.election is None or self.election.may_act()
+
+    @staticmethod
+    def _debugger(scheduler: Scheduler, informers: Informers) -> CacheDebugger:
+        nodes, pods = informers.by_name["nodes"], informers.by_name["pods"]
+        observed = Observed(
+            node_names=lambda: [item.metadata.name for item in nodes.items.values()],
+            pod_uids=lambda: [item.metadata.uid for item in pods.items.values()],
+        )
+        return CacheDebugger(observed, scheduler.cache, scheduler.queue)
 
     def _record_election(self, about: ObjectReference, words: str) -> None:
         """Write an event of the lock; called in the election's thread."""
@@ -167,8 +227,8 @@ class SchedulerProcess:
             api,
             random=Random(SystemRandom().getrandbits(64) if seed is None else seed),  # noqa: S311 - ties
             options=options,
-            observers=self._observers,
             connect=extenders.connect,
+            instruments=self.metrics.scheduler,
         )
 
     def _informers(self, rest: AiohttpRest, handlers: EventHandlers) -> Informers:

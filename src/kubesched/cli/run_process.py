@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import signal
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.yaml_syntax import dump
+from kubesched.app.event_loop import new_event_loop
+from kubesched.app.logs import LogOptions, Logs, parse_modules
 from kubesched.app.options import (
     AccessOptions,
     DeprecatedOptions,
@@ -101,7 +101,7 @@ def run_process(flags: dict[str, Any]) -> int | None:
     settings = find_settings(
         kubeconfig=configuration.client_connection.kubeconfig, master=options.master
     )
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+    logs = Logs(_log_options(flags), sys.stderr)
 
     async def main() -> int:
         process = SchedulerProcess(
@@ -110,13 +110,24 @@ def run_process(flags: dict[str, Any]) -> int | None:
             registry,
             settings,
             report=_print_report if options.dry_run else None,
+            logs=logs,
         )
-        loop = asyncio.get_running_loop()
-        for signal_ in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signal_, process.stop)
         return await process.run()
 
-    return asyncio.run(main())
+    logs.start()
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(main())
+    finally:
+        logs.stop()
+
+
+def _log_options(flags: dict[str, Any]) -> LogOptions:
+    return LogOptions(
+        verbosity=flags["verbosity"],
+        modules=parse_modules(flags["vmodule"]),
+        logging_format=flags["logging_format"],
+    )
 
 
 def _print_report(report: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kubesched.api.core import Pod
 
 
@@ -17,6 +19,10 @@ class PodLister:
 
     def __len__(self) -> int:
         return len(self._pods)
+
+    def all(self) -> Collection[Pod]:
+        """Return all pods, as a view."""
+        return self._pods.values()
 
     def get(self, namespace: str, name: str) -> Pod | None:
         """Return the pod, None if it is gone."""

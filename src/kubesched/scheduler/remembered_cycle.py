@@ -16,7 +16,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import ScorePlugin
 from kubesched.scheduler import profile as wording
-from kubesched.scheduler.decision import Decision, Placed
+from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.memory import Memory, Remembered
 from kubesched.scheduler.missing_states import make_filter_states, make_score_states
 from kubesched.scheduler.nominated import ask_with_nominated
@@ -72,15 +72,8 @@ class RememberedCycle:
         timer = self._profile.timer
         if timer is not None:
             timer.enter(PRE_FILTER)
-        for plugin in remembered.fresh_pre_filters:
-            result = self._profile.ask(
-                wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
-            )
-            cycle.filter_states[plugin.name] = result.state
-            if result.status.is_skip:
-                cycle.skip_filter.add(plugin.name)
-            elif not result.status.is_success or result.node_names is not None:
-                return None
+        if not self._pre_filter(cycle, pod, snapshot, remembered):
+            return None
         make_filter_states(remembered.fresh_filter_states, cycle, pod, snapshot)
         if timer is not None:
             timer.leave()
@@ -95,23 +88,41 @@ class RememberedCycle:
         nodes = snapshot.nodes
         if count == 0:
             answers = answers or self._answers(cycle, pod, snapshot, remembered)
-            statuses = answers.copy().statuses()
-            diagnosis = Diagnosis.of_filter(tuple(nodes.names), statuses)
-            self._count(cycle, answers)
-            return self._rejecting.reject(cycle, pod, snapshot, diagnosis)
+            return self._reject(cycle, pod, snapshot, answers)
         if count == 1:
             row = int(feasible.argmax())
         else:
             totals = self._prioritize(cycle, pod, snapshot, remembered, fewer)
             row = select_host(totals, self._profile.random)
-        self._count(cycle, answers or remembered.answers)
+        if timer is not None:
+            timer.pre_filtered(cycle)
+            timer.filtered(cycle, (answers or remembered.answers).failed_at)
         return Placed(pod, nodes.names[row], row, cycle, count, len(nodes))
 
-    def _count(self, cycle: CycleState, answers: RowAnswers) -> None:
-        """Count answers, remembered or not; only now is it certain that they decide."""
+    def _pre_filter(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
+    ) -> bool:
+        """Ask what is not remembered; return whether the plugins let the pod and all nodes pass."""
+        for plugin in remembered.fresh_pre_filters:
+            result = self._profile.ask(
+                wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
+            )
+            cycle.filter_states[plugin.name] = result.state
+            if result.status.is_skip:
+                cycle.skip_filter.add(plugin.name)
+            elif not result.status.is_success or result.node_names is not None:
+                return False
+        return True
+
+    def _reject(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, answers: RowAnswers
+    ) -> Rejected:
         if self._profile.timer is not None:
             self._profile.timer.pre_filtered(cycle)
             self._profile.timer.filtered(cycle, answers.failed_at)
+        statuses = answers.copy().statuses()
+        diagnosis = Diagnosis.of_filter(tuple(snapshot.nodes.names), statuses)
+        return self._rejecting.reject(cycle, pod, snapshot, diagnosis)
 
     def _feasible(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, remembered: Remembered
@@ -188,36 +199,24 @@ class RememberedCycle:
         if timer is not None:
             timer.leave()
             timer.enter(SCORE)
-        totals = self._totals(cycle, pod, snapshot, remembered, feasible)
-        if timer is not None:
-            timer.leave()
-            timer.pre_scored(cycle)
-            timer.scored(cycle, int(np.count_nonzero(mask)))
-        return totals
-
-    def _totals(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        remembered: Remembered,
-        feasible: NDArray[np.bool_] | None,
-    ) -> NDArray[np.int64]:
         scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
         if feasible is None:
             totals = remembered.masked_totals(pod)
         else:
             totals = remembered.totals_where(feasible, pod)
-        if not scores:
-            return totals
-        totals = totals.copy()
-        rows = remembered.feasible_rows if feasible is None else np.flatnonzero(feasible)
-        for score in scores:
-            gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
-            if len(rows) == len(totals):
-                totals += gain
-            else:
-                totals[rows] += gain
+        if scores:
+            totals = totals.copy()
+            rows = remembered.feasible_rows if feasible is None else np.flatnonzero(feasible)
+            for score in scores:
+                gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
+                if len(rows) == len(totals):
+                    totals += gain
+                else:
+                    totals[rows] += gain
+        if timer is not None:
+            timer.leave()
+            timer.pre_scored(cycle)
+            timer.scored(cycle, int(np.count_nonzero(mask)))
         return totals
 
     def _score_rows(

@@ -18,7 +18,7 @@ from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.disabled_fields import without_disabled_fields
 from kubesched.apiserver.equality import is_equal
 from kubesched.apiserver.object_types import type_of
-from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.apiserver.plain import Plain, deep_copy, get
 from kubesched.apiserver.pod_strategy import prepare_pod_for_create, prepare_pod_for_update
 from kubesched.apiserver.resource import Resource
 from kubesched.apiserver.service_strategy import without_fields_of_old_type
@@ -228,6 +228,22 @@ def _create_namespace(_resource: Resource, obj: Plain) -> Plain:
     }
 
 
+def _create_node(_resource: Resource, obj: Plain) -> Plain:
+    return _without_configuration(obj, {})
+
+
+def _update_node(new: Plain, old: Plain) -> Plain:
+    return _without_configuration(new, old)
+
+
+def _without_configuration(node: Plain, old: Plain) -> Plain:
+    """Return a node without the reference to its configuration, which is no longer read."""
+    if "configSource" not in node["spec"] or get(old, "spec", "configSource") is not None:
+        return node
+    spec = {name: one for name, one in node["spec"].items() if name != "configSource"}
+    return {**node, "spec": spec}
+
+
 def _create_volume(_resource: Resource, obj: Plain) -> Plain:
     now = obj["metadata"].get("creationTimestamp", "")
     return {**obj, "status": {"phase": "Pending", "lastPhaseTransitionTime": now}}
@@ -306,12 +322,14 @@ _ON_CREATE: Final[Mapping[str, Callable[[Resource, Plain], Plain]]] = {
     "DaemonSet": _create_daemon_set,
     "Job": _create_job,
     "Namespace": _create_namespace,
+    "Node": _create_node,
     "PersistentVolume": _create_volume,
     "PersistentVolumeClaim": _create_claim,
     "Pod": prepare_pod_for_create,
 }
 _ON_UPDATE: Final[Mapping[str, Callable[[Plain, Plain], Plain]]] = {
     "DaemonSet": _update_daemon_set,
+    "Node": _update_node,
     "PersistentVolumeClaim": _update_claim,
     "Secret": _update_secret,
     "Service": without_fields_of_old_type,

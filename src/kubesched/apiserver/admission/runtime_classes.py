@@ -12,7 +12,9 @@ from typing import Final
 from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import CREATE, AdmissionRequest
 from kubesched.apiserver.field_fault import go_quoted
+from kubesched.apiserver.names import path_segment
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.status import internal
 
 _CLASSES: Final = "runtimeclasses.node.k8s.io"
 _OTHER_OVERHEAD: Final = (
@@ -72,6 +74,12 @@ def _class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:
     name = pod["spec"].get("runtimeClassName")
     if name is None:
         return None
+    # Upstream asks itself, and its own client refuses to send such names.
+    if not name:
+        raise internal("resource name may not be empty")
+    if path_segment(name):
+        shown = " ".join(path_segment(name))
+        raise internal(f"invalid resource name {go_quoted(name)}: [{shown}]")
     found = request.lookup.get(_CLASSES, "", name)
     if found is None:
         raise request.refusal(pod, f"pod rejected: RuntimeClass {go_quoted(name)} not found")

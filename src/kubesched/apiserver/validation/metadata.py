@@ -22,6 +22,7 @@ from kubesched.apiserver.field_fault import (
 )
 from kubesched.apiserver.names import NameRule, dns_label, path_segment, prefix_of
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.validation.internal_form import ordered
 from kubesched.apiserver.validation.labels import annotation_faults, label_faults
 
 IMMUTABLE: Final = "field is immutable"
@@ -102,7 +103,7 @@ def _owner_faults(owners: Sequence[Plain]) -> Iterator[FieldFault]:
                 yield invalid(f"{path}.{name}", "", "must not be empty")
         if (group, version, owner["kind"]) == ("", "v1", "Event"):
             detail = "/v1, Kind=Event is disallowed from being an owner"
-            yield invalid(path, owner, detail)
+            yield invalid(path, ordered("OwnerReference", owner), detail)
         if owner.get("controller"):
             who = f"{owner['kind']}/{owner['name']}"
             if first:
@@ -110,7 +111,8 @@ def _owner_faults(owners: Sequence[Plain]) -> Iterator[FieldFault]:
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {first} and {who}'
                 )
-                yield invalid(path, list(owners), detail)
+                shown = [ordered("OwnerReference", one) for one in owners]
+                yield invalid(path, shown, detail)
             first = first or who
 
 

@@ -2,7 +2,7 @@
 
 Upstream: pkg/apis/core/validation/validation.go (ValidateService*, ValidateEndpoints*),
           pkg/apis/discovery/validation/validation.go (v1.36)
-Differs:  load balancers' classes and source ranges are not checked.
+Differs:  that addresses, families and their policy agree with one another is not checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.apiserver.field_fault import (
     required,
     too_many,
 )
-from kubesched.apiserver.ip_addresses import address_faults, parsed_address
+from kubesched.apiserver.ip_addresses import address_faults, network_faults, parsed_address
 from kubesched.apiserver.names import dns_label, dns_subdomain, valid_port
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.service_strategy import has_health_check_port, is_exposed
@@ -42,6 +42,7 @@ _FAMILIES: Final = ("IPv4", "IPv6")
 _FAMILY_POLICIES: Final = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
+_ONLY_BALANCED: Final = "may only be used when `type` is 'LoadBalancer'"
 _SECONDS_MAX: Final = 86_400
 _ADDRESSES_MAX: Final = 100
 _ENDPOINTS_MAX: Final = 1000
@@ -94,7 +95,8 @@ def _service_faults(service: Plain) -> Iterator[FieldFault]:
     if kind not in _TYPES:
         yield not_supported("spec.type", kind, _TYPES)
     yield from _port_clash_faults(ports, kind)
-    yield from _traffic_faults(spec, kind)
+    yield from _load_balancer_faults(spec, kind)
+    yield from _traffic_faults(spec)
 
 
 def _type_faults(spec: Plain, kind: str) -> Iterator[FieldFault]:
@@ -195,16 +197,30 @@ def _port_clash_faults(ports: Sequence[Plain], kind: str) -> Iterator[FieldFault
         seen.add(key)
 
 
-def _traffic_faults(spec: Plain, kind: str) -> Iterator[FieldFault]:
-    allocates = spec.get("allocateLoadBalancerNodePorts")
-    if allocates is not None and kind != "LoadBalancer":
-        detail = "may only be used when `type` is 'LoadBalancer'"
-        yield forbidden("spec.allocateLoadBalancerNodePorts", detail)
+def _load_balancer_faults(spec: Plain, kind: str) -> Iterator[FieldFault]:
+    is_balanced = kind == "LoadBalancer"
+    ranges, path = spec.get("loadBalancerSourceRanges") or (), "spec.LoadBalancerSourceRanges"
+    if ranges and not is_balanced:
+        yield forbidden(path, _ONLY_BALANCED)
+    for index, text in enumerate(ranges):
+        yield from network_faults(text.strip(), f"{path}[{index}]")
+    if spec.get("allocateLoadBalancerNodePorts") is not None and not is_balanced:
+        yield forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCED)
+    name, path = spec.get("loadBalancerClass"), "spec.loadBalancerClass"
+    if name is not None and is_balanced:
+        yield from each(path, name, label_key_errors(name))
+    elif name is not None:
+        yield forbidden(path, _ONLY_BALANCED)
+
+
+def _traffic_faults(spec: Plain) -> Iterator[FieldFault]:
     policy = spec.get("externalTrafficPolicy", "")
     if not is_exposed(spec):
         if policy:
             detail = "may only be set for externally-accessible services"
             yield invalid("spec.externalTrafficPolicy", policy, detail)
+    elif not policy:
+        yield required("spec.externalTrafficPolicy")
     elif policy not in _POLICIES:
         yield not_supported("spec.externalTrafficPolicy", policy, _POLICIES)
     if spec.get("healthCheckNodePort") and not has_health_check_port(spec):

@@ -309,6 +309,17 @@ def _image_faults(source: Plain, path: str) -> Iterator[FieldFault]:
         yield not_supported(f"{path}.pullPolicy", policy, supported)
 
 
+def _flocker_faults(source: Plain, path: str) -> Iterator[FieldFault]:
+    name, identity = source.get("datasetName", ""), source.get("datasetUUID", "")
+    if not name and not identity:
+        yield required(path, "one of datasetName and datasetUUID is required")
+    if name and identity:
+        detail = "datasetName and datasetUUID can not be specified simultaneously"
+        yield invalid(path, "resource", detail)
+    if "/" in name:
+        yield invalid(f"{path}.datasetName", name, "must not contain '/'")
+
+
 _SHARED: Final[Mapping[str, _Faults]] = {
     "awsElasticBlockStore": _partition_faults("volumeID"),
     "azureDisk": _needing("diskName", "diskURI"),
@@ -317,6 +328,7 @@ _SHARED: Final[Mapping[str, _Faults]] = {
     "cinder": _needing("volumeID"),
     "fc": _fc_faults,
     "flexVolume": _needing("driver"),
+    "flocker": _flocker_faults,
     "gcePersistentDisk": _partition_faults("pdName"),
     "glusterfs": _needing("endpoints", "path"),
     "hostPath": host_path_faults,
@@ -367,7 +379,8 @@ def source_faults(
         path: Of the volume.
     """
     for index, name in enumerate(given):
-        if index:
+        # Upstream forgets to look whether such a volume is the second one.
+        if index and not (name == "flexVolume" and sources is PERSISTENT_SOURCES):
             yield forbidden(f"{path}.{SHOWN_NAMES.get(name, name)}", ONE_TYPE)
         elif name in sources:
             yield from sources[name](volume[name], f"{path}.{FIRST_NAMES.get(name, name)}")

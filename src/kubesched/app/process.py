@@ -110,6 +110,7 @@ class SchedulerProcess:
         self._main_loop: asyncio.AbstractEventLoop
         self._stop = asyncio.Event()
         self._lost = asyncio.Event()
+        self._ended_as_asked = False
         self.metrics = Pages(
             options.feature_gates,
             clock=lambda: asyncio.get_running_loop().time(),
@@ -132,6 +133,11 @@ class SchedulerProcess:
             self.metrics.election = self.election.statistics
         if options.serving.secure_port:
             self._port = SecurePort(options.serving, options.access, settings, self._endpoints())
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another replica may lead by now."""
+        return self._lost.is_set()
 
     def stop(self) -> None:
         """Ask it to end: no new pod is tried, bindings under way end, the lock is given back."""
@@ -270,7 +276,7 @@ class SchedulerProcess:
             log.error("command failed: finished without leader elect")
             return EXIT_FAILED
         started = asyncio.Event()
-        self.election.start(started.set, self._lost.set, self._new_leader)
+        self.election.start(started.set, self._stopped_leading, self._new_leader)
         try:
             if await self._unless_over(started.wait(), following):
                 await self._unless_over(scheduler.run(), following)
@@ -278,7 +284,7 @@ class SchedulerProcess:
                 await _within(scheduler.drain(), _DRAIN_SECONDS_MAX)
         finally:
             await self.election.stop()
-        if self.is_stopping:
+        if self._ended_as_asked:
             log.info("Requested to terminate, exiting")
             return EXIT_DONE
         log.error("Leaderelection lost")
@@ -289,6 +295,11 @@ class SchedulerProcess:
             log.info("Requested to terminate, exiting")
             return EXIT_DONE
         return EXIT_FAILED
+
+    def _stopped_leading(self) -> None:
+        if not self.is_lost:
+            self._ended_as_asked = self.is_stopping
+            self._lost.set()
 
     def _new_leader(self, identity: str) -> None:
         log.info("New leader elected: %s", identity)

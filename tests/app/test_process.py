@@ -1,0 +1,200 @@
+"""A whole process against the embedded API server, over loopback."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubesched.apiserver.request import Request, User
+from kubesched.apiserver.server import ADMIN, ApiServer
+from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
+from kubesched.app.process import EXIT_DONE, EXIT_FAILED, SchedulerProcess
+from kubesched.client.connection_settings import ConnectionSettings, UserSettings
+from kubesched.plugins.registry import in_tree_registry
+
+SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
+TOKEN = "s"  # noqa: S105 - of a server that lives as long as a test
+PODS = "/api/v1/namespaces/default/pods"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+Plain = dict[str, Any]
+
+
+class Cluster:
+    """A server and one scheduler on it.
+
+    Attributes:
+        server: The server.
+        process: The scheduler.
+        reports: What a dry run says.
+    """
+
+    def __init__(self, server: ApiServer, options: Options) -> None:
+        self.server = server
+        self.reports: list[Plain] = []
+        self.process = SchedulerProcess(
+            options,
+            configuration_of(options),
+            in_tree_registry(),
+            ConnectionSettings(server=server.url, user=UserSettings(token=TOKEN)),
+            report=self.reports.append if options.dry_run else None,
+        )
+
+    async def send(self, method: str, path: str, body: Plain | None = None) -> Plain:
+        """Send a request as admin."""
+        answer = await self.server.handle(
+            Request(
+                method=method,
+                path=path,
+                headers={"content-type": "application/json"},
+                body=b"" if body is None else msgspec.json.encode(body),
+                user=ADMIN,
+            )
+        )
+        found: Plain = json.loads(answer.body)
+        return found
+
+    async def add_node(self, name: str, cpu: str) -> None:
+        """Add a node that is ready."""
+        amounts = {"cpu": cpu, "memory": "1Gi", "pods": "10"}
+        node = {
+            "metadata": {"name": name},
+            "status": {"capacity": amounts, "allocatable": amounts},
+        }
+        stored = await self.send("POST", "/api/v1/nodes", node)
+        del stored["spec"]["taints"]
+        await self.send("PUT", f"/api/v1/nodes/{name}", stored)
+
+    async def add_pod(self, name: str, cpu: str) -> None:
+        """Add a pod."""
+        resources = {"requests": {"cpu": cpu}}
+        container = {"name": "c", "image": "pause", "resources": resources}
+        pod = {"metadata": {"name": name}, "spec": {"containers": [container]}}
+        await self.send("POST", PODS, pod)
+
+    async def until(self, path: str, is_so: Callable[[Plain], bool]) -> Plain:
+        """Wait until an object is as it should be; return it."""
+        async with asyncio.timeout(20):
+            while True:
+                found = await self.send("GET", path)
+                if found["kind"] != "Status" and is_so(found):
+                    return found
+                await asyncio.sleep(0.01)
+
+
+async def until_true(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so; nobody tells when it is."""
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110 - what is looked at knows no events
+            await asyncio.sleep(0.01)
+
+
+def playing(options: Options, script: Callable[[Cluster], Awaitable[None]]) -> int:
+    """Run a scheduler while a script goes on; return the scheduler's exit code."""
+
+    async def main() -> int:
+        server = ApiServer({TOKEN: SCHEDULER})
+        await server.start()
+        try:
+            cluster = Cluster(server, options)
+            running = asyncio.ensure_future(cluster.process.run())
+            try:
+                await script(cluster)
+                cluster.process.stop()
+                async with asyncio.timeout(20):
+                    return await running
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+        finally:
+            await server.stop()
+
+    return asyncio.run(main())
+
+
+def options_with(**changes: Any) -> Options:
+    """Return options without a port, and with quick elections."""
+    election = ElectionOptions(
+        leader_elect=changes.pop("leader_elect", False),
+        lease_duration_seconds=1.5,
+        renew_deadline_seconds=1.0,
+        retry_period_seconds=0.2,
+    )
+    return Options(serving=ServingOptions(secure_port=0), election=election, seed=1, **changes)
+
+
+@pytest.mark.slow
+def test_pods_are_bound_or_told_why_not() -> None:
+    """One pod gets its node, the other a condition; both get an event."""
+
+    async def script(cluster: Cluster) -> None:
+        await cluster.add_node("n1", "2")
+        await cluster.add_pod("small", "1")
+        await cluster.add_pod("large", "4")
+        bound = await cluster.until(f"{PODS}/small", lambda pod: "nodeName" in pod["spec"])
+        assert "n1" == bound["spec"]["nodeName"]
+        waiting = await cluster.until(f"{PODS}/large", lambda pod: "conditions" in pod["status"])
+        message = waiting["status"]["conditions"][0]["message"]
+        assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        events = await cluster.until(
+            "/api/v1/namespaces/default/events", lambda found: len(found["items"]) > 1
+        )
+        assert {"Scheduled", "FailedScheduling"} == {each["reason"] for each in events["items"]}
+
+    assert EXIT_FAILED == playing(options_with(), script)
+
+
+@pytest.mark.slow
+def test_a_leader_gives_the_lock_back() -> None:
+    """It leads before it binds, and the lease names nobody afterwards."""
+    released: list[Plain] = []
+
+    async def script(cluster: Cluster) -> None:
+        await cluster.add_node("n1", "2")
+        await cluster.add_pod("small", "1")
+        await cluster.until(f"{PODS}/small", lambda pod: "nodeName" in pod["spec"])
+        lease = await cluster.send("GET", LEASE)
+        election = cluster.process.election
+        assert election is not None
+        assert election.identity == lease["spec"]["holderIdentity"]
+        cluster.process.stop()
+        released.append(
+            await cluster.until(LEASE, lambda found: not found["spec"].get("holderIdentity"))
+        )
+
+    assert EXIT_DONE == playing(options_with(leader_elect=True), script)
+    assert 1 == len(released)
+
+
+@pytest.mark.slow
+def test_who_loses_the_lock_ends() -> None:
+    """A lease that somebody else writes ends the process with 1."""
+
+    async def script(cluster: Cluster) -> None:
+        lease = await cluster.until(LEASE, lambda found: bool(found["spec"].get("holderIdentity")))
+        while True:
+            lease = await cluster.send("GET", LEASE)
+            lease["spec"] |= {"holderIdentity": "thief", "leaseDurationSeconds": 60}
+            stolen = await cluster.send("PUT", LEASE, lease)
+            if stolen["kind"] == "Lease":
+                break
+        await until_true(lambda: cluster.process.is_lost)
+
+    assert EXIT_FAILED == playing(options_with(leader_elect=True), script)
+
+
+@pytest.mark.slow
+def test_a_dry_run_writes_nothing() -> None:
+    """Decisions are reported; the pods stay as they are."""
+
+    async def script(cluster: Cluster) -> None:
+        await cluster.add_node("n1", "2")
+        await cluster.add_pod("small", "1")
+        await until_true(lambda: bool(cluster.reports))
+        pod = await cluster.send("GET", f"{PODS}/small")
+        assert "nodeName" not in pod["spec"]
+        assert [{"action": "bind", "pod": "default/small", "node": "n1"}] == cluster.reports
+
+    playing(options_with(dry_run=True), script)

@@ -44,6 +44,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
+from kubesched.framework.pod_group_plugin import PlacementScorePlugin, PodGroupAssignments
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.plugins.node_resources.amounts import format_amount
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
@@ -71,6 +72,7 @@ from kubesched.plugins.node_resources.scoring import (
     ResourceScorer,
     demands_of,
     score_nodes,
+    score_together,
 )
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -107,8 +109,9 @@ class NodeResourcesFit(
     FilterPlugin[Requests],
     PreScorePlugin[Demands],
     ScorePlugin[Demands],
+    PlacementScorePlugin,
 ):
-    """Filter on what is free, score by the configured strategy."""
+    """Filter on what is free, score by the configured strategy; fill placements up."""
 
     name: ClassVar = "NodeResourcesFit"
     scope: ClassVar = Scope.USAGE
@@ -209,6 +212,18 @@ class NodeResourcesFit(
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Rank by the strategy."""
         return score_nodes(self._scorer, state, nodes)
+
+    def score_placement(
+        self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
+    ) -> tuple[int, Status]:
+        """Rank by how much of the nodes' resources would be in use, whatever the strategy."""
+        asked: dict[str, int] = {}
+        for proposed in assignments.proposed:
+            for resource, amount in self._scored_requests(proposed.pod).items():
+                asked[resource] = wrap(asked.get(resource, 0) + amount)
+        demands = demands_of(self._resources, asked, non_zero=True)
+        rows = assignments.placement.rows
+        return score_together(MostAllocated(), demands, snapshot.nodes, rows), SUCCESS
 
     @staticmethod
     def _scored_requests(pod: PodInfo) -> dict[str, int]:

@@ -21,11 +21,13 @@ from kubesched.plugins.node_resources_balanced_allocation import NodeResourcesBa
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.node_volume_limits import NodeVolumeLimits
+from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates
 from kubesched.plugins.selector_spread import SelectorSpread
 from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.plugins.volume_zone import VolumeZone
@@ -48,11 +50,13 @@ def in_tree_registry() -> Registry:
         NodeResourcesFit,
         NodeUnschedulable,
         NodeVolumeLimits,
+        PodGroupPodsCount,
         PodTopologySpread,
         PrioritySort,
         SchedulingGates,
         SelectorSpread,
         TaintToleration,
+        TopologyPlacementGenerator,
         VolumeBinding,
         VolumeRestrictions,
         VolumeZone,

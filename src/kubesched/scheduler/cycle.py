@@ -31,6 +31,7 @@ from kubesched.scheduler.profile import (
 )
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.remembered_cycle import RememberedCycle
+from kubesched.scheduler.restriction import Restriction
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
 from kubesched.scheduler.scoring import Scoring, select_host
@@ -56,13 +57,15 @@ class SchedulingCycle:
         sampler: Where the next search starts; shared by all profiles.
         scoring: Rates feasible rows.
         rejecting: What follows when there is none.
+        restriction: What is left out at the moment.
     """
 
     def __init__(self, profile: Profile, sampler: NodeSampler, *, remembers: bool = True) -> None:
         self.profile = profile
         self.sampler = sampler
         self.scoring = Scoring(profile)
-        self.rejecting = Rejecting(profile)
+        self.restriction = Restriction()
+        self.rejecting = Rejecting(profile, self.restriction)
         self._remembered: RememberedCycle | None = None
         if remembers:
             self._remembered = RememberedCycle(profile, self.scoring, self.rejecting)
@@ -71,13 +74,13 @@ class SchedulingCycle:
         self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None = None
     ) -> Decision:
         """Decide where `pod` goes in the cluster of `snapshot`; record the story in `trace`."""
-        if not len(snapshot.nodes):
+        if not self.restriction.count(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
         timer = self.profile.timer
         if timer is not None:
             timer.begin_cycle()
         try:
-            if self._remembered is not None and trace is None:
+            if self._remembered is not None and trace is None and self.restriction.rows is None:
                 decision = self._remembered.schedule_one(pod, snapshot)
                 if decision is not None:
                     return decision
@@ -140,7 +143,7 @@ class SchedulingCycle:
     ) -> NDArray[np.intp] | None:
         """Return the row of the pod's own nominated node if it passes the filters."""
         nominated = snapshot.nodes.row_of.get(pod.pod.status.nominated_node_name or "")
-        if nominated is None:
+        if nominated is None or not self.restriction.allows(nominated):
             return None
         rows = np.array([nominated], np.intp)
         answers = self._filter_nominated(cycle, pod, snapshot, rows)
@@ -164,7 +167,7 @@ class SchedulingCycle:
     ) -> NDArray[np.intp]:
         """Return the rows that pass the filters, ascending."""
         nodes = snapshot.nodes
-        rows = search.candidates(nodes)
+        rows = self.restriction.narrow(search.candidates(nodes))
         try:
             answers = self._filter(cycle, pod, snapshot, rows, trace)
         except PluginFailure:
@@ -181,7 +184,7 @@ class SchedulingCycle:
         if self.profile.timer is not None:
             self.profile.timer.filtered(cycle, answers.failed_at)
         search.take_in(rows, answers)
-        self.sampler.advance(search.evaluated, len(nodes))
+        self.sampler.advance(search.evaluated, self.restriction.count(nodes))
         if trace is not None:
             trace.tried_rows = np.flatnonzero(search.tried)
             trace.statuses = search.answers.statuses()

@@ -68,7 +68,7 @@ class ExtendedCycle(SchedulingCycle):
 
     async def schedule_with_extenders(self, pod: PodInfo, snapshot: Snapshot) -> Decision:
         """Decide where `pod` goes in the cluster of `snapshot`."""
-        if not len(snapshot.nodes):
+        if not self.restriction.count(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
         timer = self.profile.timer
         if timer is not None:
@@ -108,7 +108,7 @@ class ExtendedCycle(SchedulingCycle):
             rows = self._search(cycle, pod, snapshot, search, None)
             # As upstream, a row that an extender refused as the nominated one counts twice.
             twice = sum(search.answers.index.item(row) == 0 for row in failures)
-            self.sampler.advance(twice, len(snapshot.nodes))
+            self.sampler.advance(twice, self.restriction.count(snapshot.nodes))
             passed = await self._extenders.filter(pod, snapshot.nodes, rows, failures)
             if not len(passed.rows):
                 diagnosis = _with_failures(search.diagnosis(snapshot.nodes), failures)
@@ -157,10 +157,10 @@ class ExtendedCycle(SchedulingCycle):
     async def _reject_extended(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis
     ) -> Rejected:
-        nodes = len(snapshot.nodes)
-        if self.rejecting.skips_post_filters or not self.profile.post_filter_plugins:
+        nodes = self.restriction.count(snapshot.nodes)
+        if self.restriction.skips_post_filters or not self.profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
-        statuses = diagnosis.status_per_row(nodes)
+        statuses = diagnosis.status_per_row(len(snapshot.nodes))
         timer = self.profile.timer
         if timer is not None:
             timer.enter(POST_FILTER)

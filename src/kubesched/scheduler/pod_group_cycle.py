@@ -1,7 +1,8 @@
 """The scheduling cycle of a pod group: try all its pods, then place all of them for real or none.
 
     gather    the popped pod's siblings leave the queue, too
-    try       one after the other is placed tentatively: assumed, reserved, Permit asked
+    try       one after the other is placed tentatively: assumed, reserved, Permit asked;
+                  with topology, in one placement after the other, and the best one counts
     revert    every tentative placement, the last one first
     submit    some Permit said yes: each placed pod is placed for real, and waits for the others
                   at Permit; others go back
@@ -15,14 +16,15 @@ Invariants: no tentative placement outlives the cycle.
 Differs:  pods are tried in the table itself, not in a copy, so changes of the cluster wait until
           the cycle has ended, and the anti-affinity of a pod that was tried keeps away those after
           it also on nodes where upstream forgets to look for it; pods of equal priority and age
-          are tried in the order of their arrival, upstream in any; that a group is not known is
+          are tried in the order of their arrival, upstream in any, and so are placements; that a
+          group is not known is
           reported, upstream loses the text; plugins cannot ask whether a cycle is a group's.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -32,14 +34,20 @@ from kubesched.cache.cache import Cache, CacheError
 from kubesched.cache.pod_groups import PodGroupStates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.pod_group_plugin import (
+    Placement,
+    PodGroupAssignments,
+    ProposedAssignment,
+)
 from kubesched.framework.pod_group_states import pod_group_name_of, state_not_found
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import SUCCESS, Code, Status, failure
+from kubesched.framework.status import SUCCESS, Code, Status, failure, unschedulable
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import PodGroupConditionPatch
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.eviction import Evictions
+from kubesched.scheduler.placement_search import PlacementSearch
 from kubesched.scheduler.pod_group_preemption import PodGroupPreemption
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.reserving import ask_permit, reserve
@@ -141,7 +149,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Attributes:
         status: Success, Unschedulable, or Error.
-        attempts: One per pod in the order of trying; fewer after an error.
+        attempts: One per pod in the order of trying; fewer after an error, none without placements.
         waits_for_preemption: Whether all that is in the way are victims on their way out.
     """
 
@@ -175,7 +183,7 @@ class PodGroupCycle:
         members = [member for member in members if not self._is_skipped(member, profile)]
         if not members:
             return
-        outcome = await self._try(members, profile)
+        outcome = await self._try(pod.namespace, name, members, profile)
         if outcome.status.code is Code.UNSCHEDULABLE:
             outcome = await self._preempt(pod, name, members, outcome, profile)
         self._submit(members, outcome, profile)
@@ -233,7 +241,30 @@ class PodGroupCycle:
 
     # Try.
 
-    async def _try(self, members: Sequence[QueuedPodInfo], profile: Profile) -> Outcome:
+    async def _try(
+        self, namespace: str, name: str, members: Sequence[QueuedPodInfo], profile: Profile
+    ) -> Outcome:
+        """Try everywhere, or in one placement after the other and choose the best of them."""
+        if not profile.feature_gates.enabled("TopologyAwareWorkloadScheduling"):
+            return await self._try_pods(members, profile)
+        search = PlacementSearch(self._loop.cache, profile, namespace, name)
+        generated = search.generate()
+        if not generated.status.is_success:
+            return Outcome(generated.status, ())
+        restriction = self._loop.cycles[profile.scheduler_name].restriction
+        outcomes: list[Outcome] = []
+        for placement in generated.placements:
+            restriction.rows = search.rows_of(placement)
+            try:
+                outcome = await self._try_pods(members, profile)
+            finally:
+                restriction.rows = None
+            if outcome.status.code is Code.ERROR:
+                return outcome
+            outcomes.append(outcome)
+        return _best(search, generated.placements, outcomes)
+
+    async def _try_pods(self, members: Sequence[QueuedPodInfo], profile: Profile) -> Outcome:
         """Place one pod after the other tentatively, and take all back."""
         attempts: list[Attempt] = []
         try:
@@ -315,7 +346,7 @@ class PodGroupCycle:
             return outcome
 
         async def what_if() -> Status:
-            return (await self._try(members, profile)).status
+            return (await self._try(pod.namespace, name, members, profile)).status
 
         pods = tuple(member.pod_info for member in members)
         group = self._loop.cache.objects.get(PodGroup, name, pod.namespace)
@@ -348,7 +379,8 @@ class PodGroupCycle:
                 self._put_back(_verdict(attempt, outcome), profile, started)
         for member in members[len(outcome.attempts) :]:
             failed = Failed(member.pod_info, outcome.status)
-            untried = Attempt(member, failed, outcome.status)
+            nominated = None if outcome.status.is_rejected else ""
+            untried = Attempt(member, failed, outcome.status, nominated)
             self._put_back(untried, profile, self._loop.now())
 
     def _put_back(self, attempt: Attempt, profile: Profile, started: float) -> None:
@@ -384,6 +416,35 @@ class PodGroupCycle:
 def _order(queued: QueuedPodInfo) -> tuple[int, float]:
     """The more important pod first, then the one that has waited longer."""
     return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
+
+
+def _best(
+    search: PlacementSearch, placements: Sequence[Placement], outcomes: Sequence[Outcome]
+) -> Outcome:
+    """Return the outcome in the best placement; if there is none, the first with all in words."""
+    fitting = [
+        (placement, outcome)
+        for placement, outcome in zip(placements, outcomes, strict=True)
+        if outcome.status.is_success or outcome.waits_for_preemption
+    ]
+    if not fitting:
+        first = outcomes[0]
+        cause = first.status.error or first.status.message
+        text = f"0/{len(placements)} placements are available, first placement status: {cause}"
+        return msgspec.structs.replace(first, status=unschedulable(text))
+    if len(fitting) == 1:
+        return fitting[0][1]
+    assignments = [
+        PodGroupAssignments(placement, tuple(_proposed(outcome))) for placement, outcome in fitting
+    ]
+    chosen = search.best(assignments)
+    return Outcome(chosen, ()) if isinstance(chosen, Status) else fitting[chosen][1]
+
+
+def _proposed(outcome: Outcome) -> Iterator[ProposedAssignment]:
+    for attempt in outcome.attempts:
+        if attempt.there is not None:
+            yield ProposedAssignment(attempt.queued.pod_info, attempt.there.node_name)
 
 
 def _outcome(attempts: Sequence[Attempt]) -> Outcome:

@@ -115,15 +115,15 @@ class PodGroupPreemption:
         plugin = self._profile.pod_group_post_filter_plugins[0]
         cache = self._loop.cache
         snapshot = cache.snapshot(self._loop.queue.nominator)
-        rejecting = self._loop.cycles[self._profile.scheduler_name].rejecting
+        restriction = self._loop.cycles[self._profile.scheduler_name].restriction
         trial = Trial(cache.nodes, self._schedule)
-        rejecting.skips_post_filters = True
+        restriction.skips_post_filters = True
         try:
             return await plugin.pod_group_post_filter(group, pods, snapshot, trial)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             return PodGroupPostFilterResult(failure(f"{type(error).__name__}: {error}"))
         finally:
-            rejecting.skips_post_filters = False
+            restriction.skips_post_filters = False
             trial.restore()
 
     async def _evict(

@@ -43,7 +43,11 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from kubesched.framework.pod_group_plugin import PodGroupPostFilterPlugin
+from kubesched.framework.pod_group_plugin import (
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodGroupPostFilterPlugin,
+)
 from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
@@ -74,6 +78,8 @@ _CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
     ExtensionPoint.PRE_BIND: PreBindPlugin,
     ExtensionPoint.BIND: BindPlugin,
     ExtensionPoint.POST_BIND: PostBindPlugin,
+    ExtensionPoint.PLACEMENT_GENERATE: PlacementGeneratePlugin,
+    ExtensionPoint.PLACEMENT_SCORE: PlacementScorePlugin,
 }
 
 _FIRST_ROW: Final = np.zeros(1, np.intp)
@@ -108,6 +114,7 @@ class Profile:
         filters_without_pre_filter, scores_without_pre_score: Plugins that are to be asked for their
             state, because nothing runs before them that makes it.
         score_weights: Score plugin name -> weight.
+        placement_score_weights: The same of PlacementScore plugins.
     """
 
     def __init__(
@@ -140,6 +147,7 @@ class Profile:
         faults: list[Fault] = []
         points: dict[ExtensionPoint, tuple[str, ...]] = {}
         self.score_weights: dict[str, int] = {}
+        self.placement_score_weights: dict[str, int] = {}
         try:
             points = expand(
                 configuration.plugins,
@@ -148,10 +156,14 @@ class Profile:
                 scheduler_name=configuration.scheduler_name,
                 path=at,
             )
-            self.score_weights = score_weights(
-                configuration.plugins,
-                lambda name, point: name in registry and _implements(registry, name, point),
-                path=at,
+            self.score_weights, self.placement_score_weights = (
+                score_weights(
+                    configuration.plugins,
+                    lambda name, point: name in registry and _implements(registry, name, point),
+                    point,
+                    path=at,
+                )
+                for point in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
             )
         except ConfigError as error:
             faults.extend(error.faults)
@@ -183,6 +195,10 @@ class Profile:
         self.pre_bind_plugins = at(ExtensionPoint.PRE_BIND, PreBindPlugin)
         self.bind_plugins = at(ExtensionPoint.BIND, BindPlugin)
         self.post_bind_plugins = at(ExtensionPoint.POST_BIND, PostBindPlugin)
+        self.placement_generate_plugins = at(
+            ExtensionPoint.PLACEMENT_GENERATE, PlacementGeneratePlugin
+        )
+        self.placement_score_plugins = at(ExtensionPoint.PLACEMENT_SCORE, PlacementScorePlugin)
         self.pod_group_post_filter_plugins = self._pod_group_post_filter_plugins()
         self.pre_filter_extensions = tuple(
             plugin for plugin in self.pre_filter_plugins if isinstance(plugin, PreFilterExtensions)

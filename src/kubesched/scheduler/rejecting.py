@@ -15,21 +15,18 @@ from kubesched.scheduler.decision import Rejected
 from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
 from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.restriction import Restriction
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 
 class Rejecting:
-    """The PostFilter plugins of a profile.
+    """The PostFilter plugins of a profile."""
 
-    Attributes:
-        skips_post_filters: Whether they are left out, as where it is only asked what would be.
-    """
-
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, restriction: Restriction | None = None) -> None:
         self._profile = profile
-        self.skips_post_filters = False
+        self._restriction = restriction or Restriction()
 
     def reject(
         self,
@@ -40,10 +37,10 @@ class Rejecting:
         trace: Trace | None = None,
     ) -> Rejected:
         """Ask the PostFilter plugins and put the outcome into words."""
-        nodes = len(snapshot.nodes)
-        if self.skips_post_filters or not self._profile.post_filter_plugins:
+        nodes = self._restriction.count(snapshot.nodes)
+        if self._restriction.skips_post_filters or not self._profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
-        statuses = diagnosis.status_per_row(nodes)
+        statuses = diagnosis.status_per_row(len(snapshot.nodes))
         timer = self._profile.timer
         if timer is not None:
             timer.enter(POST_FILTER)

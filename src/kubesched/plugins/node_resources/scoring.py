@@ -129,6 +129,26 @@ def score_nodes(scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTa
     return _score_by_presence(scorer, demands, allocatable, allocated)
 
 
+def score_together(
+    scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable, rows: Sequence[int]
+) -> int:
+    """Return one score of some rows, as if they were a single one."""
+    requested: list[int] = []
+    allocated: list[int] = []
+    allocatable: list[int] = []
+    weights: list[int] = []
+    for demand in demands:
+        items = [_item(demand, nodes, row) for row in rows]
+        offered = wrap(sum(offered for offered, _ in items))
+        if offered:
+            used = wrap(sum(used for _, used in items))
+            allocatable.append(offered)
+            allocated.append(used)
+            requested.append(wrap(used + demand.amount))
+            weights.append(demand.weight)
+    return scorer.score_row(requested, allocated, allocatable, weights)
+
+
 def _score_row(
     scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable, row: int
 ) -> int:

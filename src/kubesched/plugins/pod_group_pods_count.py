@@ -1,0 +1,42 @@
+"""PodGroupPodsCount: the more pods of the group a placement takes, the better.
+
+Upstream: pkg/scheduler/framework/plugins/podgrouppodscount (v1.36)
+Reads:    the group's scheduled pods
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from kubesched.framework.pod_group_plugin import PlacementScorePlugin, PodGroupAssignments
+from kubesched.framework.pod_group_states import state_not_found
+from kubesched.framework.status import SUCCESS, Status, failure
+from kubesched.snapshot.snapshot import Snapshot
+
+NOBODY_ASSIGNED: Final = "no pods from pod group are assigned to any of the candidate placements"
+_SCORE_MAX: Final = 100
+
+
+class PodGroupPodsCount(PlacementScorePlugin):
+    """Count the pods that have a node, and those that would get one."""
+
+    name: ClassVar = "PodGroupPodsCount"
+    normalizes_placements: ClassVar = True
+
+    def score_placement(
+        self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
+    ) -> tuple[int, Status]:
+        """Return their number."""
+        state = self.handle.pod_group_states.get(namespace, name)
+        if state is None:
+            return 0, failure(state_not_found(namespace, name))
+        return state.scheduled_pods_count + len(assignments.proposed), SUCCESS
+
+    def normalize_placement_scores(self, scores: Sequence[int]) -> tuple[list[int], Status]:
+        """Return the share of the largest number, in percent rounded down."""
+        most = max((0, *scores))
+        if most == 0:
+            return [], failure(NOBODY_ASSIGNED)
+        return [score * _SCORE_MAX // most for score in scores], SUCCESS

@@ -1,0 +1,100 @@
+"""TopologyPlacementGenerator: a pod group's pods go into one domain of the topology it names.
+
+Upstream: pkg/scheduler/framework/plugins/topologyaware (v1.36)
+Reads:    PodGroup spec.schedulingConstraints; the group's scheduled pods; nodes' labels
+Rejects:  nothing; fails if the scheduled pods are in no domain, or in several.
+Differs:  domains are tried in the order of their first nodes, upstream in any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from kubesched.api.scheduling import PodGroup
+from kubesched.framework.pod_group_plugin import (
+    GeneratedPlacements,
+    Placement,
+    PlacementGeneratePlugin,
+)
+from kubesched.framework.pod_group_states import state_not_found
+from kubesched.framework.status import failure
+from kubesched.snapshot.node_table import NodeColumns
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class DomainError(ValueError):
+    """It cannot be said in which domain the group is."""
+
+
+class TopologyPlacementGenerator(PlacementGeneratePlugin):
+    """Divide the nodes by the value of a label."""
+
+    name: ClassVar = "TopologyPlacementGenerator"
+
+    def generate_placements(
+        self, namespace: str, name: str, parent: Placement, snapshot: Snapshot
+    ) -> GeneratedPlacements:
+        """Return one placement per domain, or the domain of the pods that are scheduled."""
+        group = snapshot.objects.get(PodGroup, name, namespace)
+        if group is None:
+            cause = f'podgroup.scheduling.k8s.io "{name}" not found'
+            return GeneratedPlacements(status=failure(cause))
+        key = _topology_key(group)
+        if key is None:
+            return GeneratedPlacements((parent,))
+        state = self.handle.pod_group_states.get(namespace, name)
+        if state is None:
+            return GeneratedPlacements(status=failure(state_not_found(namespace, name)))
+        scheduled = (*state.assigned_pods, *state.assumed_pods)
+        try:
+            domain = _domain_of(scheduled, key, snapshot.nodes)
+        except DomainError as error:
+            cause = f"cannot determine domain for already scheduled pods: {error}"
+            return GeneratedPlacements(status=failure(cause))
+        return GeneratedPlacements(_divide(parent, key, domain, snapshot.nodes))
+
+
+def _topology_key(group: PodGroup) -> str | None:
+    """Return the one label that the API lets a group name, None if it names none."""
+    constraints = group.spec.scheduling_constraints
+    if constraints is None or not constraints.topology:
+        return None
+    return constraints.topology[0].key
+
+
+def _domain_of(scheduled: Iterable[PodInfo], key: str, nodes: NodeColumns) -> str | None:
+    """Return the domain of pods, None if there are none.
+
+    Raises:
+        DomainError: A pod's node is gone or in no domain, or they are in several.
+    """
+    found = ""
+    is_found = False
+    for pod in scheduled:
+        row = nodes.row_of.get(pod.node_name)
+        if row is None:
+            raise DomainError(
+                f"getting node for pod {pod.key}: "
+                f'nodeinfo not found for node name "{pod.node_name}"'
+            )
+        domain = nodes.nodes[row].metadata.labels.get(key)
+        if domain is None:
+            raise DomainError(f"no topology domain found for pod {pod.key}")
+        # An empty value counts as none found so far, as upstream.
+        if found not in ("", domain):
+            raise DomainError(f"more than 1 domain found for pod group: {found}, {domain}")
+        found, is_found = domain, True
+    return found if is_found else None
+
+
+def _divide(
+    parent: Placement, key: str, required: str | None, nodes: NodeColumns
+) -> tuple[Placement, ...]:
+    rows_of: dict[str, list[int]] = {}
+    for row in parent.rows:
+        domain = nodes.nodes[row].metadata.labels.get(key)
+        if domain is not None and required in (None, domain):
+            rows_of.setdefault(domain, []).append(row)
+    return tuple(Placement(domain, tuple(rows)) for domain, rows in rows_of.items())

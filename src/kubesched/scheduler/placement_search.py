@@ -1,0 +1,134 @@
+"""PlacementSearch asks the plugins which sets of nodes to try for a pod group, and which is best.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go, RunPlacementGeneratePlugins and
+          RunPlacementScorePlugins; pkg/scheduler/schedule_one_podgroup.go, findBestPlacement
+          (v1.36)
+Rejects:  Unschedulable if no set of nodes is to be tried.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.cache.cache import Cache
+from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
+from kubesched.framework.pod_group_plugin import (
+    GeneratedPlacements,
+    Placement,
+    PlacementScorePlugin,
+    PodGroupAssignments,
+)
+from kubesched.framework.status import Status, failure, unschedulable
+from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.scoring import select_host
+
+GENERATE: Final = ""
+SCORE: Final = 'running PlacementScore plugins: plugin "{}" failed with: '
+NORMALIZE: Final = (
+    'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
+)
+WEIGH: Final = "applying score defaultWeights on PlacementScore plugins: "
+NO_PLACEMENTS: Final = "no feasible placements found"
+
+
+class PlacementSearch:
+    """Places to try for one group."""
+
+    def __init__(self, cache: Cache, profile: Profile, namespace: str, name: str) -> None:
+        """Take the cluster, the plugins and the group's name."""
+        self._nodes = cache.nodes
+        self._snapshot = cache.snapshot()
+        self._profile = profile
+        self._namespace = namespace
+        self._name = name
+
+    def generate(self) -> GeneratedPlacements:
+        """Return the placements to try; all nodes as one if no plugin divides them."""
+        everything = Placement("", tuple(self._nodes.snapshot_order.tolist()))
+        if not self._profile.placement_generate_plugins:
+            return GeneratedPlacements((everything,))
+        plugin = self._profile.placement_generate_plugins[0]
+        try:
+            found = self._profile.ask(
+                GENERATE,
+                plugin,
+                plugin.generate_placements,
+                self._namespace,
+                self._name,
+                everything,
+                self._snapshot,
+            )
+        except PluginFailure as raised:
+            return GeneratedPlacements(status=raised.status)
+        if not found.status.is_success:
+            return GeneratedPlacements(status=found.status.by(plugin.name))
+        if not found.placements:
+            return GeneratedPlacements(status=unschedulable(NO_PLACEMENTS).by(plugin.name))
+        return found
+
+    def rows_of(self, placement: Placement) -> NDArray[np.intp] | None:
+        """Return the rows of a placement, ascending; None if they are all there are."""
+        if len(placement.rows) == len(self._nodes):
+            return None
+        return np.sort(np.array(placement.rows, np.intp))
+
+    def best(self, assignments: Sequence[PodGroupAssignments]) -> int | Status:
+        """Return the index of the best placement, drawn among equals, or why there is none."""
+        totals = np.zeros(len(assignments), np.int64)
+        try:
+            scores = {
+                plugin.name: self._scores(plugin, assignments)
+                for plugin in self._profile.placement_score_plugins
+            }
+            for plugin in self._profile.placement_score_plugins:
+                scores[plugin.name] = self._normalized(plugin, scores[plugin.name])
+        except PluginFailure as raised:
+            return raised.status
+        for name, found in scores.items():
+            invalid = [s for s in found if not NODE_SCORE_MIN <= s <= NODE_SCORE_MAX]
+            if invalid:
+                return failure(
+                    f'{WEIGH}plugin "{name}" returns an invalid score {invalid[0]}, it should in '
+                    f"the range of [{NODE_SCORE_MIN}, {NODE_SCORE_MAX}] after normalizing"
+                )
+            weight = self._profile.placement_score_weights[name]
+            totals += np.array(found, np.int64) * np.int64(weight)
+        return select_host(totals, self._profile.random)
+
+    def _scores(
+        self, plugin: PlacementScorePlugin, assignments: Sequence[PodGroupAssignments]
+    ) -> list[int]:
+        scores: list[int] = []
+        for each in assignments:
+            score, status = self._profile.ask(
+                SCORE,
+                plugin,
+                plugin.score_placement,
+                self._namespace,
+                self._name,
+                each,
+                self._snapshot,
+            )
+            _raise_failure(SCORE, plugin, status)
+            scores.append(score)
+        return scores
+
+    def _normalized(self, plugin: PlacementScorePlugin, scores: list[int]) -> list[int]:
+        if not plugin.normalizes_placements:
+            return scores
+        found, status = self._profile.ask(
+            NORMALIZE, plugin, plugin.normalize_placement_scores, scores
+        )
+        _raise_failure(NORMALIZE, plugin, status)
+        return found
+
+
+def _raise_failure(wording: str, plugin: PlacementScorePlugin, status: Status) -> None:
+    """Whatever is not success ends the search, a rejection too."""
+    if not status.is_success:
+        raise PluginFailure(failure(wording.format(plugin.name) + (status.error or status.message)))

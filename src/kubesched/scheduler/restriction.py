@@ -1,0 +1,42 @@
+"""Restriction is what a pod group's cycle leaves out: nodes, or the PostFilter plugins.
+
+Upstream: pkg/scheduler/backend/cache/snapshot.go, AssumePlacement; pkg/scheduler/framework,
+          SetSkipAllPostFilterPlugins (v1.36)
+Invariants: nothing is left out outside such a cycle.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.snapshot.node_table import NodeTable
+
+
+class Restriction:
+    """What the cycles of one profile leave out at the moment.
+
+    Attributes:
+        rows: The rows that may be searched, ascending; None for all. PreFilter plugins still see
+            every node, and so does whoever scores.
+        skips_post_filters: Whether nobody is asked for a way out.
+    """
+
+    __slots__ = ("rows", "skips_post_filters")
+
+    def __init__(self) -> None:
+        self.rows: NDArray[np.intp] | None = None
+        self.skips_post_filters = False
+
+    def count(self, nodes: NodeTable) -> int:
+        """Return how many nodes may be searched."""
+        return len(nodes) if self.rows is None else len(self.rows)
+
+    def allows(self, row: int) -> bool:
+        """Whether a row may be searched."""
+        return self.rows is None or bool((self.rows == row).any())
+
+    def narrow(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return those of some ascending rows that may be searched."""
+        return rows if self.rows is None else np.intersect1d(rows, self.rows, assume_unique=True)

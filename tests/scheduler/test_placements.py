@@ -1,0 +1,346 @@
+"""Pod groups that go into one topology domain, in the running scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from kubesched.api.core import Node
+from kubesched.api.scheduling import (
+    PodGroup,
+    PodGroupSchedulingConstraints,
+    TopologyConstraint,
+)
+from kubesched.framework.pod_group_plugin import (
+    GeneratedPlacements,
+    Placement,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodGroupAssignments,
+)
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.restriction import Restriction
+from kubesched.simulator.virtual_loop import run
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from scheduler.running import GANGS, Running, make_group, make_member, running
+
+GATES = {**GANGS, "TopologyAwareWorkloadScheduling": True}
+GROUP = "pod group is unschedulable"
+SCHEDULED = ("True", "Scheduled", "")
+
+
+def zoned(name: str, zone: str, cpu: int) -> Node:
+    """Return a node of a zone."""
+    return make_node(name, labels={"zone": zone}, allocatable={"cpu": cpu})
+
+
+def gang(min_count: int, key: str | None = "zone") -> PodGroup:
+    """Return a gang that is to stay in one zone."""
+    group = make_group(min_count=min_count)
+    if key is None:
+        return group
+    constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=key),))
+    return replace(group, spec=replace(group.spec, scheduling_constraints=constraints))
+
+
+def arrive(cluster: Running, count: int, **fields: Any) -> None:
+    """Create members of the gang."""
+    cluster.api.create(*(make_member(f"p{at}", **fields) for at in range(count)))
+
+
+def zones_of(cluster: Running) -> set[str]:
+    """Return the nodes' first letters: the zones that were used."""
+    return {node[0] for node in cluster.nodes.values()}
+
+
+def test_the_gang_stays_together() -> None:
+    """Zone a has one node with more room, but only zone b takes all three pods."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 1), zoned("b2", "b", 2))
+            cluster.api.create(gang(3))
+            arrive(cluster, 3)
+            await cluster.settle(5)
+            assert ({"p0", "p1", "p2"}, {"b"}) == (set(cluster.nodes), zones_of(cluster))
+            assert SCHEDULED == cluster.group("gang")
+
+    run(main())
+
+
+def test_without_a_constraint_the_gang_may_be_spread() -> None:
+    """All nodes are one placement."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(zoned("a1", "a", 1), zoned("b1", "b", 1), gang(2, None))
+            arrive(cluster, 2)
+            await cluster.settle(5)
+            assert {"a", "b"} == zones_of(cluster)
+
+    run(main())
+
+
+def test_no_domain_is_large_enough() -> None:
+    """The group says how many were tried; the pods say what they waited for, or lacked."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 1), make_node("c1"))
+            cluster.api.create(gang(3))
+            arrive(cluster, 3)
+            await cluster.settle(0.1)
+            cause = f"0/2 placements are available, first placement status: {GROUP}"
+            assert ("False", "Unschedulable", cause) == cluster.group("gang")
+            messages = sorted(cluster.condition(f"p{at}")[1] for at in range(3))
+            # Of the three nodes only the one of the placement counts.
+            assert messages[0].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+            waits = "waiting for minCount pods from a gang to be scheduled"
+            assert all(text.startswith(f"{GROUP}, {waits}") for text in messages[1:])
+
+    run(main())
+
+
+def test_no_node_is_in_a_domain() -> None:
+    """There is nothing to try, and the pods are told so; their nominations are left alone."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(make_node("n"), gang(2))
+            arrive(cluster, 2)
+            await cluster.settle(0.1)
+            cause = "no feasible placements found"
+            assert ("False", "Unschedulable", cause) == cluster.group("gang")
+            assert ("Unschedulable", cause) == cluster.condition("p0")
+
+    run(main())
+
+
+def test_who_comes_later_follows() -> None:
+    """The domain of those that are scheduled is the only one for the others."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(zoned("a1", "a", 2), gang(2))
+            arrive(cluster, 2)
+            await cluster.settle(2)
+            assert {"a"} == zones_of(cluster)
+            cluster.api.create(zoned("b1", "b", 9), make_member("late"))
+            await cluster.settle(2)
+            assert "late" not in cluster.nodes
+            cluster.api.create(zoned("a2", "a", 1))
+            await cluster.settle(30)
+            assert "a2" == cluster.nodes["late"]
+
+    run(main())
+
+
+def test_the_placement_that_takes_more_pods_is_better() -> None:
+    """Two of four pods are enough, but zone b takes three."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 3), gang(2))
+            arrive(cluster, 4)
+            await cluster.settle(0.1)
+            assert {"b"} == zones_of(cluster)
+            assert 3 == len(cluster.nodes)
+
+    run(main())
+
+
+def test_of_equals_the_fuller_placement_is_better() -> None:
+    """NodeResourcesFit fills domains up."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(zoned("a1", "a", 8), zoned("b1", "b", 4), zoned("c1", "c", 8))
+            cluster.api.create(gang(2))
+            arrive(cluster, 2)
+            await cluster.settle(0.1)
+            assert {"b"} == zones_of(cluster)
+
+    run(main())
+
+
+def test_pod_by_pod_preemption_is_off_for_groups_with_a_constraint() -> None:
+    """DefaultPreemption does not know of placements."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(zoned("a1", "a", 2), gang(2))
+            cluster.api.create(make_pod("low", requests={"cpu": 1}, node_name="a1", priority=0))
+            arrive(cluster, 2, priority=5)
+            await cluster.settle(0.1)
+            assert "low" in cluster.api.pods
+            words = "not eligible due to placement-based pod group scheduling limitation"
+            texts = [cluster.condition(f"p{at}")[1] for at in range(2)]
+            assert [True] == [True for text in texts if words in text]
+
+    run(main())
+
+
+def test_a_nomination_elsewhere_is_left_out() -> None:
+    """A pod that was nominated to a node of another domain is placed in this one."""
+
+    async def main() -> None:
+        async with running(gates=GATES) as cluster:
+            cluster.api.create(zoned("a1", "a", 1), zoned("b1", "b", 2), gang(2))
+            arrive(cluster, 2, nominated_node_name="a1")
+            await cluster.settle(5)
+            assert {"b"} == zones_of(cluster)
+
+    run(main())
+
+
+def test_workload_aware_preemption_tries_placements_too() -> None:
+    """With both gates on, the status of the placements is what the group is told."""
+    gates = {**GATES, "WorkloadAwarePreemption": True}
+
+    async def main() -> None:
+        async with running(gates=gates) as cluster:
+            cluster.api.create(zoned("a1", "a", 1), gang(2, None))
+            group = cluster.api.groups["gang"]
+            assert cluster.api.handlers is not None
+            spec = replace(group.spec, priority=9)
+            cluster.api.handlers.updated(group, replace(group, spec=spec))
+            cluster.api.create(make_pod("low", requests={"cpu": 1}, node_name="a1", priority=0))
+            arrive(cluster, 2, priority=9)
+            await cluster.settle(0.1)
+            tried = f"0/1 placements are available, first placement status: {GROUP}"
+            assert ("False", "Unschedulable", f"{tried}, {tried}") == cluster.group("gang")
+            assert "low" in cluster.api.pods
+
+    run(main())
+
+
+# Plugins of others.
+
+
+class Script(PlacementGeneratePlugin, PlacementScorePlugin):
+    """Answers as a test says.
+
+    Attributes:
+        placements: What it generates.
+        scores: Placement -> score, or what is wrong with it.
+        normalized: What becomes of the scores.
+    """
+
+    name: ClassVar = "Script"
+    normalizes_placements: ClassVar = True
+    placements: ClassVar[GeneratedPlacements] = GeneratedPlacements()
+    scores: ClassVar[dict[str, int | Status]] = {}
+    normalized: ClassVar[Status] = SUCCESS
+
+    def generate_placements(
+        self, namespace: str, name: str, parent: Placement, snapshot: Snapshot
+    ) -> GeneratedPlacements:
+        """Return what the test says."""
+        return self.placements
+
+    def score_placement(
+        self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
+    ) -> tuple[int, Status]:
+        """Return what the test says."""
+        found = self.scores.get(assignments.placement.name, 0)
+        return (0, found) if isinstance(found, Status) else (found, SUCCESS)
+
+    def normalize_placement_scores(self, scores: Sequence[int]) -> tuple[list[int], Status]:
+        """Return the scores, with the status the test says."""
+        return list(scores), self.normalized
+
+
+def scripted(**says: Any) -> dict[str, Any]:
+    """Return a profile with a plugin of its own for placements."""
+    plugin = type("Script", (Script,), says)
+    registry = Registry(plugin)
+    registry.merge(in_tree_registry())
+    disabled = [{"name": "TopologyPlacementGenerator"}]
+    enabled = [{"name": "Script", "weight": 1000}]
+    profile = {
+        "plugins": {
+            "placementGenerate": {"enabled": [{"name": "Script"}], "disabled": disabled},
+            "placementScore": {"enabled": enabled},
+        }
+    }
+    return {"gates": GATES, "registry": registry, "profile": profile}
+
+
+TWO = GeneratedPlacements((Placement("first", (0,)), Placement("second", (1,))))
+
+
+async def _place(**says: Any) -> tuple[dict[str, str], tuple[str, str, str]]:
+    async with running(**scripted(**says)) as cluster:
+        cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 2), gang(2))
+        arrive(cluster, 2)
+        await cluster.settle(0.1)
+        return cluster.nodes, cluster.group("gang")
+
+
+@pytest.mark.parametrize(
+    ("best", "node"), [pytest.param("first", "a1"), pytest.param("second", "b1")]
+)
+def test_scores_decide(best: str, node: str) -> None:
+    """The plugin's weight outdoes the others'."""
+    nodes, _ = run(_place(placements=TWO, scores={best: 50}))
+    assert {"p0": node, "p1": node} == nodes
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        pytest.param(
+            {"scores": {"first": failure("broken")}},
+            'running PlacementScore plugins: plugin "Script" failed with: broken',
+            id="score",
+        ),
+        pytest.param(
+            {"scores": {"first": unschedulable("no")}},
+            'running PlacementScore plugins: plugin "Script" failed with: no',
+            id="a rejection is an error",
+        ),
+        pytest.param(
+            {"normalized": failure("broken")},
+            "running NormalizePlacementScore on PlacementScore plugins: "
+            'plugin "Script" failed with: broken',
+            id="normalize",
+        ),
+        pytest.param(
+            {"scores": {"second": 101}},
+            'applying score defaultWeights on PlacementScore plugins: plugin "Script" returns an '
+            "invalid score 101, it should in the range of [0, 100] after normalizing",
+            id="out of range",
+        ),
+        pytest.param(
+            {"placements": GeneratedPlacements(status=failure("broken"))}, "broken", id="generate"
+        ),
+    ],
+)
+def test_what_goes_wrong_is_the_groups_error(says: dict[str, Any], words: str) -> None:
+    """Nobody is placed."""
+    nodes, group = run(_place(**{"placements": TWO, **says}))
+    assert {} == nodes
+    assert ("False", "SchedulerError", words) == group
+
+
+def test_restrictions() -> None:
+    """Rows are counted, looked up and narrowed; without one all are allowed."""
+    nodes = make_snapshot([make_node("a"), make_node("b"), make_node("c")]).nodes
+    restriction = Restriction()
+    rows = np.array([0, 1, 2])
+    assert (3, True) == (restriction.count(nodes), restriction.allows(1))
+    assert [0, 1, 2] == restriction.narrow(rows).tolist()
+    restriction.rows = np.array([0, 2])
+    assert (2, False, True) == (
+        restriction.count(nodes),
+        restriction.allows(1),
+        restriction.allows(2),
+    )
+    assert [2] == restriction.narrow(rows[1:]).tolist()

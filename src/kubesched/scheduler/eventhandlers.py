@@ -324,7 +324,8 @@ class EventHandlers:
             self._move_timed(ClusterEvent(resource, action), old, new, self.observer.now())
 
     def _handled(self, event: ClusterEvent, began: float) -> None:
-        self.observer.handled(event.label, self.observer.now() - began)
+        if self.observer.is_listening:
+            self.observer.handled(event.label, self.observer.now() - began)
 
     def _move_timed(
         self, event: ClusterEvent, old: object | None, new: object | None, began: float

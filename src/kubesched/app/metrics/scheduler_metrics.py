@@ -36,7 +36,6 @@ from kubesched.scheduler.loop import Observer, Scheduler
 from kubesched.scheduler.phase_timer import FILTER, PRE_ENQUEUE, SCORE
 
 _ATTEMPTS_MAX: Final = 15
-_INCOMING: Final = frozenset({Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE})
 _BINDING: Final = "binding"
 
 
@@ -144,8 +143,9 @@ class SchedulerMetrics(Observer, EvictionObserver):
 
     def moved(self, move: QueueMove) -> None:
         """Count what comes into a queue."""
-        if move.destination in _INCOMING:
-            self._incoming.add((move.destination.value, move.event))
+        place = move.destination
+        if place is not Place.IN_FLIGHT and place is not Place.NOWHERE:
+            self._incoming.add((place.value, move.event))
 
     def ask_hint(self, registration: Registration, change: Change, pod: Pod) -> bool:
         """Ask a hint and time it."""

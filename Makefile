@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test sim rewrite lint types format bench lock clean
+.PHONY: help setup demo tour test sim rewrite lint types format bench lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -17,7 +17,11 @@ help:  ## Show what can be made
 
 setup: .venv/.ready  ## Build the virtual environment
 
-demo: .venv/.ready  ## Place a small cluster's pods, and explain one that does not fit
+demo: .venv/.ready  ## Run a cluster here: placed, preempted, the leader killed and replaced, explained
+	@$(BIN)/kubesched sandbox --nodes 6 --zones a,b,c --node-cpu 4 --no-scheduler \
+		--start-latency 200ms --stop-latency 200ms -- $(BIN)/python examples/live_demo.py
+
+tour: .venv/.ready  ## Place a saved cluster's pods, and explain one that does not fit
 	@$(BIN)/python examples/demo.py
 
 test: .venv/.ready lint types  ## Run linters, type checks and all tests

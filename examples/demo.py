@@ -1,4 +1,4 @@
-"""Shows what kubesched does, on the cluster of examples/demo; `make demo` runs it.
+"""Shows what kubesched does, on the cluster of examples/demo; `make tour` runs it.
 
 Everything below the `$` lines is what the command prints now. Nothing is prepared or recorded.
 """

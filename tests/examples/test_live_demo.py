@@ -1,0 +1,51 @@
+"""The live demo ends by itself, and tells what it is there to tell."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from .running import EXAMPLES
+
+
+def _command() -> list[str]:
+    """Return what `make demo` runs, as the Makefile has it."""
+    text = (EXAMPLES.parent / "Makefile").read_text(encoding="utf-8")
+    recipe = text.partition("\ndemo:")[2].partition("\n\n")[0].replace("\\\n", " ")
+    words = recipe.partition("@")[2].split()
+    assert "$(BIN)/kubesched" == words[0]
+    command = [sys.executable, "-m", "kubesched", *words[1:]]
+    return [sys.executable if word == "$(BIN)/python" else word for word in command]
+
+
+@pytest.mark.slow
+def test_the_demo_shows_placement_preemption_failover_and_an_explanation() -> None:
+    """All of it in under a minute, on a cluster that is gone afterwards."""
+    found = subprocess.run(  # noqa: S603 - our own demo
+        _command(),
+        cwd=EXAMPLES.parent,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert ("", 0) == (found.stderr, found.returncode)
+    patterns = (
+        r"replica A leads",
+        r"web-\S+ goes to node-\d in zone [abc]",
+        r"checkout is promised room on node-\d",
+        r"batch-\S+ has to leave node-\d: default-scheduler: preempting to accommodate",
+        r"checkout goes to node-\d",
+        r"Pod default/batch-\S+ fits none of 6 nodes\.",
+        r"replica A is killed",
+        r"replica B leads",
+        r"late goes to node-\d",
+    )
+    position = 0
+    for pattern in patterns:
+        match = re.compile(pattern).search(found.stdout, position)
+        assert match is not None, f"{pattern!r} is not told after position {position}"
+        position = match.start()

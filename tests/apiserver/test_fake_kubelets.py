@@ -43,7 +43,7 @@ def test_a_bound_pod_runs_after_a_while() -> None:
         "Ready": "True",
         "ContainersReady": "True",
     }.items() <= conditions(after).items()
-    assert ("10.0.0.1", "10.128.0.1") == (status["hostIP"], status["podIP"])
+    assert ("10.64.0.1", "10.128.0.1") == (status["hostIP"], status["podIP"])
     assert [{"ip": "10.128.0.1"}] == status["podIPs"]
     assert "2026-01-01T00:00:0" == status["startTime"][:18]
     [container] = status["containerStatuses"]
@@ -63,7 +63,7 @@ def test_each_pod_has_an_address_of_its_own() -> None:
 
     first, second, host = live(story)
     assert first != second
-    assert "10.0.0.1" == host
+    assert "10.64.0.1" == host
 
 
 @pytest.mark.parametrize(

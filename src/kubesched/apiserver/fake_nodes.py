@@ -14,7 +14,7 @@ import msgspec
 
 from kubesched.apiserver.plain import Plain, deep_copy
 
-_FIRST_ADDRESS: Final = int(IPv4Address("10.0.0.1"))
+_FIRST_ADDRESS: Final = int(IPv4Address("10.64.0.1"))
 _ZONE: Final = "topology.kubernetes.io/zone"
 _VERSION: Final = "v1.36.0"
 _INFO: Final = {

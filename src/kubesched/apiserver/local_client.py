@@ -6,8 +6,6 @@ Differs:  what it writes does not say who manages its fields, except for what it
 
 from __future__ import annotations
 
-from functools import cache
-
 from kubesched.apiserver import defaults
 from kubesched.apiserver.clock import Clock
 from kubesched.apiserver.deletion import DeleteOptions, delete
@@ -37,14 +35,28 @@ class LocalClient:
         self._registry = registry
         self._user = User(user_name, _MASTERS)
         self._agent = user_name.rpartition(":")[2]
-        self.resource = cache(self._resource)
+        self._resources: dict[str, Resource] = {}
+        for served in registry.resources.group_versions:
+            for resource in served.resources:
+                if "delete" in resource.verbs:
+                    self._resources.setdefault(resource.storage_kind, resource)
 
-    def _resource(self, kind: str) -> Resource:
-        """Return the resource of a kind of the store, such as `replicasets.apps`."""
-        plural, _, group = kind.partition(".")
-        found = self._registry.resources.find(group, "v1", plural)
-        assert found is not None, f"{kind} are served"
-        return found
+    def kinds(self, *, only_namespaced: bool = False) -> list[str]:
+        """Return the kinds that the store may hold."""
+        return [
+            kind
+            for kind, resource in self._resources.items()
+            if resource.is_namespaced or not only_namespaced
+        ]
+
+    def is_namespaced(self, kind: str) -> bool:
+        """Whether the objects of a kind live in namespaces."""
+        return self._resources[kind].is_namespaced
+
+    def kind_of(self, api_version: str, kind: str) -> str | None:
+        """Return where the store keeps a kind, None if it is not served."""
+        found = self._registry.resources.find_kind(api_version, kind)
+        return None if found is None else found.storage_kind
 
     def find(self, kind: str, namespace: str, name: str) -> Plain | None:
         """Return an object, None if there is none."""
@@ -61,7 +73,7 @@ class LocalClient:
         Raises:
             ApiError: It is refused.
         """
-        resource = self.resource(kind)
+        resource = self._resources[kind]
         whole = {"kind": resource.kind, "apiVersion": resource.api_version, **deep_copy(obj)}
         namespace = whole["metadata"].get("namespace", "")
         operation = self._operation("POST", Key(kind, namespace, ""))
@@ -88,10 +100,24 @@ class LocalClient:
         options = DeleteOptions(grace_seconds, policy, preconditions={"uid": uid} if uid else None)
         delete(self._registry, self._operation("DELETE", key), options)
 
+    def release(self, key: Key, finalizer: str) -> None:
+        """Take a finalizer off an object; it goes if that was the last thing that held it."""
+        plain = self.find(*key)
+        if plain is None or finalizer not in plain["metadata"].get("finalizers", ()):
+            return
+        metadata = dict(plain["metadata"])
+        metadata["finalizers"] = [one for one in metadata["finalizers"] if one != finalizer]
+        if not metadata["finalizers"]:
+            del metadata["finalizers"]
+        written = self.write(key, {**plain, "metadata": metadata})
+        is_held = "finalizers" in metadata or metadata.get("deletionGracePeriodSeconds")
+        if metadata.get("deletionTimestamp") and not is_held:
+            self.store.delete(key, int(written["metadata"]["resourceVersion"]))
+
     def _operation(self, method: str, key: Key) -> Operation:
         headers = {"user-agent": self._agent}
         request = Request(method, "", headers=headers, user=self._user)
-        return Operation(request, self.resource(key.kind), key.namespace, key.name)
+        return Operation(request, self._resources[key.kind], key.namespace, key.name)
 
 
 def key_of(kind: str, plain: Plain) -> Key:

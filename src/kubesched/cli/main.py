@@ -36,6 +36,9 @@ SUBCOMMANDS: Final = {
     "compare": Subcommand(
         "kubesched.cli.compare:compare", "Play scenarios over time, and compare the reports."
     ),
+    "sandbox": Subcommand(
+        "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
+    ),
     "completion": Subcommand(
         "kubesched.cli.completion:completion", "Print the completion script for a shell."
     ),

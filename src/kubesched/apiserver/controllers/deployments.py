@@ -1,0 +1,249 @@
+"""DeploymentController gives each deployment a replica set per template, and moves pods over.
+
+Upstream: pkg/controller/deployment (v1.36)
+Differs:  a deployment that is scaled while it rolls is not scaled in proportion; progress has no
+          deadline; replica sets are told apart by another hash than upstream's.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from math import ceil, floor
+from typing import Final
+
+from kubesched.apiserver.controllers.owned_objects import OwnedObjects
+from kubesched.apiserver.controllers.owner_controller import OwnerController, with_conditions
+from kubesched.apiserver.local_client import LocalClient, key_of
+from kubesched.apiserver.plain import Plain, encode
+from kubesched.apiserver.store import Key
+
+HASH: Final = "pod-template-hash"
+REVISION: Final = "deployment.kubernetes.io/revision"
+_SETS: Final = "replicasets.apps"
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_HASH_LENGTH: Final = 10
+
+
+class DeploymentController(OwnerController):
+    """Looks after all deployments."""
+
+    def __init__(self, client: LocalClient, replica_sets: OwnedObjects) -> None:
+        super().__init__(client, "deployments.apps", "Deployment", replica_sets)
+
+    def reconcile(self, key: Key, owner: Plain) -> None:
+        """Make the replica set of the template, and let it take over step by step."""
+        sets = self._sets(owner)
+        new = next((one for one in sets if _hash_of(one) == template_hash(owner)), None)
+        if new is None and not owner["spec"].get("paused"):
+            new = self._create(owner, sets)
+        if new is not None:
+            self._mark_newest(owner, new, sets)
+            self._scale(owner, new)
+            self._clean_up(owner, new)
+        self._count(key, owner, new)
+
+    def _sets(self, owner: Plain) -> list[Plain]:
+        found = self.owned.of(owner)
+        return [one for one in found if not one["metadata"].get("deletionTimestamp")]
+
+    def _create(self, owner: Plain, sets: list[Plain]) -> Plain:
+        spec = owner["spec"]
+        label = {HASH: template_hash(owner)}
+        metadata = spec["template"].get("metadata", {})
+        labels = {**metadata.get("labels", {}), **label}
+        selector = spec["selector"]
+        matched = {**selector.get("matchLabels", {}), **label}
+        revision = 1 + max((_revision_of(one) for one in sets), default=0)
+        wanted = {
+            "metadata": {
+                "name": f"{owner['metadata']['name']}-{label[HASH]}",
+                "labels": labels,
+                "annotations": {REVISION: str(revision)},
+            },
+            "spec": {
+                "replicas": 0,
+                "minReadySeconds": spec.get("minReadySeconds", 0),
+                "selector": {**selector, "matchLabels": matched},
+                "template": {**spec["template"], "metadata": {**metadata, "labels": labels}},
+            },
+        }
+        return self.owned.create(owner, wanted)
+
+    def _mark_newest(self, owner: Plain, new: Plain, sets: list[Plain]) -> None:
+        """Give the template in use the highest revision, on both objects."""
+        others = [_revision_of(one) for one in sets if one is not new]
+        newest = max(others, default=0)
+        revision = _revision_of(new)
+        if revision <= newest:
+            revision = newest + 1
+            self._annotate(key_of(_SETS, new), str(revision))
+        self._annotate(key_of(self.kind, owner), str(revision))
+
+    def _annotate(self, key: Key, revision: str) -> None:
+        plain = self.client.find(*key)
+        if plain is None:
+            return
+        annotations = plain["metadata"].get("annotations", {})
+        if annotations.get(REVISION) != revision:
+            metadata = {**plain["metadata"], "annotations": {**annotations, REVISION: revision}}
+            self.client.write(key, {**plain, "metadata": metadata})
+
+    # Moving over.
+
+    def _scale(self, owner: Plain, new: Plain) -> None:
+        spec = owner["spec"]
+        sets = self._sets(owner)
+        new = next(one for one in sets if _uid(one) == _uid(new))
+        old = [one for one in sets if one is not new]
+        wanted = spec.get("replicas", 1)
+        if spec.get("strategy", {}).get("type") == "Recreate":
+            for one in old:
+                self._resize(one, 0)
+            is_free = not any(one.get("status", {}).get("replicas") for one in old)
+            self._resize(new, wanted if is_free else 0)
+            return
+        surge, unavailable = _limits(spec, wanted)
+        if not spec.get("paused") or not any(map(_replicas, old)):
+            total = sum(map(_replicas, sets))
+            room = max(wanted + surge - total, 0)
+            self._resize(new, min(wanted, _replicas(new) + room))
+        if not spec.get("paused"):
+            self._shrink(owner, old, wanted - unavailable)
+
+    def _shrink(self, owner: Plain, old: list[Plain], least: int) -> None:
+        """Take from old replica sets what may go: first what is not available anyway."""
+        sets = self._sets(owner)
+        old = [one for one in sets if _uid(one) in {_uid(other) for other in old}]
+        new = [one for one in sets if one not in old]
+        total = sum(map(_replicas, sets))
+        coming = sum(max(_replicas(one) - _available(one), 0) for one in new)
+        budget = total - least - coming
+        left = {_uid(one): _replicas(one) for one in old}
+        for one in old:
+            part = min(max(left[_uid(one)] - _available(one), 0), max(budget, 0))
+            left[_uid(one)] -= part
+            budget -= part
+        spare = min(budget, sum(map(_available, sets)) - least)
+        for one in old:
+            part = min(left[_uid(one)], max(spare, 0))
+            left[_uid(one)] -= part
+            spare -= part
+        for one in old:
+            self._resize(one, left[_uid(one)])
+
+    def _resize(self, replica_set: Plain, replicas: int) -> None:
+        if _replicas(replica_set) != replicas:
+            metadata = dict(replica_set["metadata"])
+            metadata["generation"] = metadata.get("generation", 0) + 1
+            spec = {**replica_set["spec"], "replicas": replicas}
+            changed = {**replica_set, "metadata": metadata, "spec": spec}
+            self.client.write(key_of(_SETS, replica_set), changed)
+
+    def _clean_up(self, owner: Plain, new: Plain) -> None:
+        limit = owner["spec"].get("revisionHistoryLimit", 10)
+        idle = [
+            one
+            for one in self._sets(owner)
+            if _uid(one) != _uid(new)
+            and not _replicas(one)
+            and not one.get("status", {}).get("replicas")
+        ]
+        idle.sort(key=_revision_of)
+        for one in idle[: max(len(idle) - limit, 0)]:
+            self.owned.delete(one)
+
+    # What it says.
+
+    def _count(self, key: Key, owner: Plain, new: Plain | None) -> None:
+        sets = self._sets(owner)
+        newest = [one for one in sets if new is not None and _uid(one) == _uid(new)]
+        wanted = owner["spec"].get("replicas", 1)
+        available = sum(map(_available, sets))
+        counts = {
+            "replicas": sum(one.get("status", {}).get("replicas", 0) for one in sets),
+            "updatedReplicas": sum(one.get("status", {}).get("replicas", 0) for one in newest),
+            "readyReplicas": sum(one.get("status", {}).get("readyReplicas", 0) for one in sets),
+            "availableReplicas": available,
+        }
+        total = sum(map(_replicas, sets))
+        counts["unavailableReplicas"] = max(total - available, 0)
+        _, unavailable = _limits(owner["spec"], wanted)
+        is_enough = available >= wanted - unavailable
+        is_done = counts["updatedReplicas"] == counts["replicas"] == available == wanted
+        name = newest[0]["metadata"]["name"] if newest else ""
+        conditions = [_available_condition(is_enough), _progress_condition(is_done, name)]
+        now = self.client.clock.timestamp()
+        status = owner.get("status", {})
+        self.write_status(key, {**counts, "conditions": with_conditions(status, conditions, now)})
+
+
+def template_hash(deployment: Plain) -> str:
+    """Return a short name for a deployment's template."""
+    digest = sha256(encode(_sorted(deployment["spec"]["template"]))).digest()
+    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_HASH_LENGTH])
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(one) for one in value] if isinstance(value, list) else value
+
+
+def _hash_of(replica_set: Plain) -> str:
+    return str(replica_set["metadata"].get("labels", {}).get(HASH, ""))
+
+
+def _revision_of(replica_set: Plain) -> int:
+    text = replica_set["metadata"].get("annotations", {}).get(REVISION, "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def _uid(obj: Plain) -> str:
+    return str(obj["metadata"]["uid"])
+
+
+def _replicas(replica_set: Plain) -> int:
+    return int(replica_set["spec"].get("replicas", 1))
+
+
+def _available(replica_set: Plain) -> int:
+    return int(replica_set.get("status", {}).get("availableReplicas", 0))
+
+
+def _limits(spec: Plain, wanted: int) -> tuple[int, int]:
+    """Return how many pods there may be too many, and too few, while it rolls."""
+    strategy = spec.get("strategy", {})
+    if strategy.get("type") == "Recreate":
+        return 0, wanted
+    rolling = strategy.get("rollingUpdate", {})
+    surge = ceil(_part(rolling.get("maxSurge", "25%"), wanted))
+    unavailable = floor(_part(rolling.get("maxUnavailable", "25%"), wanted))
+    if not surge and not unavailable:
+        unavailable = 1
+    return surge, min(unavailable, wanted)
+
+
+def _part(amount: int | str, whole: int) -> float:
+    if isinstance(amount, str):
+        return int(amount.removesuffix("%")) * whole / 100
+    return amount
+
+
+def _available_condition(is_enough: bool) -> Plain:
+    if is_enough:
+        message = "Deployment has minimum availability."
+        return _condition("Available", "True", "MinimumReplicasAvailable", message)
+    message = "Deployment does not have minimum availability."
+    return _condition("Available", "False", "MinimumReplicasUnavailable", message)
+
+
+def _progress_condition(is_done: bool, name: str) -> Plain:
+    if is_done:
+        message = f'ReplicaSet "{name}" has successfully progressed.'
+        return _condition("Progressing", "True", "NewReplicaSetAvailable", message)
+    message = f'ReplicaSet "{name}" is progressing.'
+    return _condition("Progressing", "True", "ReplicaSetUpdated", message)
+
+
+def _condition(type_: str, status: str, reason: str, message: str) -> Plain:
+    return {"type": type_, "status": status, "reason": reason, "message": message}

@@ -1,0 +1,173 @@
+"""GarbageCollector deletes what has lost its owners, before them or after them as was asked.
+
+Upstream: pkg/controller/garbagecollector (v1.36)
+Invariants: an object goes when none of its owners is there any more; one that waits for its
+            dependents goes when the last that blocks it has gone.
+Differs:  events are not looked at; a reference to an owner that is gone stays while others are
+          there; owners of kinds that are not served count as there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubesched.api.errors import ApiError
+from kubesched.apiserver.controllers.work_queue import WorkQueue
+from kubesched.apiserver.follower import Follower
+from kubesched.apiserver.local_client import LocalClient
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.store import Key
+
+_FOREGROUND: Final = "foregroundDeletion"
+_ORPHAN: Final = "orphan"
+_NOT_OWNED: Final = ("events",)
+
+
+class GarbageCollector:
+    """Looks after everything that has owners, or is one."""
+
+    def __init__(self, client: LocalClient) -> None:
+        """Prepare; nothing happens before `start`."""
+        self._client = client
+        self._queue = WorkQueue(self._reconcile)
+        self._dependents: dict[str, dict[Key, None]] = {}
+        self._followers = [
+            Follower(client.store, kind, self._changed)
+            for kind in client.kinds()
+            if kind not in _NOT_OWNED
+        ]
+
+    def start(self) -> None:
+        """Look at everything, and follow from now on."""
+        for follower in self._followers:
+            follower.start()
+
+    def stop(self) -> None:
+        """Do nothing more."""
+        for follower in self._followers:
+            follower.stop()
+        self._queue.stop()
+
+    # What it hears.
+
+    def _changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
+        old, new = _owners(before), _owners(after)
+        for uid in old:
+            if uid not in new:
+                self._forget(uid, key)
+        for uid in new:
+            self._dependents.setdefault(uid, {})[key] = None
+        if after is None or (before is not None and _uid(before) != _uid(after)):
+            assert before is not None, "what is gone was there"
+            for dependent in self._dependents.get(_uid(before), {}):
+                self._queue.add(dependent)
+        if new or (after is not None and _is_waiting(after)):
+            self._queue.add(key)
+        # An owner that waits for its dependents may have waited for this one.
+        if after is None or before is None or old != new:
+            for reference in old.values():
+                owner = self._key_of(reference, key.namespace)
+                if owner is not None:
+                    self._queue.add(owner)
+
+    def _forget(self, uid: str, key: Key) -> None:
+        keys = self._dependents.get(uid, {})
+        keys.pop(key, None)
+        if not keys:
+            self._dependents.pop(uid, None)
+
+    def _key_of(self, reference: Plain, namespace: str) -> Key | None:
+        """Return where an owner is kept, None if its kind is not served."""
+        kind = self._client.kind_of(reference["apiVersion"], reference["kind"])
+        if kind is None:
+            return None
+        is_namespaced = self._client.is_namespaced(kind)
+        return Key(kind, namespace if is_namespaced else "", reference["name"])
+
+    # What it does.
+
+    def _reconcile(self, key: Key) -> None:
+        plain = self._client.find(*key)
+        if plain is None:
+            return
+        finalizers = plain["metadata"].get("finalizers", ())
+        if plain["metadata"].get("deletionTimestamp"):
+            if _ORPHAN in finalizers:
+                self._orphan(key, plain)
+            elif _FOREGROUND in finalizers:
+                self._delete_dependents(key, plain)
+            return
+        owners = _owners(plain)
+        if owners and not any(self._is_there(one, key) for one in owners.values()):
+            self._client.delete(key, _uid(plain))
+
+    def _is_there(self, reference: Plain, dependent: Key) -> bool:
+        """Whether an owner is there and not waiting for this dependent."""
+        owner_key = self._key_of(reference, dependent.namespace)
+        if owner_key is None:
+            # Nothing is known of such owners, and what is not known is not deleted.
+            return True
+        owner = self._client.find(*owner_key)
+        return owner is not None and _uid(owner) == reference["uid"]
+
+    def _orphan(self, key: Key, owner: Plain) -> None:
+        for dependent in tuple(self._dependents.get(_uid(owner), ())):
+            plain = self._client.find(*dependent)
+            if plain is not None:
+                self._disown(dependent, plain, _uid(owner))
+        self._client.release(key, _ORPHAN)
+
+    def _disown(self, key: Key, plain: Plain, uid: str) -> None:
+        metadata = dict(plain["metadata"])
+        left = [one for one in metadata.get("ownerReferences", []) if one["uid"] != uid]
+        metadata["ownerReferences"] = left
+        if not left:
+            del metadata["ownerReferences"]
+        if metadata != plain["metadata"]:
+            self._client.write(key, {**plain, "metadata": metadata})
+
+    def _delete_dependents(self, key: Key, owner: Plain) -> None:
+        is_blocked = False
+        for dependent in tuple(self._dependents.get(_uid(owner), ())):
+            plain = self._client.find(*dependent)
+            reference = None if plain is None else _owners(plain).get(_uid(owner))
+            if plain is None or reference is None:
+                continue
+            others = [one for uid, one in _owners(plain).items() if uid != _uid(owner)]
+            if any(self._is_there(one, dependent) for one in others):
+                self._disown(dependent, plain, _uid(owner))
+                continue
+            if not plain["metadata"].get("deletionTimestamp"):
+                self._delete(dependent, plain)
+            is_there = self._client.find(*dependent) is not None
+            is_blocked = is_blocked or (is_there and bool(reference.get("blockOwnerDeletion")))
+        if not is_blocked:
+            self._client.release(key, _FOREGROUND)
+
+    def _delete(self, key: Key, plain: Plain) -> None:
+        has_own = bool(self._dependents.get(_uid(plain)))
+        policy = "Foreground" if has_own else "Background"
+        try:
+            self._client.delete(key, _uid(plain), policy=policy)
+        except ApiError:
+            # It is gone, or it is asked again with its owner.
+            return
+
+
+def _uid(plain: Plain) -> str:
+    return str(plain["metadata"]["uid"])
+
+
+def _owners(plain: Plain | None) -> dict[str, Plain]:
+    """Return the references to owners by uid."""
+    if plain is None:
+        return {}
+    return {one["uid"]: one for one in plain["metadata"].get("ownerReferences", ())}
+
+
+def _is_waiting(plain: Plain) -> bool:
+    metadata = plain["metadata"]
+    finalizers = metadata.get("finalizers", ())
+    return bool(metadata.get("deletionTimestamp")) and (
+        _FOREGROUND in finalizers or _ORPHAN in finalizers
+    )

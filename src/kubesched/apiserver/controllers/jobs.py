@@ -1,0 +1,150 @@
+"""JobController runs the pods of each job until enough of them have succeeded.
+
+Upstream: pkg/controller/job (v1.36)
+Differs:  pods that are deleted are not counted; indexed completion, deadlines, policies for
+          failures and for success, and backing off are not known.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubesched.apiserver.clock import moment_of
+from kubesched.apiserver.controllers.owned_objects import OwnedObjects
+from kubesched.apiserver.controllers.owner_controller import (
+    OwnerController,
+    is_active,
+    pod_of,
+    ready_since,
+)
+from kubesched.apiserver.local_client import LocalClient
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.store import Key
+
+# So many pods are created or deleted before others have their turn.
+_BURST: Final = 50
+
+
+class JobController(OwnerController):
+    """Looks after all jobs."""
+
+    def __init__(self, client: LocalClient, pods: OwnedObjects) -> None:
+        super().__init__(client, "jobs.batch", "Job", pods)
+
+    def reconcile(self, key: Key, owner: Plain) -> None:
+        """Create the pods that are needed, and say how far the job is."""
+        status = owner.get("status", {})
+        if _has(status, "Complete") or _has(status, "Failed"):
+            self._expire(key, owner)
+            return
+        pods = self.owned.of(owner)
+        phases = [pod.get("status", {}).get("phase") for pod in pods]
+        succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
+        active = [pod for pod in pods if is_active(pod)]
+        end = self._end_of(owner["spec"], succeeded, failed, len(active))
+        try:
+            if end is not None:
+                for pod in active:
+                    self.owned.delete(pod)
+            else:
+                self._run(key, owner, active, succeeded)
+        finally:
+            counts = {"succeeded": succeeded, "failed": failed}
+            self._count(key, owner, counts, end)
+
+    def _end_of(
+        self, spec: Plain, succeeded: int, failed: int, active: int
+    ) -> tuple[str, str, str] | None:
+        """Return the condition in which a job ends, with its words; None while it goes on."""
+        if failed > spec.get("backoffLimit", 6):
+            words = "Job has reached the specified backoff limit"
+            return "Failed", "BackoffLimitExceeded", words
+        completions = spec.get("completions")
+        # Without a number, it is done when one has succeeded and the others have ended.
+        is_done = succeeded and not active if completions is None else succeeded >= completions
+        if is_done:
+            return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
+        return None
+
+    def _run(self, key: Key, owner: Plain, active: list[Plain], succeeded: int) -> None:
+        spec = owner["spec"]
+        wanted = 0 if spec.get("suspend") else spec.get("parallelism", 1)
+        completions = spec.get("completions")
+        if completions is not None:
+            wanted = min(wanted, completions - succeeded)
+        elif succeeded:
+            # Somebody has said that the work is done: no new pods.
+            wanted = min(wanted, len(active))
+        missing = wanted - len(active)
+        pod = pod_of(spec["template"], owner["metadata"]["name"])
+        for _ in range(min(missing, _BURST)):
+            self.owned.create(owner, pod)
+        for one in active[::-1][: max(-missing, 0)][:_BURST]:
+            self.owned.delete(one)
+        if abs(missing) > _BURST:
+            self.queue.add(key)
+
+    def _count(
+        self, key: Key, owner: Plain, counts: Plain, end: tuple[str, str, str] | None
+    ) -> None:
+        now = self.client.clock.timestamp()
+        status = {**owner.get("status", {}), **counts}
+        active = [pod for pod in self.owned.of(owner) if is_active(pod)]
+        status["active"] = len(active)
+        status["ready"] = sum(ready_since(pod) is not None for pod in active)
+        is_suspended = bool(owner["spec"].get("suspend"))
+        if not is_suspended:
+            status.setdefault("startTime", now)
+        conditions = [one for one in status.get("conditions", []) if one["type"] != "Suspended"]
+        if is_suspended:
+            words = ("Suspended", "JobSuspended", "Job suspended")
+            conditions.append(_condition(words, now))
+        if end is not None:
+            first = "FailureTarget" if end[0] == "Failed" else "SuccessCriteriaMet"
+            conditions += [_condition((first, *end[1:]), now), _condition(end, now)]
+            if end[0] == "Complete":
+                status["completionTime"] = now
+        if conditions:
+            status["conditions"] = _timed(owner.get("status", {}), conditions)
+        current = self.client.find(*key)
+        if current is not None and current.get("status") != status:
+            self.client.write(key, {**current, "status": status})
+
+    def _expire(self, key: Key, owner: Plain) -> None:
+        """Delete a job that has ended so long ago as it says."""
+        seconds = owner["spec"].get("ttlSecondsAfterFinished")
+        if seconds is None:
+            return
+        [ended] = [
+            moment_of(one["lastTransitionTime"])
+            for one in owner["status"]["conditions"]
+            if one["type"] in {"Complete", "Failed"}
+        ]
+        left = seconds - (self.client.clock.now() - ended).total_seconds()
+        if left > 0:
+            self.queue.add_after(key, left)
+        else:
+            self.client.delete(key, owner["metadata"]["uid"])
+
+
+def _has(status: Plain, type_: str) -> bool:
+    conditions = status.get("conditions", ())
+    return any(one["type"] == type_ and one["status"] == "True" for one in conditions)
+
+
+def _condition(words: tuple[str, str, str], now: str) -> Plain:
+    type_, reason, message = words
+    return {
+        "type": type_,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastProbeTime": now,
+        "lastTransitionTime": now,
+    }
+
+
+def _timed(status: Plain, conditions: list[Plain]) -> list[Plain]:
+    """Return conditions, those that were there already with the times that they had."""
+    before = {one["type"]: one for one in status.get("conditions", ())}
+    return [before.get(one["type"], one) for one in conditions]

@@ -1,0 +1,193 @@
+"""`kubesched sandbox`: a cluster on a laptop, of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from kubesched.cli.flags import DURATION, SectionedCommand, comma_separated, flag
+
+_CLUSTER: Final = "Cluster"
+_NODES: Final = "Nodes"
+_PODS: Final = "Pods"
+_SCHEDULER: Final = "Scheduler"
+
+_PATH: Final = click.Path(path_type=Path)
+
+
+@click.command(cls=SectionedCommand, context_settings={"allow_interspersed_args": False})
+@flag(
+    _CLUSTER,
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="P",
+    help="Port of the API server on 127.0.0.1 [default: any that is free].",
+)
+@flag(
+    _CLUSTER,
+    "--kubeconfig",
+    type=_PATH,
+    metavar="FILE",
+    help="Where to write the kubeconfig; taken away at the end [default: a temporary file].",
+)
+@flag(
+    _CLUSTER,
+    "--data",
+    type=_PATH,
+    metavar="FILE",
+    help="Keep all objects in this SQLite file, and go on with those that it holds. What was "
+    "acknowledged is on the disk, whatever happens [default: in memory].",
+)
+@flag(
+    _NODES,
+    "--nodes",
+    type=click.IntRange(0, 100_000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How many; those that are there already count.",
+)
+@flag(_NODES, "--node-cpu", default="8", show_default=True, metavar="Q", help="CPUs of each.")
+@flag(
+    _NODES, "--node-memory", default="32Gi", show_default=True, metavar="Q", help="Memory of each."
+)
+@flag(
+    _NODES,
+    "--node-pods",
+    default="110",
+    show_default=True,
+    metavar="Q",
+    help="How many pods each takes.",
+)
+@flag(
+    _NODES,
+    "--node-resource",
+    "node_resources",
+    multiple=True,
+    metavar="NAME=Q",
+    help="Another resource of each, such as example.com/gpu=8. Repeatable.",
+)
+@flag(
+    _NODES,
+    "--node-label",
+    "node_labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A label of each. Repeatable.",
+)
+@flag(
+    _NODES,
+    "--node-taint",
+    "node_taints",
+    multiple=True,
+    metavar="KEY=VALUE:EFFECT",
+    help="A taint of each; without =VALUE its value is empty. Repeatable.",
+)
+@flag(
+    _NODES,
+    "--zones",
+    multiple=True,
+    callback=comma_separated,
+    metavar="A,B,C",
+    help="Zones, given to nodes in turn.",
+)
+@flag(
+    _NODES,
+    "--node-template",
+    type=_PATH,
+    metavar="FILE",
+    help="A Node in YAML or JSON that all are made from; what it says wins over the other flags.",
+)
+@flag(
+    _NODES,
+    "--node-leases",
+    is_flag=True,
+    help="Let nodes renew their leases every ten seconds, as kubelets do.",
+)
+@flag(
+    _PODS,
+    "--start-latency",
+    type=DURATION,
+    default="1s",
+    show_default=True,
+    metavar="D",
+    help="How long a pod takes to run once it is bound, give or take a half.",
+)
+@flag(
+    _PODS,
+    "--stop-latency",
+    type=DURATION,
+    default="1s",
+    show_default=True,
+    metavar="D",
+    help="How long a deleted pod takes to go, give or take a half; never beyond its grace period.",
+)
+@flag(
+    _PODS,
+    "--run-time",
+    type=DURATION,
+    default="10s",
+    show_default=True,
+    metavar="D",
+    help="How long a pod runs whose restartPolicy is Never or OnFailure, as those of Jobs. The "
+    "annotation sandbox/run-seconds says so for one pod, sandbox/exit-code how it ends.",
+)
+@flag(
+    _SCHEDULER,
+    "--scheduler/--no-scheduler",
+    "has_scheduler",
+    default=True,
+    help="Whether `kubesched run` places pods, or you do, or nobody.",
+)
+@flag(
+    _SCHEDULER,
+    "--config",
+    "config_file",
+    type=_PATH,
+    metavar="FILE",
+    help="Its KubeSchedulerConfiguration (v1); the connection and the election are the sandbox's.",
+)
+@flag(
+    _SCHEDULER,
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="Add a plugin, as for `kubesched run`. Repeatable.",
+)
+@flag(
+    _SCHEDULER,
+    "--scheduler-log",
+    type=_PATH,
+    metavar="FILE",
+    help="Append what the scheduler logs to this file.",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+def sandbox(**flags: Any) -> int:
+    r"""Run a cluster on this machine: an API server, fake nodes, and the scheduler.
+
+    Nodes and pods exist only as objects: nodes are ready, pods that are bound run, end and stop in
+    time, but nothing is executed. Deployments, ReplicaSets, DaemonSets and Jobs have their pods.
+    The API server listens on 127.0.0.1 only, for those who have the token in the kubeconfig.
+
+    It runs until Ctrl-C, or for as long as COMMAND does, whose KUBECONFIG leads to it and whose
+    exit code becomes its own. Then all that it made is gone, except the file of --data.
+
+    \b
+    Three nodes to play with:
+      kubesched sandbox
+      export KUBECONFIG=...       (as it prints)
+      kubectl create deployment web --image=web --replicas=5
+    A thousand nodes in three zones, each with eight GPUs:
+      kubesched sandbox --nodes 1000 --zones a,b,c --node-resource example.com/gpu=8
+    A test against a cluster of its own:
+      kubesched sandbox --nodes 10 -- ./test.sh
+    A cluster that is still there tomorrow:
+      kubesched sandbox --data cluster.sqlite --kubeconfig cluster.kubeconfig
+    """
+    from kubesched.cli.sandbox_run import run_sandbox
+
+    return run_sandbox(flags)

@@ -1,0 +1,110 @@
+"""How to get into a sandbox: its tokens, its certificate, and the kubeconfig that holds both.
+
+Invariants: nobody but the user can read what is written; a kubeconfig of others is never touched.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import ssl
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from kubesched.api.yaml_syntax import YamlError, dump, load_documents
+from kubesched.apiserver.authorization import SCHEDULER
+from kubesched.apiserver.request import User
+from kubesched.apiserver.server import ADMIN
+from kubesched.cli.errors import UserError
+
+CONTEXT: Final = "kubesched-sandbox"
+HOST: Final = "127.0.0.1"
+_TOKEN_BYTES: Final = 32
+
+
+class Access:
+    """The tokens and the certificate of one sandbox.
+
+    Attributes:
+        admin: The token of the one who may do everything.
+        scheduler: The token of the scheduler.
+        tls: Holds the certificate, for the server.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Draw the tokens, and make a certificate.
+
+        Args:
+            folder: Only the user's own; the certificate and its key are written there.
+        """
+        # Makes keys, which takes a library that `--help` does without.
+        from kubesched.app.serving_certificates import make_pair
+
+        self.admin = secrets.token_urlsafe(_TOKEN_BYTES)
+        self.scheduler = secrets.token_urlsafe(_TOKEN_BYTES)
+        pair = make_pair(HOST, datetime.now(UTC))
+        files = folder / "certificate.pem", folder / "key.pem"
+        write_private(files[0], pair.certificate.decode())
+        write_private(files[1], pair.key.decode())
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(*files)
+        self._certificate = pair.certificate
+
+    def users(self) -> dict[str, User]:
+        """Return who is who by token."""
+        scheduler = User(SCHEDULER, ("system:authenticated",))
+        return {self.admin: ADMIN, self.scheduler: scheduler}
+
+    def kubeconfig(self, url: str, token: str) -> str:
+        """Return a kubeconfig for the holder of a token."""
+        authority = base64.b64encode(self._certificate).decode()
+        cluster = {"server": url, "certificate-authority-data": authority}
+        context = {"cluster": CONTEXT, "user": CONTEXT}
+        return dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": CONTEXT, "cluster": cluster}],
+                "users": [{"name": CONTEXT, "user": {"token": token}}],
+                "contexts": [{"name": CONTEXT, "context": context}],
+                "current-context": CONTEXT,
+            }
+        )
+
+
+def check_ours(file: Path) -> None:
+    """Check that a kubeconfig may be written: there is none, or that of an earlier sandbox.
+
+    Raises:
+        UserError: It is somebody else's.
+    """
+    if not file.exists():
+        return
+    try:
+        [(_, found)] = load_documents(file.read_text(encoding="utf-8"))
+        is_ours = found.get("current-context") == CONTEXT and len(found["clusters"]) == 1
+    except (YamlError, UnicodeDecodeError, ValueError, AttributeError, KeyError, TypeError):
+        is_ours = False
+    if not is_ours:
+        raise UserError(
+            f"{file}: is there already and not from a sandbox; name another file with --kubeconfig"
+        )
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only the user can read, whole or not at all.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as output:
+            output.write(text)
+        Path(name).replace(file)
+    except OSError as error:
+        why = f"cannot be written: {error.strerror}"
+        raise UserError(f"{file}: {why}; name a file in a directory of yours") from None

@@ -1,0 +1,99 @@
+"""From the flags about nodes to their template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from kubesched.api.quantity import QuantityError, canonical
+from kubesched.api.yaml_syntax import YamlError, load_documents
+from kubesched.apiserver.fake_nodes import NodeTemplate
+from kubesched.apiserver.plain import Plain
+from kubesched.cli.errors import UserError
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_STORAGE: Final = "100Gi"
+
+
+def node_template(flags: Mapping[str, Any]) -> NodeTemplate:
+    """Return what nodes are made from.
+
+    Raises:
+        UserError: A flag or the file makes no sense.
+    """
+    capacity = {
+        "cpu": _quantity("--node-cpu", flags["node_cpu"]),
+        "memory": _quantity("--node-memory", flags["node_memory"]),
+        "pods": _quantity("--node-pods", flags["node_pods"]),
+        "ephemeral-storage": _STORAGE,
+    }
+    for name, amount in _pairs("--node-resource", flags["node_resources"]):
+        capacity[name] = _quantity("--node-resource", amount)
+    file = flags["node_template"]
+    return NodeTemplate(
+        capacity,
+        dict(_pairs("--node-label", flags["node_labels"])),
+        tuple(_taint(text) for text in flags["node_taints"]),
+        flags["zones"],
+        node={} if file is None else read_node(file),
+    )
+
+
+def _quantity(option: str, text: str) -> str:
+    try:
+        return canonical(text)
+    except QuantityError:
+        raise UserError(f"{option}: {text!r} is no quantity; write 8, 500m or 32Gi") from None
+
+
+def _pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UserError(f"{option}: {text!r} has no name and value; write NAME=VALUE")
+        pairs.append((name, value))
+    return pairs
+
+
+def _taint(text: str) -> Plain:
+    named, _, effect = text.rpartition(":")
+    key, equals, value = named.partition("=")
+    if not key or effect not in _EFFECTS:
+        effects = ", ".join(_EFFECTS)
+        raise UserError(
+            f"--node-taint: {text!r}: write KEY=VALUE:EFFECT; EFFECT is one of {effects}"
+        )
+    return (
+        {"key": key, "value": value, "effect": effect}
+        if equals
+        else {
+            "key": key,
+            "effect": effect,
+        }
+    )
+
+
+def read_node(file: Path) -> Plain:
+    """Return the node of a file.
+
+    Raises:
+        UserError: It holds something else.
+    """
+    try:
+        documents = [one for _, one in load_documents(file.read_text(encoding="utf-8"))]
+    except (YamlError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: {error}") from None
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise UserError(f"{file}: holds {len(documents)} documents; a template is one Node")
+    node: Plain = documents[0]
+    if (node.get("apiVersion", "v1"), node.get("kind", "Node")) != ("v1", "Node"):
+        raise UserError(f"{file}: is a {node.get('kind')}; a template is a Node of v1")
+    for part in ("metadata", "spec", "status"):
+        if not isinstance(node.get(part) or {}, dict):
+            raise UserError(f"{file}: {part} is no object")
+    own = {name for name in ("metadata", "spec", "status") if node.get(name)}
+    metadata = node.get("metadata") or {}
+    kept = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
+    return {**{name: node[name] for name in sorted(own)}, "metadata": kept}

@@ -1,0 +1,242 @@
+"""From the flags of `kubesched sandbox` to a running cluster, and back to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import os
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import click
+
+from kubesched.api.errors import AlreadyExistsError, ApiError
+from kubesched.apiserver.controllers import Controllers
+from kubesched.apiserver.durable import DurableServer
+from kubesched.apiserver.fake_kubelets import FakeKubelets, Latencies
+from kubesched.apiserver.fake_nodes import NodeTemplate
+from kubesched.apiserver.journal import JournalError
+from kubesched.apiserver.local_client import LocalClient
+from kubesched.apiserver.node_keeper import NodeKeeper
+from kubesched.apiserver.server import ApiServer
+from kubesched.cli.errors import UserError, write_errors
+from kubesched.cli.sandbox_access import HOST, Access, check_ours, write_private
+from kubesched.cli.sandbox_nodes import node_template
+from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text
+
+_EXIT_FAILED: Final = 1
+_EXIT_NOT_FOUND: Final = 127
+_EXIT_NOT_EXECUTABLE: Final = 126
+_EXIT_SIGNAL: Final = 128
+# So many nodes are created before others have their turn.
+_NODES_AT_ONCE: Final = 100
+
+
+def run_sandbox(flags: dict[str, Any]) -> int:
+    """Run a cluster; return the exit code.
+
+    Raises:
+        UserError: Something about the flags must be put right.
+    """
+    template = node_template(flags)
+    if flags["kubeconfig"] is not None:
+        check_ours(flags["kubeconfig"])
+    with tempfile.TemporaryDirectory(prefix="kubesched-sandbox-") as name:
+        return asyncio.run(_Sandbox(flags, template, Path(name)).run())
+
+
+class _Sandbox:
+    """One cluster.
+
+    Attributes:
+        failure: What ended it, if anything did; set once.
+    """
+
+    def __init__(self, flags: dict[str, Any], template: NodeTemplate, folder: Path) -> None:
+        self._flags = flags
+        self._template = template
+        self._folder = folder
+        self._kubeconfig: Path = flags["kubeconfig"] or folder / "kubeconfig"
+        self._command: Sequence[str] = flags["command"]
+        self._stop = asyncio.Event()
+        self._terminated = False
+        self.failure: str | None = None
+
+    async def run(self) -> int:
+        self._listen_to_signals()
+        async with AsyncExitStack() as opened:
+            access = Access(self._folder)
+            server = self._server(access)
+            opened.push_async_callback(server.stop)
+            await self._begin(server, access, opened)
+            await self._start_scheduler(server, access, opened)
+            # What is there now stays; the collector need not look at it again and again.
+            gc.collect()
+            gc.freeze()
+            return await self._serve(server)
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        loop.add_signal_handler(signal.SIGTERM, self._end)
+
+    def _interrupted(self) -> None:
+        # A command hears of Ctrl-C itself, and decides what it means.
+        if not self._command:
+            self._stop.set()
+
+    def _end(self) -> None:
+        self._terminated = True
+        self._stop.set()
+
+    def _fail(self, why: str) -> None:
+        if self.failure is None:
+            self.failure = why
+            self._stop.set()
+
+    # Beginning.
+
+    def _server(self, access: Access) -> ApiServer:
+        file = self._flags["data"]
+        if file is None:
+            return ApiServer(access.users())
+        try:
+            return DurableServer(
+                file, access.users(), on_failure=lambda error: self._fail(str(error))
+            )
+        except JournalError as error:
+            raise UserError(f"--data: {error}") from None
+
+    async def _begin(self, server: ApiServer, access: Access, opened: AsyncExitStack) -> None:
+        registry, flags = server.registry, self._flags
+        await self._add_nodes(LocalClient(registry, "kubelet"))
+        latencies = Latencies(flags["start_latency"], flags["stop_latency"], flags["run_time"])
+        keeper = NodeKeeper(
+            LocalClient(registry, "system:node-controller"),
+            self._template.capacity,
+            renews_leases=flags["node_leases"],
+        )
+        kubelets = FakeKubelets(LocalClient(registry, "kubelet"), latencies, Random())  # noqa: S311
+        controllers = Controllers(registry)
+        for one in (keeper, kubelets, controllers):
+            one.start()
+            opened.callback(one.stop)
+        try:
+            await server.start(HOST, flags["port"], access.tls)
+        except OSError as error:
+            raise _cannot_listen(error, flags["port"]) from None
+        write_private(self._kubeconfig, access.kubeconfig(server.url, access.admin))
+        opened.callback(self._kubeconfig.unlink, missing_ok=True)
+
+    async def _add_nodes(self, client: LocalClient) -> None:
+        for number, node in enumerate(self._template.nodes(self._flags["nodes"])):
+            if client.find("nodes", "", node["metadata"]["name"]) is not None:
+                continue
+            try:
+                client.create("nodes", node)
+            except AlreadyExistsError:
+                continue
+            except ApiError as error:
+                raise UserError(f"a node like this is refused: {error}") from None
+            if number % _NODES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def _start_scheduler(
+        self, server: ApiServer, access: Access, opened: AsyncExitStack
+    ) -> None:
+        if not self._flags["has_scheduler"]:
+            return
+        kubeconfig = self._folder / "scheduler.kubeconfig"
+        config = self._folder / "scheduler.yaml"
+        write_private(kubeconfig, access.kubeconfig(server.url, access.scheduler))
+        write_private(config, configuration_text(self._flags["config_file"], kubeconfig))
+        log = self._flags["scheduler_log"] or self._folder / "scheduler.log"
+        child = SchedulerChild(config, self._flags["plugins"], log)
+        await child.start()
+        opened.push_async_callback(child.stop)
+        watching = asyncio.create_task(self._watch(child))
+        opened.callback(watching.cancel)
+
+    async def _watch(self, child: SchedulerChild) -> None:
+        self._fail(await child.failed())
+
+    # Serving.
+
+    async def _serve(self, server: ApiServer) -> int:
+        if self._command:
+            code = await self._run_command()
+        else:
+            self._say(server)
+            await self._stop.wait()
+            code = 0
+        if self.failure is not None:
+            write_errors([self.failure])
+            return code or _EXIT_FAILED
+        return code
+
+    def _say(self, server: ApiServer) -> None:
+        nodes = server.registry.store.count("nodes")
+        lines = [f"A cluster with {nodes} nodes is running at {server.url}."]
+        if isinstance(server, DurableServer):
+            words = "goes on from" if server.is_restored else "is kept in"
+            lines.append(f"It {words} {self._flags['data']}.")
+        if not self._flags["has_scheduler"]:
+            lines.append("No scheduler runs; pods stay pending until something binds them.")
+        lines += [
+            "",
+            f"  export KUBECONFIG={self._kubeconfig.absolute()}",
+            "  kubectl get nodes",
+            "",
+            "Ctrl-C ends it.",
+        ]
+        click.echo("\n".join(lines))
+
+    async def _run_command(self) -> int:
+        async with self._started() as process:
+            ended = asyncio.create_task(process.wait())
+            stopped = asyncio.create_task(self._stop.wait())
+            try:
+                await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if self._terminated and process.returncode is None:
+                    process.terminate()
+                code = await ended
+            finally:
+                stopped.cancel()
+        return code if code >= 0 else _EXIT_SIGNAL - code
+
+    @contextlib.asynccontextmanager
+    async def _started(self) -> AsyncIterator[asyncio.subprocess.Process]:
+        environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig.absolute())}
+        name = self._command[0]
+        try:
+            process = await asyncio.create_subprocess_exec(*self._command, env=environment)
+        except FileNotFoundError:
+            why = f"{name}: there is no such command"
+            raise UserError(why, exit_code=_EXIT_NOT_FOUND) from None
+        except OSError as error:
+            why = f"{name}: cannot be run: {error.strerror}"
+            raise UserError(why, exit_code=_EXIT_NOT_EXECUTABLE) from None
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def _cannot_listen(error: OSError, port: int) -> UserError:
+    if error.errno == errno.EADDRINUSE:
+        return UserError(
+            f"port {port} of {HOST} is taken; name another with --port, or leave it out for a free "
+            "one"
+        )
+    if error.errno == errno.EACCES:
+        return UserError(f"port {port} is not yours to use; name one above 1023 with --port")
+    return UserError(f"port {port}: {error.strerror}")

@@ -1,0 +1,139 @@
+"""The scheduler of a sandbox, in a process of its own.
+
+Invariants: it ends when the sandbox does, even if that is killed: it reads from it until the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from kubesched.api.yaml_syntax import YamlError, dump, load_documents
+from kubesched.cli.errors import UserError
+
+_CHILD: Final = "from kubesched.cli.sandbox_scheduler import serve; serve()"
+_STOP_SECONDS: Final = 5.0
+_LINES_SHOWN: Final = 5
+_QPS: Final = 100_000
+
+
+def configuration_text(file: Path | None, kubeconfig: Path) -> str:
+    """Return the configuration of a sandbox's scheduler.
+
+    Args:
+        file: What the user wants; None for the default.
+        kubeconfig: Where the sandbox is.
+
+    Raises:
+        UserError: The file is no configuration.
+    """
+    wanted = _read(file) if file is not None else {}
+    connection = {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _QPS}
+    return dump(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            **wanted,
+            "clientConnection": {**(wanted.get("clientConnection") or {}), **connection},
+            "leaderElection": {"leaderElect": False},
+        }
+    )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        documents = [one for _, one in load_documents(file.read_text(encoding="utf-8"))]
+    except (YamlError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: {error}") from None
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise UserError(f"{file}: is no KubeSchedulerConfiguration")
+    return documents[0]
+
+
+class SchedulerChild:
+    """The other process, seen from the sandbox."""
+
+    def __init__(self, config: Path, plugins: Sequence[str], log: Path) -> None:
+        """Prepare.
+
+        Args:
+            config: Its configuration.
+            plugins: As for `kubesched run`.
+            log: What it says is appended there.
+        """
+        self._arguments = ["run", "--config", str(config), "--secure-port", "0"]
+        for plugin in plugins:
+            self._arguments += ["--plugin", plugin]
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it.
+
+        Raises:
+            UserError: The log cannot be written.
+        """
+        try:
+            log = self._log.open("ab")
+        except OSError as error:
+            raise UserError(f"{self._log}: cannot be written: {error.strerror}") from None
+        with log:
+            # In a session of its own: Ctrl-C is for the sandbox, which ends it in order.
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-c",
+                _CHILD,
+                *self._arguments,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    async def failed(self) -> str:
+        """Wait until it ends by itself; return what to tell the user."""
+        assert self._process is not None, "it has been started"
+        code = await self._process.wait()
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        last = "; ".join(lines[-_LINES_SHOWN:]) or "it said nothing"
+        return f"the scheduler ended with code {code}: {last}"
+
+    async def stop(self) -> None:
+        """End it; stopping twice is fine."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.returncode is None:
+            process.terminate()
+            try:
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+            with contextlib.suppress(ConnectionError):
+                await process.stdin.wait_closed()
+
+
+def serve() -> None:
+    """Be the child: run the command line, and end with the parent."""
+    from kubesched.cli.main import main
+
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    main()
+
+
+def _end_with_parent() -> None:
+    # The end of the input is the end of the sandbox, whatever ended it.
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

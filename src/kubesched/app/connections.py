@@ -9,15 +9,12 @@ Differs:  nothing.
 from __future__ import annotations
 
 import asyncio
-import socket
-import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from random import Random
 
 from kubesched.app.live_writers import LiveClaims, LiveVolumes
-from kubesched.client.connect import connect
+from kubesched.app.surroundings import Surroundings
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_events
@@ -47,6 +44,7 @@ class Connections:
         permit: Callable[[], None],
         component: str,
         observer: RequestObserver | None,
+        surroundings: Surroundings,
     ) -> None:
         """Set up; nothing is sent yet. To be called while a loop runs.
 
@@ -56,9 +54,10 @@ class Connections:
             permit: Asked right before each write that only the leader may do.
             component: The first profile's name: who writes events of the lock.
             observer: Is told of every request.
+            surroundings: Connections, the time of day and dice come from there.
         """
         open_one = partial(
-            connect,
+            surroundings.connect,
             settings,
             qps=connection.qps,
             burst=connection.burst,
@@ -67,13 +66,13 @@ class Connections:
         )
         self.rest = open_one(permit=permit)
         self.events_rest = open_one()
-        dice = Random()  # noqa: S311 - spreads retries
-        self._dice = dice
-        self.leader_recorder = CoreEventRecorder(self.events_rest, time.time_ns, dice, component)
+        self._now_ns = now_ns = surroundings.now_ns
+        self._dice = dice = surroundings.dice()
+        self.leader_recorder = CoreEventRecorder(self.events_rest, now_ns, dice, component)
         self.recorder: EventRecorder | CoreEventRecorder = EventRecorder(
-            self.events_rest, time.time_ns, dice, socket.gethostname()
+            self.events_rest, now_ns, dice, surroundings.host_name
         )
-        self.api = SchedulerClient(self.rest, self, time.time_ns)
+        self.api = SchedulerClient(self.rest, self, now_ns)
         self._claims: LiveClaims | None = None
         self._recording: list[asyncio.Task[None]] = []
 
@@ -93,7 +92,7 @@ class Connections:
 
     def serve(self, scheduler: Scheduler) -> None:
         """Hand the scheduler's plugins what they write through."""
-        self._claims = LiveClaims(self.rest, time.time_ns, self._dice, self.record_event)
+        self._claims = LiveClaims(self.rest, self._now_ns, self._dice, self.record_event)
         volumes = LiveVolumes(self.rest, scheduler.pods)
         for profile in scheduler.profiles.values():
             profile.claim_writer = self._claims

@@ -1,5 +1,7 @@
 """Election runs an elector in a thread of its own, so that it renews while the main loop is busy.
 
+Where there are no threads, as on virtual time, it runs on the main loop.
+
 Upstream: cmd/kube-scheduler/app/server.go, Run; component-base/config/v1alpha1 (v1.36)
 Differs:  the locks that upstream has removed can be asked for.
 """
@@ -7,17 +9,14 @@ Differs:  the locks that upstream has removed can be asked for.
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
-from random import SystemRandom
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from kubesched.client.connect import connect
+from kubesched.app.surroundings import Surroundings
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import (
     ElectionTiming,
@@ -32,6 +31,7 @@ from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.types import ClientConnection, LeaderElection
 
 _JOIN_SECONDS_MAX: Final = 30.0
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Election:
@@ -47,6 +47,7 @@ class Election:
         connection: ClientConnection,
         election: LeaderElection,
         *,
+        surroundings: Surroundings,
         record_event: RecordEvent,
         observer: RequestObserver | None = None,
         allow_removed_locks: bool = False,
@@ -57,6 +58,7 @@ class Election:
             settings: Where the API server is.
             connection: Requests per second.
             election: The lock and the times.
+            surroundings: The connection, clocks and dice come from there.
             record_event: Writes events about the lock; called in the election's thread.
             observer: Is told of the election's requests.
             allow_removed_locks: Whether locks that upstream has removed may be asked for.
@@ -64,13 +66,17 @@ class Election:
         Raises:
             ConfigError: The times cannot work, or there is no such lock.
         """
-        self.identity = new_identity(socket.gethostname(), str(uuid.uuid4()))
+        dice = surroundings.dice()
+        uid = uuid.UUID(int=dice.getrandbits(128), version=4)
+        self.identity = new_identity(surroundings.host_name, str(uid))
+        self._monotonic = surroundings.monotonic
+        self._has_thread = surroundings.has_threads
         timing = ElectionTiming(
             lease_duration_seconds=election.lease_duration_seconds,
             renew_deadline_seconds=election.renew_deadline_seconds,
             retry_period_seconds=election.retry_period_seconds,
         )
-        self._rest = connect(
+        self._rest = surroundings.connect(
             settings,
             qps=connection.qps,
             burst=connection.burst,
@@ -99,15 +105,16 @@ class Election:
                     on_stopped_leading=self._stopped,
                     on_new_leader=self._seen,
                 ),
-                clock=time.monotonic,
-                wall_clock=lambda: datetime.now(UTC),
-                random=SystemRandom().random,
+                clock=surroundings.monotonic,
+                wall_clock=lambda: _moment(surroundings.now_ns()),
+                random=dice.random,
                 name=election.resource_name,
             )
         except ValueError as error:
             raise ConfigError([Fault("", f"couldn't create leader elector: {error}")]) from error
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._task: asyncio.Task[None] | None = None
 
     def _started(self) -> None:
         self._on_started()
@@ -129,6 +136,9 @@ class Election:
         self._on_started = lambda: _hand_over(main, on_started)
         self._on_stopped = lambda: _hand_over(main, on_stopped)
         self._on_new_leader = lambda identity: _hand_over(main, lambda: on_new_leader(identity))
+        if not self._has_thread:
+            self._task = asyncio.ensure_future(self._elect())
+            return
         self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
         self._thread.start()
 
@@ -144,6 +154,9 @@ class Election:
 
     async def stop(self) -> None:
         """Give the lock back and wait until that is done."""
+        if self._task is not None:
+            self._elector.stop()
+            await self._task
         if self._thread is None:
             return
         if self._loop is not None:
@@ -155,7 +168,7 @@ class Election:
 
     def may_act(self) -> bool:
         """Whether this process may write as the leader at this very moment."""
-        return self._elector.is_valid_leader(time.monotonic())
+        return self._elector.is_valid_leader(self._monotonic())
 
     def statistics(self) -> ElectionStatistics:
         """Return what metrics say."""
@@ -164,6 +177,10 @@ class Election:
     def health_fault(self) -> str:
         """Return why this process should be restarted, "" if it is well."""
         return self._elector.health_fault()
+
+
+def _moment(now_ns: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=now_ns // 1000)
 
 
 def _hand_over(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

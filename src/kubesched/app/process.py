@@ -13,12 +13,11 @@ Differs:  on SIGTERM, bindings under way may end before the lock is given back.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
-from random import Random, SystemRandom
+from random import Random
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -31,17 +30,17 @@ from kubesched.app.dry_run import DryRun
 from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
-from kubesched.app.http_extenders import HttpExtenders
 from kubesched.app.logs import Logs
 from kubesched.app.metrics.pages import Pages
 from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.app.options import Options
 from kubesched.app.secure_port import SecurePort
 from kubesched.app.signals import handled_signals
+from kubesched.app.surroundings import REAL, Extenders, Surroundings
 from kubesched.app.watched_kinds import watched_kinds
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
-from kubesched.client.rest import AiohttpRest
+from kubesched.client.requests import Rest
 from kubesched.client.selection import EVERYTHING, UNFINISHED_PODS
 from kubesched.config.types import Configuration
 from kubesched.framework.registry import Registry
@@ -86,6 +85,7 @@ class SchedulerProcess:
         *,
         report: Report | None = None,
         logs: Logs | None = None,
+        surroundings: Surroundings = REAL,
     ) -> None:
         """Put everything together; nothing is sent yet.
 
@@ -96,6 +96,7 @@ class SchedulerProcess:
             settings: Where the API server is.
             report: Is handed what would be written, if nothing is to be (`--dry-run`).
             logs: Whose verbosity may be changed over the secure port; None for nobody's.
+            surroundings: Where connections, clocks and dice come from.
 
         Raises:
             ConfigError: A plugin or the election cannot be set up.
@@ -106,6 +107,7 @@ class SchedulerProcess:
         self._settings = settings
         self._report = report
         self._logs = logs
+        self._surroundings = surroundings
         self._connections: Connections | None = None
         self._main_loop: asyncio.AbstractEventLoop
         self._stop = asyncio.Event()
@@ -114,7 +116,7 @@ class SchedulerProcess:
         self.metrics = Pages(
             options.feature_gates,
             clock=lambda: asyncio.get_running_loop().time(),
-            dice=Random().random,  # noqa: S311 - which cycles are measured
+            dice=surroundings.dice().random,
         )
         self._port: SecurePort | None = None
         self.is_synced = False
@@ -126,6 +128,7 @@ class SchedulerProcess:
                 settings,
                 configuration.client_connection,
                 configuration.leader_election,
+                surroundings=surroundings,
                 record_event=self._record_election,
                 observer=self.metrics.requests,
                 allow_removed_locks=options.allow_removed_locks,
@@ -154,9 +157,10 @@ class SchedulerProcess:
                 self._check_leadership,
                 self._configuration.profiles[0].scheduler_name,
                 self.metrics.requests,
+                self._surroundings,
             )
             await connections.open(opened)
-            extenders = await opened.enter_async_context(HttpExtenders())
+            extenders = await opened.enter_async_context(self._surroundings.extenders())
             api = connections.api if self._report is None else DryRun(self._report)
             scheduler, handlers = self._assemble(api, extenders)
             self.scheduler = scheduler
@@ -217,9 +221,7 @@ class SchedulerProcess:
         if self.election is not None and not self.election.may_act():
             raise NotLeaderError
 
-    def _assemble(
-        self, api: ApiClient, extenders: HttpExtenders
-    ) -> tuple[Scheduler, EventHandlers]:
+    def _assemble(self, api: ApiClient, extenders: Extenders) -> tuple[Scheduler, EventHandlers]:
         gates = self._options.feature_gates
         seed = self._options.seed
         options = replace(
@@ -231,20 +233,20 @@ class SchedulerProcess:
             self._registry,
             gates,
             api,
-            random=Random(SystemRandom().getrandbits(64) if seed is None else seed),  # noqa: S311 - ties
+            random=self._surroundings.dice() if seed is None else Random(seed),  # noqa: S311 - ties
             options=options,
             connect=extenders.connect,
             instruments=self.metrics.scheduler,
         )
 
-    def _informers(self, rest: AiohttpRest, handlers: EventHandlers) -> Informers:
+    def _informers(self, rest: Rest, handlers: EventHandlers) -> Informers:
         assert self.scheduler is not None
         plugins = [
             plugin
             for profile in self.scheduler.profiles.values()
             for plugin in profile.plugins.values()
         ]
-        informers = Informers(rest, handlers, Random())  # noqa: S311 - pauses
+        informers = Informers(rest, handlers, self._surroundings.dice())
         for kind in watched_kinds(plugins, self._options.feature_gates):
             informers.add(kind, UNFINISHED_PODS if kind.type is Pod else EVERYTHING)
         return informers
@@ -264,9 +266,7 @@ class SchedulerProcess:
 
     def _settle(self) -> None:
         self.is_synced = True
-        # What was there at the start stays; the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
+        self._surroundings.settle_memory()
         log.info("Caches are synced")
 
     async def _lead(self, scheduler: Scheduler, following: asyncio.Future[None]) -> int:

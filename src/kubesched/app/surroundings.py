@@ -1,0 +1,96 @@
+"""Surroundings are what a process takes from outside: connections, clocks, dice, its host's name.
+
+With others than the real ones a whole process runs on virtual time, against a server in the same
+process, and does the same thing each time.
+
+Upstream: none; there they are taken where they are needed.
+"""
+
+from __future__ import annotations
+
+import gc
+import socket
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from random import Random
+from typing import Final, Protocol
+
+import msgspec
+
+from kubesched.app.http_extenders import HttpExtenders
+from kubesched.client.connect import connect
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.request_observer import RequestObserver
+from kubesched.client.requests import Rest
+from kubesched.client.rest import Permit
+from kubesched.config.types import Extender
+from kubesched.scheduler.extender import ExtenderTransport
+
+
+class Connection(Rest, Protocol):
+    """Sends requests until it is closed."""
+
+    async def aclose(self) -> None:
+        """Close it; what is under way fails."""
+        ...
+
+
+class Connect(Protocol):
+    """Makes connections; see `client.connect.connect`."""
+
+    def __call__(
+        self,
+        settings: ConnectionSettings,
+        *,
+        qps: float = 0.0,
+        burst: int = 0,
+        user_agent_suffix: str = "",
+        timeout_seconds: float | None = None,
+        observer: RequestObserver | None = None,
+        permit: Permit | None = None,
+    ) -> Connection:
+        """Return a connection; nothing is sent yet."""
+        ...
+
+
+class Extenders(Protocol):
+    """Makes the transports of extenders, as long as it is open."""
+
+    def connect(self, configuration: Extender, /) -> ExtenderTransport:
+        """Return the transport of an extender."""
+        ...
+
+
+def _settle_memory() -> None:
+    # What was there at the start stays; the collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is outside of a process.
+
+    Attributes:
+        connect: Makes connections to the API server.
+        extenders: Opens the way to extenders.
+        now_ns: Returns the time of day in nanoseconds since the epoch.
+        monotonic: Returns seconds that never go back.
+        dice: Returns new dice.
+        host_name: A part of identities.
+        has_threads: Whether elections run in a thread of their own, or on the main loop.
+        settle_memory: Called once everything there is has been read.
+    """
+
+    connect: Connect = connect
+    extenders: Callable[[], AbstractAsyncContextManager[Extenders]] = HttpExtenders
+    now_ns: Callable[[], int] = time.time_ns
+    monotonic: Callable[[], float] = time.monotonic
+    dice: Callable[[], Random] = Random
+    host_name: str = msgspec.field(default_factory=socket.gethostname)
+    has_threads: bool = True
+    settle_memory: Callable[[], None] = _settle_memory
+
+
+REAL: Final = Surroundings()
+"""The world."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from unittest.mock import patch
 
 import pytest
@@ -40,3 +41,19 @@ def test_violations_are_told() -> None:
     text = told((1, "none"), problem)
     assert "seed 1, plan none, commit " in text
     assert "-m tests.simulation --seed 1 --plan none" in text
+
+
+def test_runs_that_do_not_end_are_violations() -> None:
+    """Not even code that catches every exception keeps a run from being given up."""
+
+    def stuck(self: Checkers, now: float) -> None:
+        while True:
+            with suppress(Exception):
+                sum(range(1000))
+
+    with (
+        patch.object(ThoroughCheckers, "check", stuck),
+        patch("tests.simulation.playing._PATIENCE_SECONDS", 0.05),
+    ):
+        problem = violation(1, "none")
+    assert "OutOfPatience: not at its end after 0.05 s of CPU time" == problem

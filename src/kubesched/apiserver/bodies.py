@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from kubesched.api.json_syntax import text_fault
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver import protobuf
-from kubesched.apiserver.json_syntax import json_fault
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.protobuf import ProtobufError
 from kubesched.apiserver.request import JSON, Request
@@ -71,7 +71,7 @@ def _json(text: bytes) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        fault = json_fault(text) or "unexpected end of JSON input"
+        fault = text_fault(text) or "unexpected end of JSON input"
         raise BodyError(f"couldn't get version/kind; json parse error: {fault}") from None
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.apiserver.json_syntax import json_fault
+from kubesched.api.json_syntax import text_fault
 from kubesched.apiserver.plain import encode
 from kubesched.apiserver.status import StatusError, bad_request, expired
 
@@ -60,7 +60,7 @@ def page_of(token: str) -> Page:
     try:
         fields = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        raise _malformed(json_fault(text) or "json: no object") from None
+        raise _malformed(text_fault(text) or "json: no object") from None
     if not isinstance(fields, dict) or fields.get("v") != _ENCODING:
         raise bad_request(
             "invalid continue token: continue key is not valid: server does not "

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.api.json_syntax import text_fault
 from kubesched.apiserver import (
     defaults,
     field_validation,
@@ -24,7 +25,6 @@ from kubesched.apiserver.bodies import BodyError, parsed
 from kubesched.apiserver.clock import Clock
 from kubesched.apiserver.decoding import is_longer
 from kubesched.apiserver.go_values import go_text
-from kubesched.apiserver.json_syntax import json_fault
 from kubesched.apiserver.object_types import decoded, type_of
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
 from kubesched.apiserver.patch_error import PatchError, unfit_patch
@@ -77,7 +77,7 @@ class Patch:
         try:
             return msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError):
-            fault = json_fault(body) or "unexpected end of JSON input"
+            fault = text_fault(body) or "unexpected end of JSON input"
             raise bad_request(f"error decoding patch: {fault}") from None
 
     def apply(self, current: Plain | None) -> Plain:

@@ -1,6 +1,7 @@
 """Says what is wrong with a text that is no JSON, in Go's words.
 
-Upstream: encoding/json of Go, scanner.go and stream.go, as pkg/scheduler/extender.go uses it
+Upstream: encoding/json of Go, scanner.go and stream.go: Unmarshal reads a text, a Decoder reads
+          the value at the beginning of a stream
 Differs:  nothing.
 """
 
@@ -22,12 +23,23 @@ _SPELLED: Final = {
 }  # fmt: skip
 
 
-def json_error(text: bytes) -> str:
-    """Return why no JSON value stands at the beginning of a text; "" if one does."""
+def text_fault(text: bytes) -> str:
+    """Return why a text is no JSON value, "" if it is one."""
+    scanner = _Scanner(text, "unexpected end of JSON input")
+    try:
+        scanner.value()
+        scanner.end()
+    except JsonSyntaxError as error:
+        return str(error)
+    return ""
+
+
+def stream_fault(text: bytes) -> str:
+    """Return why no JSON value stands at the beginning of a text, "" if one does."""
     if not text.strip(_BLANKS):
         return "EOF"
     try:
-        _Scanner(text).value()
+        _Scanner(text, "unexpected EOF").value()
     except JsonSyntaxError as error:
         return str(error)
     return ""
@@ -40,8 +52,9 @@ class JsonSyntaxError(ValueError):
 class _Scanner:
     """Walks through the bytes of one value."""
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, at_end: str) -> None:
         self._text = text
+        self._at_end = at_end
         self._at = 0
 
     def _peek(self) -> bytes:
@@ -51,7 +64,7 @@ class _Scanner:
             JsonSyntaxError: The text ends here, in the middle of a value.
         """
         if self._at >= len(self._text):
-            raise JsonSyntaxError("unexpected EOF")
+            raise JsonSyntaxError(self._at_end)
         return self._text[self._at : self._at + 1]
 
     def _solid(self) -> bytes:
@@ -87,6 +100,12 @@ class _Scanner:
             self._close(closers)
             if not closers:
                 return
+
+    def end(self) -> None:
+        """See that nothing but blanks follows."""
+        self._skip(_BLANKS)
+        if self._at < len(self._text):
+            raise self._fault("after top-level value")
 
     def _key(self, closers: list[bytes]) -> None:
         """Step over the key before a value, if there has to be one."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.scheduler.json_syntax import json_error
+from kubesched.api.json_syntax import stream_fault
 
 _JSON = json.JSONDecoder(parse_constant=pytest.fail)
 VALUES = st.recursive(
@@ -67,15 +67,15 @@ VALUES = st.recursive(
         pytest.param("[" * 10_001, "invalid character '[' exceeded max depth", id="depth"),
     ],
 )  # fmt: skip
-def test_json_error(text: str, expected: str) -> None:
+def test_stream_fault(text: str, expected: str) -> None:
     """Go's scanner says the same."""
-    assert expected == json_error(text.encode())
+    assert expected == stream_fault(text.encode())
 
 
 @given(VALUES)
 def test_values_are_no_error(value: object) -> None:
     """What Python writes as JSON is JSON."""
-    assert json_error(json.dumps(value).encode()) == ""
+    assert stream_fault(json.dumps(value).encode()) == ""
 
 
 @given(st.text(alphabet='{}[],:"\\u0a1.-+e tfn', max_size=12))
@@ -84,8 +84,8 @@ def test_same_values_as_python(text: str) -> None:
     try:
         end = _JSON.raw_decode(text.lstrip(" "))[1]
     except ValueError:
-        assert json_error(text.encode()) != ""
+        assert stream_fault(text.encode()) != ""
     else:
         # Of "0." Python takes the zero.
         if end == len(text.strip(" ")):
-            assert json_error(text.encode()) == ""
+            assert stream_fault(text.encode()) == ""

@@ -296,7 +296,7 @@ _PATH: Final = click.Path(path_type=Path)
     text="Accepted; there are no locks to profile.",
 )
 def run(**flags: Any) -> int | None:
-    r"""Run as a cluster's scheduler, beside kube-scheduler or in its place.
+    """Run as a cluster's scheduler, beside kube-scheduler or in its place.
 
     Pods that name one of the profiles in spec.schedulerName are placed. Replicas elect a leader;
     the others stand by. The flags are kube-scheduler's, and so are their defaults.
@@ -306,7 +306,7 @@ def run(**flags: Any) -> int | None:
       kubesched run --kubeconfig ~/.kube/config --leader-elect=false --config my.yaml
     What would it do? Nothing is written:
       kubesched run --kubeconfig ~/.kube/config --dry-run
-    """
+    """  # noqa: D301 - click reads the control character
     from kubesched.cli.run_process import run_process
 
     return run_process(flags)

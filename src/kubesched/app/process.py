@@ -115,7 +115,7 @@ class SchedulerProcess:
         self._ended_as_asked = False
         self.metrics = Pages(
             options.feature_gates,
-            clock=lambda: asyncio.get_running_loop().time(),
+            clock=surroundings.monotonic,
             dice=surroundings.dice().random,
         )
         self._port: SecurePort | None = None

@@ -42,14 +42,15 @@ _BINDING: Final = "binding"
 class SchedulerMetrics(Observer, EvictionObserver):
     """The `Instruments` of a scheduler process.
 
-    Durations of attempts begin on the event loop's clock, so `clock` has to be that one.
+    Durations of attempts begin on the event loop's clock, so `clock` has to go with that one. It
+    may be finer: uvloop's stands still within a slice.
     """
 
     def __init__(self, clock: Callable[[], float], dice: Callable[[], float]) -> None:
         """Set up.
 
         Args:
-            clock: Seconds, on the event loop's clock.
+            clock: Seconds, since the same moment as the event loop's time.
             dice: Drawn from 0 to 1; not those of the decisions.
         """
         self._now = clock

@@ -119,6 +119,7 @@ class SchedulerProcess:
             dice=surroundings.dice().random,
         )
         self._port: SecurePort | None = None
+        self._debugger: CacheDebugger | None = None
         self.is_synced = False
         self.is_stopping = False
         self.scheduler: Scheduler | None = None
@@ -150,6 +151,8 @@ class SchedulerProcess:
     async def run(self) -> int:
         """Run to the end; return the exit code."""
         async with AsyncExitStack() as opened:
+            # First in and last out: whatever is slow to open or to close may be asked to end.
+            opened.enter_context(handled_signals(self.stop, self._show_cache))
             self._main_loop = asyncio.get_running_loop()
             self._connections = connections = Connections(
                 self._settings,
@@ -159,7 +162,8 @@ class SchedulerProcess:
                 self.metrics.requests,
                 self._surroundings,
             )
-            await connections.open(opened)
+            if not await self._unless_over(connections.open(opened)):
+                return self._end_without_leading()
             extenders = await opened.enter_async_context(self._surroundings.extenders())
             api = connections.api if self._report is None else DryRun(self._report)
             scheduler, handlers = self._assemble(api, extenders)
@@ -168,8 +172,7 @@ class SchedulerProcess:
             if self._report is None:
                 connections.serve(scheduler)
             informers = self._informers(connections.rest, handlers)
-            debugger = self._debugger(scheduler, informers)
-            opened.enter_context(handled_signals(self.stop, debugger.run))
+            self._debugger = self._new_debugger(scheduler, informers)
             if self._port is not None:
                 await self._port.open(opened)
             return await self._run(scheduler, informers)
@@ -194,6 +197,10 @@ class SchedulerProcess:
             endpoints.add_debugging(self._logs.set_verbosity)
         return endpoints
 
+    def _show_cache(self) -> None:
+        if self._debugger is not None:
+            self._debugger.run()
+
     def _pods(self) -> Iterable[Pod]:
         return () if self.scheduler is None else self.scheduler.pods.all()
 
@@ -201,7 +208,7 @@ class SchedulerProcess:
         return self.election is None or self.election.may_act()
 
     @staticmethod
-    def _debugger(scheduler: Scheduler, informers: Informers) -> CacheDebugger:
+    def _new_debugger(scheduler: Scheduler, informers: Informers) -> CacheDebugger:
         nodes, pods = informers.by_name["nodes"], informers.by_name["pods"]
         observed = Observed(
             node_names=lambda: [item.metadata.name for item in nodes.items.values()],
@@ -305,7 +312,7 @@ class SchedulerProcess:
         log.info("New leader elected: %s", identity)
 
     async def _unless_over(
-        self, work: Coroutine[Any, Any, object], following: asyncio.Future[None]
+        self, work: Coroutine[Any, Any, object], *following: asyncio.Future[None]
     ) -> bool:
         """Do some work until it ends, or the process is to end; return whether it ended.
 
@@ -314,11 +321,12 @@ class SchedulerProcess:
         """
         task = asyncio.ensure_future(work)
         ends = [asyncio.ensure_future(self._stop.wait()), asyncio.ensure_future(self._lost.wait())]
-        awaited: list[asyncio.Future[Any]] = [task, following, *ends]
+        awaited: list[asyncio.Future[Any]] = [task, *following, *ends]
         try:
             await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-            if following.done():
-                following.result()
+            for informers in following:
+                if informers.done():
+                    informers.result()
             return task.done() and not task.cancelled() and task.exception() is None
         finally:
             for other in (task, *ends):

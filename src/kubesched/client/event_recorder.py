@@ -43,6 +43,7 @@ _FINISH_NS: Final = 6 * 60 * 1_000_000_000
 _REFRESH_SECONDS: Final = 30 * 60.0
 _RETRY_SECONDS: Final = 10.0
 _RETRY_JITTER: Final = 0.25
+_DISCOVERY_SECONDS: Final = 32.0
 
 log = logging.getLogger(__name__)
 
@@ -269,7 +270,9 @@ async def _every(seconds: float, do: Callable[[], Any]) -> None:
 async def serves_events(rest: Rest) -> bool:
     """Return whether a server knows events.k8s.io/v1."""
     try:
-        await rest.send(Request(path=f"/apis/{_EVENTS.api_version}"))
+        await rest.send(
+            Request(path=f"/apis/{_EVENTS.api_version}", timeout_seconds=_DISCOVERY_SECONDS)
+        )
     except ApiError:
         return False
     return True

@@ -18,7 +18,9 @@ from kubesched.apiserver.request import TEXT, Request, Response, json_response
 from kubesched.apiserver.status import method_not_allowed, not_served
 
 _HEALTH: Final = ("healthz", "livez", "readyz")
-_OPENAPI_V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+# Clients ask by a name that is no media type, and do not understand an answer that bears it.
+_OPENAPI_V2_ASKED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_OPENAPI_V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _VERSION: Final[Plain] = {
     "major": "1",
     "minor": "36",
@@ -110,7 +112,7 @@ def _health(request: Request, parts: tuple[str, ...]) -> Response:
 
 def _openapi(request: Request, parts: tuple[str, ...]) -> Response:
     if parts == ("v2",):
-        if _OPENAPI_V2_PROTOBUF in request.accept:
+        if _OPENAPI_V2_ASKED in request.accept or _OPENAPI_V2_PROTOBUF in request.accept:
             return Response(200, openapi.v2_protobuf(), _OPENAPI_V2_PROTOBUF)
         return json_response(200, openapi.v2_document())
     if parts == ("v3",):

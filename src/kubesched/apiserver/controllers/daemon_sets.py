@@ -88,7 +88,7 @@ class DaemonSetController(OwnerController):
         try:
             for name in missing[:_BURST]:
                 self.owned.create(owner, _bent_to(pod, name))
-            self._roll(owner, on_node)
+            self._roll(owner, on_node, len(missing))
         finally:
             self._count(key, owner, wanted)
         if len(missing) > _BURST:
@@ -128,7 +128,7 @@ class DaemonSetController(OwnerController):
                 found[name] = pod
         return found
 
-    def _roll(self, owner: Plain, on_node: dict[str, Plain]) -> None:
+    def _roll(self, owner: Plain, on_node: dict[str, Plain], missing: int) -> None:
         """Delete pods of another template, as many at a time as may be unavailable."""
         strategy = owner["spec"].get("updateStrategy", {})
         if strategy.get("type") == "OnDelete":
@@ -136,6 +136,7 @@ class DaemonSetController(OwnerController):
         limit = strategy.get("rollingUpdate", {}).get("maxUnavailable", 1)
         if isinstance(limit, str):
             limit = ceil(int(limit.removesuffix("%")) * len(on_node) / 100)
+        limit -= missing
         current = template_hash(owner)
         old = []
         for pod in on_node.values():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import datetime
+from typing import Final
 
 from kubesched.apiserver.clock import moment_of
 from kubesched.apiserver.controllers.owned_objects import OwnedObjects
@@ -17,7 +18,9 @@ from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.store import Key
 
-FINISHED = ("Succeeded", "Failed")
+FINISHED: Final = ("Succeeded", "Failed")
+# What changes within so short a time is looked at once.
+_PAUSE_SECONDS: Final = 0.05
 
 
 class OwnerController(ABC):
@@ -37,7 +40,7 @@ class OwnerController(ABC):
         self.owned = owned
         self.queue = WorkQueue(self._reconcile_key)
         self._follower = Follower(client.store, kind, lambda key, _before, _after: self._look(key))
-        owned.tell(owner, lambda namespace, name: self._look(Key(kind, namespace, name)))
+        owned.tell(owner, self._owned_changed)
 
     def start(self) -> None:
         """Look at all owners, and follow from now on."""
@@ -50,6 +53,9 @@ class OwnerController(ABC):
 
     def _look(self, key: Key) -> None:
         self.queue.add(key)
+
+    def _owned_changed(self, namespace: str, name: str) -> None:
+        self.queue.add_after(Key(self.kind, namespace, name), _PAUSE_SECONDS)
 
     def _reconcile_key(self, key: Key) -> None:
         owner = self.client.find(*key)

@@ -48,8 +48,9 @@ class ReplicaSetController(OwnerController):
         pod = pod_of(owner["spec"]["template"], owner["metadata"]["name"])
         for _ in range(min(missing, _BURST)):
             self.owned.create(owner, pod)
-        for one in sorted(active, key=_rank)[: max(-missing, 0)][:_BURST]:
-            self.owned.delete(one)
+        if missing < 0:
+            for one in sorted(active, key=_rank)[: min(-missing, _BURST)]:
+                self.owned.delete(one)
         return abs(missing) > _BURST
 
     def _count(self, key: Key, owner: Plain) -> None:

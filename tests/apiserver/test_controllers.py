@@ -1,0 +1,485 @@
+"""The controllers of a sandbox, with kubelets and a scheduler that takes the nodes in turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from kubesched.api.errors import ApiError
+from kubesched.apiserver.controllers import Controllers
+from kubesched.apiserver.controllers.deployments import template_hash
+from kubesched.apiserver.fake_kubelets import Latencies
+from kubesched.apiserver.follower import Follower
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.store import Key
+
+from .sandbox_world import Json, World, live
+
+T = TypeVar("T")
+SPEC = {"containers": [{"name": "c", "image": "i"}]}
+NAME = "w"
+
+
+def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
+    """Let a story happen in a world with controllers."""
+
+    async def happen(world: World) -> T:
+        controllers = Controllers(world.server.registry)
+        turn = 0
+
+        def bind(key: Key, _before: Plain | None, pod: Plain | None) -> None:
+            nonlocal turn
+            pod = world.client.find(*key)
+            if pod is not None and not pod["spec"].get("nodeName"):
+                turn += 1
+                spec = {**pod["spec"], "nodeName": _meant_for(pod) or f"node-{turn % nodes}"}
+                world.client.write(key, {**pod, "spec": spec})
+
+        scheduler = Follower(world.client.store, "pods", bind)
+        controllers.start()
+        scheduler.start()
+        try:
+            return await story(world)
+        finally:
+            scheduler.stop()
+            controllers.stop()
+
+    return live(happen, Latencies(0.5, 0.5, 5.0), nodes)
+
+
+def _meant_for(pod: Plain) -> str:
+    try:
+        required = pod["spec"]["affinity"]["nodeAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ]
+    except KeyError:
+        return ""
+    return str(required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
+
+
+def workload(kind: str, replicas: int | None = None, **spec: Any) -> tuple[str, Json]:
+    """A workload, and where the store keeps it."""
+    labels = {"app": NAME}
+    template = {"metadata": {"labels": labels}, "spec": spec.pop("pod", SPEC)}
+    spec |= {"template": template}
+    if not kind.startswith("jobs"):
+        spec["selector"] = {"matchLabels": labels}
+    if replicas is not None:
+        spec["replicas"] = replicas
+    return kind, {"metadata": {"name": NAME, "namespace": "default"}, "spec": spec}
+
+
+def running(world: World) -> list[Json]:
+    """The pods that run and are not on their way out."""
+    return [
+        pod
+        for pod in world.client.list("pods")
+        if pod["status"]["phase"] == "Running" and not pod["metadata"].get("deletionTimestamp")
+    ]
+
+
+def status_of(world: World, kind: str) -> Json:
+    """The status of the workload."""
+    found = world.client.find(kind, "default", NAME)
+    assert found is not None
+    status: Json = found["status"]
+    return status
+
+
+def change(world: World, kind: str, **spec: Any) -> None:
+    """Change fields of the workload's spec, as an update would."""
+    key = Key(kind, "default", NAME)
+    found = world.client.find(*key)
+    assert found is not None
+    metadata = {**found["metadata"], "generation": found["metadata"]["generation"] + 1}
+    world.client.write(key, {**found, "metadata": metadata, "spec": {**found["spec"], **spec}})
+
+
+def test_a_replica_set_has_as_many_pods_as_it_asks_for() -> None:
+    """Missing ones are created, those too many deleted, those deleted replaced; all are counted."""
+
+    async def story(world: World) -> list[int]:
+        world.client.create(*workload("replicasets.apps", 4))
+        counts = []
+        for replicas in (None, 6, 2):
+            if replicas is not None:
+                change(world, "replicasets.apps", replicas=replicas)
+            await asyncio.sleep(3)
+            counts.append(len(running(world)))
+        name = running(world)[0]["metadata"]["name"]
+        world.client.delete(Key("pods", "default", name))
+        await asyncio.sleep(3)
+        status = status_of(world, "replicasets.apps")
+        fields = ("replicas", "readyReplicas", "availableReplicas", "fullyLabeledReplicas")
+        return [*counts, len(running(world)), *(status[field] for field in fields)]
+
+    assert [4, 6, 2, 2, 2, 2, 2, 2] == in_order(story)
+
+
+def test_a_replica_set_larger_than_a_burst_comes_whole() -> None:
+    """It is created in parts, none of them twice."""
+
+    async def story(world: World) -> int:
+        world.client.create(*workload("replicasets.apps", 230))
+        await asyncio.sleep(3)
+        return world.client.store.count("pods")
+
+    assert 230 == in_order(story)
+
+
+def test_pods_that_do_not_run_go_first() -> None:
+    """What is scaled down loses pods without a node before those that run."""
+
+    async def story(world: World) -> set[str]:
+        world.client.create(*workload("replicasets.apps", 3))
+        await asyncio.sleep(2)
+        before = {pod["metadata"]["name"] for pod in running(world)}
+        change(world, "replicasets.apps", replicas=5)
+        await asyncio.sleep(0.01)
+        change(world, "replicasets.apps", replicas=3)
+        await asyncio.sleep(3)
+        return before ^ {pod["metadata"]["name"] for pod in running(world)}
+
+    assert set() == in_order(story)
+
+
+def test_pods_are_available_after_a_while() -> None:
+    """With minReadySeconds a pod counts as available only when it was ready for so long."""
+
+    async def story(world: World) -> list[tuple[int, int]]:
+        world.client.create(*workload("replicasets.apps", 2, minReadySeconds=10))
+        counts = []
+        for seconds in (5, 8):
+            await asyncio.sleep(seconds)
+            status = status_of(world, "replicasets.apps")
+            counts.append((status["readyReplicas"], status["availableReplicas"]))
+        return counts
+
+    assert [(2, 0), (2, 2)] == in_order(story)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "least", "most"),
+    [
+        pytest.param({"type": "Recreate"}, 0, 4, id="recreate"),
+        pytest.param(
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            3,
+            4,
+            id="one-less",
+        ),
+        pytest.param(
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            4,
+            5,
+            id="one-more",
+        ),
+        pytest.param(
+            {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": "50%", "maxUnavailable": "25%"},
+            },
+            3,
+            6,
+            id="parts",
+        ),
+    ],
+)
+def test_a_deployment_moves_over_within_its_limits(strategy: Json, least: int, most: int) -> None:
+    """While pods are replaced there are never fewer ready, or more altogether, than is allowed."""
+    image = {"containers": [{"name": "c", "image": "new"}]}
+    kind = "deployments.apps"
+
+    async def story(world: World) -> tuple[int, int, set[str], Json]:
+        world.client.create(*workload(kind, 4, strategy=strategy))
+        await asyncio.sleep(5)
+        change(world, kind, template={"metadata": {"labels": {"app": NAME}}, "spec": image})
+        ready, total = [], []
+        for _ in range(400):
+            await asyncio.sleep(0.05)
+            ready.append(len(running(world)))
+            active = [
+                pod
+                for pod in world.client.list("pods")
+                if not pod["metadata"].get("deletionTimestamp")
+            ]
+            total.append(len(active))
+        images = {pod["spec"]["containers"][0]["image"] for pod in running(world)}
+        return min(ready), max(total), images, status_of(world, kind)
+
+    fewest, highest, images, status = in_order(story)
+    assert least <= fewest
+    assert highest <= most
+    assert {"new"} == images
+    assert [4, 4, 4, 4] == [
+        status[name]
+        for name in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    ]
+    assert {"Available": "True", "Progressing": "True"} == {
+        one["type"]: one["status"] for one in status["conditions"]
+    }
+
+
+def test_a_deployment_goes_back_to_the_replica_set_of_before() -> None:
+    """The same template means the same replica set, which becomes the newest revision."""
+    kind = "deployments.apps"
+
+    async def story(world: World) -> list[tuple[str, int]]:
+        world.client.create(*workload(kind, 2))
+        await asyncio.sleep(3)
+        first = world.client.find(kind, "default", NAME)
+        assert first is not None
+        other = {**first["spec"]["template"], "spec": {**SPEC, "hostNetwork": True}}
+        for template in (other, first["spec"]["template"]):
+            change(world, kind, template=template)
+            await asyncio.sleep(10)
+        sets = world.client.list("replicasets.apps")
+        return sorted(
+            (
+                one["metadata"]["annotations"]["deployment.kubernetes.io/revision"],
+                one["spec"]["replicas"],
+            )
+            for one in sets
+        )
+
+    assert [("2", 0), ("3", 2)] == in_order(story)
+
+
+def test_hashes_of_templates_do_not_depend_on_order() -> None:
+    """The order of fields does not matter, their values do."""
+    one = {"spec": {"template": {"a": 1, "b": [1, {"c": 2, "d": 3}]}}}
+    same = {"spec": {"template": {"b": [1, {"d": 3, "c": 2}], "a": 1}}}
+    other = {"spec": {"template": {"a": 1, "b": [1, {"c": 2, "d": 4}]}}}
+    assert template_hash(one) == template_hash(same) != template_hash(other)
+
+
+def test_a_daemon_set_is_on_every_node_that_it_bears() -> None:
+    """A pod per node, also on nodes that come later and on cordoned ones, not on tainted ones."""
+    kind = "daemonsets.apps"
+
+    async def story(world: World) -> tuple[list[str], Json]:
+        world.client.create(*workload(kind))
+        await asyncio.sleep(2)
+        taint = {"key": "a", "value": "b", "effect": "NoExecute"}
+        for name, spec in (("late", {"unschedulable": True}), ("bad", {"taints": [taint]})):
+            world.client.create("nodes", {"metadata": {"name": name}, "spec": spec})
+        await asyncio.sleep(2)
+        return sorted(pod["spec"]["nodeName"] for pod in running(world)), status_of(world, kind)
+
+    nodes, status = in_order(story)
+    assert ["late", "node-0", "node-1", "node-2"] == nodes
+    assert (4, 4, 0) == tuple(
+        status[name] for name in ("desiredNumberScheduled", "numberReady", "numberMisscheduled")
+    )
+
+
+def test_a_daemon_set_is_renewed_one_by_one() -> None:
+    """With another template its pods are replaced, at most one of them missing at a time."""
+    kind = "daemonsets.apps"
+
+    async def story(world: World) -> tuple[int, set[str]]:
+        world.client.create(*workload(kind))
+        await asyncio.sleep(2)
+        image = {"containers": [{"name": "c", "image": "new"}]}
+        change(world, kind, template={"metadata": {"labels": {"app": NAME}}, "spec": image})
+        fewest = 3
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            fewest = min(fewest, len(running(world)))
+        return fewest, {pod["spec"]["containers"][0]["image"] for pod in running(world)}
+
+    assert (2, {"new"}) == in_order(story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "exit_code", "condition", "succeeded", "failed"),
+    [
+        pytest.param({"completions": 5, "parallelism": 2}, 0, "Complete", 5, 0, id="five"),
+        pytest.param({"completions": 1, "backoffLimit": 2}, 1, "Failed", 0, 3, id="fails"),
+        pytest.param({"parallelism": 3}, 0, "Complete", 3, 0, id="queue"),
+    ],
+)
+def test_a_job_runs_to_its_end(
+    spec: Json, exit_code: int, condition: str, succeeded: int, failed: int
+) -> None:
+    """It runs as many pods as it takes, never more at once than it may, and says how it ended."""
+
+    async def story(world: World) -> tuple[int, Json]:
+        kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"}, **spec)
+        annotations = {"sandbox/exit-code": str(exit_code)}
+        job["spec"]["template"]["metadata"]["annotations"] = annotations
+        world.client.create(kind, job)
+        most = 0
+        for _ in range(400):
+            await asyncio.sleep(0.1)
+            most = max(most, len(running(world)))
+        return most, status_of(world, kind)
+
+    most, status = in_order(story)
+    assert most <= spec.get("parallelism", 1)
+    assert condition in [one["type"] for one in status["conditions"]]
+    assert (succeeded, failed, 0) == tuple(
+        status.get(name, 0) for name in ("succeeded", "failed", "active")
+    )
+
+
+def test_a_budget_is_counted() -> None:
+    """It says how many pods are healthy, must be, and may be disturbed."""
+
+    async def story(world: World) -> list[tuple[int, ...]]:
+        selector = {"matchLabels": {"app": NAME}}
+        for name, spec in (
+            ("least", {"minAvailable": 3}),
+            ("part", {"minAvailable": "50%"}),
+            ("most", {"maxUnavailable": 1}),
+        ):
+            budget = {
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {**spec, "selector": selector},
+            }
+            world.client.create("poddisruptionbudgets.policy", budget)
+        world.client.create(*workload("deployments.apps", 5))
+        await asyncio.sleep(3)
+        found = []
+        for name in ("least", "part", "most"):
+            budget = world.client.find("poddisruptionbudgets.policy", "default", name) or {}
+            status = budget["status"]
+            fields = ("expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed")
+            found.append(tuple(status[field] for field in fields))
+        return found
+
+    assert [(5, 5, 3, 2), (5, 5, 3, 2), (5, 5, 4, 1)] == in_order(story)
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [
+        pytest.param("Background", (0, 0, 0), id="background"),
+        pytest.param("Foreground", (0, 0, 0), id="foreground"),
+        pytest.param("Orphan", (0, 1, 2), id="orphan"),
+    ],
+)
+def test_what_becomes_of_dependents(policy: str, left: tuple[int, ...]) -> None:
+    """What a deployment owns goes with it, before it, or stays, as is asked."""
+    kinds = ("deployments.apps", "replicasets.apps", "pods")
+
+    async def story(world: World) -> tuple[int, ...]:
+        world.client.create(*workload("deployments.apps", 2))
+        await asyncio.sleep(3)
+        world.client.delete(Key("deployments.apps", "default", NAME), policy=policy)
+        await asyncio.sleep(3)
+        return tuple(world.client.store.count(kind) for kind in kinds)
+
+    assert left == in_order(story)
+
+
+def test_an_owner_that_waits_outlives_its_dependents() -> None:
+    """Deleted in the foreground, it is there, marked, until the last of them is gone."""
+
+    async def story(world: World) -> list[tuple[bool, int]]:
+        world.client.create(*workload("replicasets.apps", 2))
+        await asyncio.sleep(3)
+        world.client.delete(Key("replicasets.apps", "default", NAME), policy="Foreground")
+        seen = []
+        for _ in range(30):
+            found = world.client.find("replicasets.apps", "default", NAME)
+            seen.append((found is not None, world.client.store.count("pods")))
+            await asyncio.sleep(0.05)
+        return seen
+
+    seen = in_order(story)
+    assert (True, 2) == seen[0]
+    assert (False, 0) == seen[-1]
+    assert all(is_there for is_there, pods in seen if pods)
+
+
+def test_what_never_had_an_owner_stays() -> None:
+    """Only what says that it is owned, by something that is not there, is collected."""
+
+    async def story(world: World) -> list[str]:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "no"}
+        unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "x", "uid": "no"}
+        for name, owners in (("alone", []), ("lost", [owner]), ("strange", [unknown])):
+            metadata = {"name": name, "namespace": "default", "ownerReferences": owners}
+            world.client.create("configmaps", {"metadata": metadata})
+        await asyncio.sleep(1)
+        return [one["metadata"]["name"] for one in world.client.list("configmaps", "default")]
+
+    assert ["alone", "strange"] == in_order(story)
+
+
+def test_a_namespace_is_emptied_before_it_goes() -> None:
+    """What is in it is deleted, its pods in their time; nothing new comes; then it is gone."""
+
+    async def story(world: World) -> tuple[str, bool, int]:
+        world.client.create("namespaces", {"metadata": {"name": "other"}})
+        kind, item = workload("deployments.apps", 2)
+        item["metadata"]["namespace"] = "other"
+        world.client.create(kind, item)
+        await asyncio.sleep(2)
+        world.client.delete(Key("namespaces", "", "other"))
+        found = world.client.find("namespaces", "", "other") or {}
+        phase = found["status"]["phase"]
+        with pytest.raises(ApiError):
+            world.client.create("pods", {"metadata": {"name": "p", "namespace": "other"}})
+        await asyncio.sleep(5)
+        left = world.client.find("namespaces", "", "other")
+        return phase, left is None, world.client.store.count("pods")
+
+    assert ("Terminating", True, 0) == in_order(story)
+
+
+def test_pods_of_a_node_that_is_gone_are_collected() -> None:
+    """After a while, in which the node may come back."""
+
+    async def story(world: World) -> list[int]:
+        world.add_pod()
+        await asyncio.sleep(2)
+        world.client.delete(Key("nodes", "", "node-0"))
+        counts = []
+        for seconds in (30, 15):
+            await asyncio.sleep(seconds)
+            counts.append(world.client.store.count("pods"))
+        return counts
+
+    assert [1, 0] == in_order(story)
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "gone_after"),
+    [
+        pytest.param([], 1, id="none"),
+        pytest.param(
+            [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}],
+            22,
+            id="some-time",
+        ),
+        pytest.param([{"operator": "Exists"}], None, id="for-ever"),
+        pytest.param([{"key": "other", "operator": "Exists"}], 1, id="another"),
+    ],
+)
+def test_taints_drive_pods_away(tolerations: list[Json], gone_after: float | None) -> None:
+    """A pod leaves a node whose taint it does not bear, or when it has borne it long enough."""
+
+    async def story(world: World) -> float | None:
+        world.add_pod(tolerations=tolerations)
+        await asyncio.sleep(2)
+        key = Key("nodes", "", "node-0")
+        node = world.client.find(*key) or {}
+        taints = [{"key": "a", "value": "b", "effect": "NoExecute"}]
+        world.client.write(key, {**node, "spec": {**node["spec"], "taints": taints}})
+        for second in range(100):
+            if not world.client.store.count("pods"):
+                return second
+            await asyncio.sleep(1)
+        return None
+
+    found = in_order(story)
+    if gone_after is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert gone_after - 2 <= found <= gone_after + 1

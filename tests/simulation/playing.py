@@ -26,7 +26,7 @@ _TWICE_EVERY: Final = 10
 _PATIENCE_SECONDS: Final = 60.0
 
 
-class OutOfPatience(BaseException):  # noqa: N818 - it is no error of what is simulated
+class OutOfPatience(BaseException):
     """A run takes too long; nothing that is simulated can catch this and go on."""
 
 
@@ -109,7 +109,8 @@ def _patience() -> Iterator[None]:
         yield  # only the main thread may hear signals
         return
     before = signal.signal(signal.SIGPROF, give_up)
-    signal.setitimer(signal.ITIMER_PROF, _PATIENCE_SECONDS)
+    # Again and again: the end of an event loop may get stuck just as well.
+    signal.setitimer(signal.ITIMER_PROF, _PATIENCE_SECONDS, _PATIENCE_SECONDS)
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ import pytest
 
 from kubesched.simulator.checkers import Checkers, InvariantError
 
+from . import playing
 from .__main__ import told
 from .playing import ThoroughCheckers, play, violation
 from .scenarios import PLANS, scenario
@@ -43,6 +44,7 @@ def test_violations_are_told() -> None:
     assert "-m tests.simulation --seed 1 --plan none" in text
 
 
+@pytest.mark.slow
 def test_runs_that_do_not_end_are_violations() -> None:
     """Not even code that catches every exception keeps a run from being given up."""
 
@@ -53,7 +55,7 @@ def test_runs_that_do_not_end_are_violations() -> None:
 
     with (
         patch.object(ThoroughCheckers, "check", stuck),
-        patch("tests.simulation.playing._PATIENCE_SECONDS", 0.05),
+        patch.object(playing, "_PATIENCE_SECONDS", 0.25),
     ):
         problem = violation(1, "none")
-    assert "OutOfPatience: not at its end after 0.05 s of CPU time" == problem
+    assert "OutOfPatience: not at its end after 0.25 s of CPU time" == problem

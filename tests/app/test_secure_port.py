@@ -17,7 +17,7 @@ from tests.app.fake_rest import FakeRest
 from tests.app.test_authentication import CLIENTS, DATA, PROXIES
 from tests.app.test_endpoints import Page, answer_review
 
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.cluster_authentication import LookupFailedError
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
@@ -170,7 +170,7 @@ def test_flags_that_are_no_good(serving: ServingOptions, tmp_path: Path) -> None
     """Each fault is told before anything is served."""
     with pytest.raises(ServingTlsError, match="unknown tls version"):
         statuses(replace(serving, tls_min_version="TLS"), AccessOptions(), OpenRest(answer))
-    with pytest.raises(OSError, match="none"):
+    with pytest.raises(SetupError, match="none"):
         statuses(serving, AccessOptions(client_ca_file=str(tmp_path / "none")), OpenRest(answer))
-    with pytest.raises(ValueError, match="only trailing"):
+    with pytest.raises(SetupError, match="only trailing"):
         statuses(serving, AccessOptions(always_allow_paths=("/a*b",)), OpenRest(answer))

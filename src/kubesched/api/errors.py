@@ -1,6 +1,7 @@
 """What an API server says when it refuses: a code, a reason and a message.
 
-Own classes exist only for what somebody catches.
+Own classes exist only for what somebody catches. `SetupError` is what is wrong before anything
+is asked.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/api/errors (v1.36)
 Differs:  nothing.
@@ -9,6 +10,14 @@ Differs:  nothing.
 from __future__ import annotations
 
 from typing import Final
+
+
+class SetupError(ValueError):
+    """What somebody has set up cannot be used: files, flags, addresses.
+
+    Its text is one line that names the file or the flag, the field, and the remedy.
+    """
+
 
 _TRANSIENT: Final = ("InternalError", "ServiceUnavailable", "Conflict", "ConnectionRefused")
 

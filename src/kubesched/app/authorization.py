@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import ExpiringAnswers, Retries
 from kubesched.app.users import User
@@ -73,7 +73,9 @@ class AllowedPaths:
         self._prefixes: list[str] = []
         for path in (path.removeprefix("/") for path in paths):
             if "*" in path[:-1]:
-                raise ValueError(f'only trailing * allowed in "{path}"')
+                raise SetupError(
+                    f'--authorization-always-allow-paths: only trailing * allowed in "{path}"'
+                )
             if path.endswith("*"):
                 self._prefixes.append(path[:-1])
             else:

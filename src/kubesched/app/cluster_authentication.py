@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from cryptography import x509
 
-from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.api.errors import ApiError, NotFoundError, SetupError
 from kubesched.app.client_certificates import parse_bundle
 from kubesched.app.request_headers import RequestHeaders
 from kubesched.client.requests import Request, Rest
@@ -29,7 +29,7 @@ _PATH: Final = f"/api/v1/namespaces/kube-system/configmaps/{_NAME}"
 _PERIOD_SECONDS: Final = 60.0
 
 
-class LookupFailedError(Exception):
+class LookupFailedError(SetupError):
     """The cluster's authorities could not be read."""
 
 

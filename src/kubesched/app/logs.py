@@ -15,6 +15,7 @@ from typing import Final, TextIO
 
 import msgspec
 
+from kubesched.api.errors import SetupError
 from kubesched.app.log_format import JsonFormatter, TextFormatter
 from kubesched.config.faults import quote
 from kubesched.framework.structured_log import level_of
@@ -114,10 +115,10 @@ def matches(pattern: str, logger_name: str) -> bool:
 def _parse_module(clause: str) -> tuple[str, int]:
     pattern, equals, number = clause.partition("=")
     if not pattern or not equals:
-        raise ValueError(f"{quote(clause)} does not have the pattern=N format")
+        raise SetupError(f"--vmodule: {quote(clause)} does not have the pattern=N format")
     if not (number.isascii() and number.isdigit()) or int(number) > _INT32_MAX:
-        raise ValueError(
-            f"parsing verbosity in {quote(clause)}:"
+        raise SetupError(
+            f"--vmodule: parsing verbosity in {quote(clause)}:"
             f" strconv.ParseUint: parsing {quote(number)}: invalid syntax"
         )
     return pattern, int(number)

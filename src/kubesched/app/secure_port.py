@@ -17,6 +17,7 @@ from secrets import token_bytes
 
 from msgspec.structs import replace
 
+from kubesched.api.errors import SetupError
 from kubesched.app.access import Access
 from kubesched.app.authentication import Authenticator
 from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
@@ -66,8 +67,7 @@ class SecurePort:
             ServingCertificateError: A certificate cannot be used.
             ServingTlsError: A version or cipher suite is not known.
             KubeconfigError: A kubeconfig for reviews cannot be used.
-            OSError: The file of the authorities cannot be read.
-            ValueError: It holds no certificates.
+            SetupError: The file of the authorities cannot be used.
         """
         self._serving = serving
         self._options = access
@@ -77,9 +77,8 @@ class SecurePort:
         )
         self._own = Authorities()
         if access.client_ca_file:
-            pem = Path(access.client_ca_file).read_text(encoding="utf-8")
-            self._own = authorities_of_file(pem)
-            ask_for_certificates(self._context, pem)
+            self._own = _authorities_in(access.client_ca_file)
+            ask_for_certificates(self._context, self._own.client_pem)
         self._authentication_settings = _settings(access.authentication_kubeconfig, settings)
         self._authorization_settings = _settings(access.authorization_kubeconfig, settings)
 
@@ -87,7 +86,7 @@ class SecurePort:
         """Serve until the stack is closed.
 
         Raises:
-            OSError: The address is taken.
+            SetupError: The address is taken.
             LookupFailedError: The cluster's client authorities cannot be read, and have to be.
         """
         authentication = _connection(self._authentication_settings, opened)
@@ -112,14 +111,15 @@ class SecurePort:
             ),
             self._endpoints.answer,
         )
-        await opened.enter_async_context(
-            SecureServing(
-                access.handle,
-                self._context,
-                self._serving.bind_address,
-                self._serving.secure_port,
-            )
-        )
+        address, port = self._serving.bind_address, self._serving.secure_port
+        serving = SecureServing(access.handle, self._context, address, port)
+        try:
+            await opened.enter_async_context(serving)
+        except OSError as error:
+            raise SetupError(
+                f"--secure-port {port}: cannot listen on {address}: {error.strerror or error}; "
+                "choose another port, or 0 to serve nothing"
+            ) from error
 
     async def _follow_cluster(
         self, rest: AiohttpRest, opened: AsyncExitStack
@@ -149,6 +149,15 @@ class SecurePort:
             return found
         # A file replaces the cluster's authorities of clients, but not those of its proxies.
         return replace(found, client=self._own.client, client_pem=self._own.client_pem)
+
+
+def _authorities_in(file: str) -> Authorities:
+    try:
+        return authorities_of_file(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SetupError(f"--client-ca-file {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise SetupError(f"--client-ca-file {file}: {error}") from error
 
 
 def _settings(kubeconfig: str, default: ConnectionSettings) -> ConnectionSettings:

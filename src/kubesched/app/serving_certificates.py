@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kubesched.api.errors import SetupError
 from kubesched.app.options import ServingOptions
 
 PAIR_NAME: Final = "kube-scheduler"
@@ -30,7 +31,7 @@ _SKEW: Final = timedelta(hours=1)
 _KEY_BITS: Final = 2048
 
 
-class ServingCertificateError(ValueError):
+class ServingCertificateError(SetupError):
     """The certificate or its key cannot be used; the message names the file."""
 
 

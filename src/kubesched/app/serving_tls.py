@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kubesched.api.errors import SetupError
 from kubesched.app.serving_certificates import KeyPair, ServingCertificateError
 from kubesched.client.tls import load_key_pair
 from kubesched.config.faults import quote
@@ -57,7 +58,7 @@ _SUITES: Final = {
 }
 
 
-class ServingTlsError(ValueError):
+class ServingTlsError(SetupError):
     """A version or cipher suite that is not known; the message names it."""
 
 

@@ -92,13 +92,14 @@ def user_messages(error: Exception) -> tuple[str, ...] | None:
 def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:
     # Imported late: these rooms bring numpy, which `--help` and usage errors do without.
     from kubesched.api.decode import DecodeError
+    from kubesched.api.errors import SetupError
     from kubesched.config.faults import ConfigError
     from kubesched.framework.registry import RegistryError
     from kubesched.simulator.evaluate import ScenarioError
 
     if isinstance(error, ConfigError):
         return tuple(str(fault) for fault in error.faults)
-    if isinstance(error, DecodeError | RegistryError | ScenarioError):
+    if isinstance(error, DecodeError | RegistryError | ScenarioError | SetupError):
         return (str(error),)
     return None
 

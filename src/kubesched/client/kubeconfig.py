@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.api.errors import SetupError
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.client.connection_settings import (
     ConnectionSettings,
@@ -38,7 +39,7 @@ _NOTHING: Final = (
 )
 
 
-class KubeconfigError(ValueError):
+class KubeconfigError(SetupError):
     """A kubeconfig that cannot be used: one line with file, field and remedy."""
 
 

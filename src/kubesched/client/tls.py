@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from kubesched.api.errors import SetupError
 from kubesched.client.connection_settings import TlsSettings
 
 _CHECK_PERIOD_SECONDS: Final = 300.0
 
 
-class TlsError(ValueError):
+class TlsError(SetupError):
     """Certificates or keys that cannot be used; the message names the file or field."""
 
 

@@ -79,6 +79,8 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
         authorization_kubeconfig: For SubjectAccessReviews; "" for the scheduler's own connection.
         always_allow_paths: Paths that everybody may ask for.
         client_ca_file: Signs client certificates; "" for none.
+        allowed_cache_seconds, denied_cache_seconds: How long it counts that somebody may, or may
+            not, ask for a path.
     """
 
     authentication_kubeconfig: str = ""
@@ -88,6 +90,8 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
     authorization_kubeconfig: str = ""
     always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED_PATHS
     client_ca_file: str = ""
+    allowed_cache_seconds: float = 10.0
+    denied_cache_seconds: float = 10.0
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

@@ -218,6 +218,9 @@ class SchedulerProcess:
 
     def _record_election(self, about: ObjectReference, words: str) -> None:
         """Write an event of the lock; called in the election's thread."""
+        if self.is_stopping:
+            # Upstream's process is gone before it could say that it has stopped leading.
+            return
         assert self._connections is not None
         recorder = self._connections.leader_recorder
         self._main_loop.call_soon_threadsafe(

@@ -107,7 +107,13 @@ class SecurePort:
             ),
             Authorizer(
                 AllowedPaths(self._options.always_allow_paths),
-                SubjectAccessReviews(authorization, retries, time.monotonic),
+                SubjectAccessReviews(
+                    authorization,
+                    retries,
+                    time.monotonic,
+                    self._options.allowed_cache_seconds,
+                    self._options.denied_cache_seconds,
+                ),
             ),
             self._endpoints.answer,
         )

@@ -223,6 +223,24 @@ _PATH: Final = click.Path(path_type=Path)
 )
 @flag(
     _ACCESS,
+    "--authorization-webhook-cache-authorized-ttl",
+    type=DURATION,
+    default="10s",
+    show_default=True,
+    metavar="D",
+    help="How long it counts that somebody may ask for a path.",
+)
+@flag(
+    _ACCESS,
+    "--authorization-webhook-cache-unauthorized-ttl",
+    type=DURATION,
+    default="10s",
+    show_default=True,
+    metavar="D",
+    help="How long it counts that somebody may not.",
+)
+@flag(
+    _ACCESS,
     "--authorization-always-allow-paths",
     multiple=True,
     default=("/healthz,/readyz,/livez",),
@@ -242,7 +260,7 @@ _PATH: Final = click.Path(path_type=Path)
     "-v",
     "--v",
     "verbosity",
-    type=click.IntRange(0, 10),
+    type=click.IntRange(min=0),
     default=0,
     show_default=True,
     metavar="N",
@@ -264,6 +282,14 @@ _PATH: Final = click.Path(path_type=Path)
     help="How lines are written.",
 )
 @flag(
+    _LOGS,
+    "--log-flush-frequency",
+    type=DURATION,
+    default="5s",
+    metavar="D",
+    help="Accepted; nothing is buffered.",
+)
+@flag(
     _DEPRECATED,
     "--kubeconfig",
     metavar="FILE",
@@ -282,6 +308,13 @@ _PATH: Final = click.Path(path_type=Path)
     type=int,
     metavar="N",
     help="Requests at once [default: 100].",
+)
+@flag(
+    _DEPRECATED,
+    "--kube-api-content-type",
+    default="application/vnd.kubernetes.protobuf",
+    metavar="TYPE",
+    help="Accepted; requests are JSON.",
 )
 @switch(
     _DEPRECATED,

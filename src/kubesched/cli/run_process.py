@@ -77,6 +77,8 @@ def options_of(flags: dict[str, Any]) -> Options:
             authorization_kubeconfig=flags["authorization_kubeconfig"],
             always_allow_paths=flags["authorization_always_allow_paths"],
             client_ca_file=flags["client_ca_file"],
+            allowed_cache_seconds=flags["authorization_webhook_cache_authorized_ttl"],
+            denied_cache_seconds=flags["authorization_webhook_cache_unauthorized_ttl"],
         ),
         dry_run=flags["dry_run"],
         seed=flags["seed"],

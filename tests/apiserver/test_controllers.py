@@ -345,8 +345,8 @@ def test_a_budget_is_counted() -> None:
         await asyncio.sleep(3)
         found = []
         for name in ("least", "part", "most"):
-            budget = world.client.find("poddisruptionbudgets.policy", "default", name) or {}
-            status = budget["status"]
+            counted = world.client.find("poddisruptionbudgets.policy", "default", name) or {}
+            status = counted["status"]
             fields = ("expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed")
             found.append(tuple(status[field] for field in fields))
         return found

@@ -60,7 +60,7 @@ class SectionedCommand(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(parameter, click.Option):
                 section = parameter.section if isinstance(parameter, Flag) else "Other"
                 sections.setdefault(section, []).append(record)
         for section, records in sections.items():

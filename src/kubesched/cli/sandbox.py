@@ -133,7 +133,7 @@ _PATH: Final = click.Path(path_type=Path)
     show_default=True,
     metavar="D",
     help="How long a pod runs whose restartPolicy is Never or OnFailure, as those of Jobs. The "
-    "annotation sandbox/run-seconds says so for one pod, sandbox/exit-code how it ends.",
+    "annotations sandbox/run-seconds and sandbox/exit-code say so for one pod.",
 )
 @flag(
     _SCHEDULER,

@@ -1,0 +1,369 @@
+"""`kubesched sandbox`: a cluster of its own for a command, or until Ctrl-C."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import select
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubesched.apiserver.fake_nodes import NodeTemplate
+from kubesched.cli.errors import UserError
+from kubesched.cli.sandbox_access import CONTEXT, check_ours, write_private
+from kubesched.cli.sandbox_nodes import node_template, read_node
+from kubesched.cli.sandbox_scheduler import configuration_text
+
+from .cluster import Json, run
+
+# What a command does in most tests: it keeps a copy of the way in.
+KEEP = 'cp "$KUBECONFIG" kept'
+FLAGS: dict[str, Any] = {
+    "node_cpu": "8",
+    "node_memory": "32Gi",
+    "node_pods": "110",
+    "node_resources": (),
+    "node_labels": (),
+    "node_taints": (),
+    "zones": (),
+    "node_template": None,
+}
+
+
+class Cluster:
+    """A cluster seen through its kubeconfig."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        found = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+        cluster = found["clusters"][0]["cluster"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self.url = cluster["server"]
+        self.token = found["users"][0]["user"]["token"]
+        self._tls = ssl.create_default_context(cadata=authority)
+
+    def ask(self, path: str, body: Json | None = None, token: str | None = None) -> Any:
+        """Read something, or create it."""
+        request = urllib.request.Request(  # noqa: S310 - our own server
+            self.url + path,
+            None if body is None else json.dumps(body).encode(),
+            {
+                "Authorization": f"Bearer {self.token if token is None else token}",
+                "Content-Type": "application/json",
+            },
+        )
+        with urllib.request.urlopen(request, context=self._tls) as answer:  # noqa: S310 - the same
+            return json.load(answer)
+
+
+@contextmanager
+def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], Cluster, list[str]]]:
+    """A sandbox in a process of its own: the process, the cluster, and what it said."""
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-m", "kubesched", "sandbox", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line.rstrip())
+            if "Ctrl-C" in line:
+                break
+        [file] = re.findall(r"export KUBECONFIG=(.*)", "\n".join(said)) or [""]
+        try:
+            yield process, Cluster(Path(file)), said
+        finally:
+            process.kill()
+
+
+def end(process: subprocess.Popen[str], how: signal.Signals) -> int:
+    """Send a signal, and return the exit code."""
+    process.send_signal(how)
+    return process.wait(10)
+
+
+@pytest.mark.slow
+def test_it_runs_until_it_is_interrupted(tmp_path: Path) -> None:
+    """It says how to get in, answers whoever has the token, and takes everything away again."""
+    file = tmp_path / "kubeconfig"
+    arguments = ("--nodes", 2, "--no-scheduler", "--kubeconfig", file)
+    with running(*arguments) as (process, cluster, said):
+        assert said[0].startswith("A cluster with 2 nodes is running at https://127.0.0.1:")
+        assert 0o600 == file.stat().st_mode & 0o777
+        nodes = cluster.ask("/api/v1/nodes")["items"]
+        assert ["node-0", "node-1"] == [node["metadata"]["name"] for node in nodes]
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            cluster.ask("/api/v1/nodes", token="guessed")  # noqa: S106 - that is the point
+        assert 0 == end(process, signal.SIGINT)
+    assert not file.exists()
+
+
+@pytest.mark.slow
+def test_the_scheduler_places_pods_and_kubelets_run_them() -> None:
+    """A pod that is created is on a node and runs soon after; the scheduler ends with the rest."""
+    with running("--nodes", 1, "--start-latency", "10ms") as (process, cluster, _):
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        cluster.ask("/api/v1/namespaces/default/pods", pod)
+        assert "Running" == _phase_at_last(cluster)
+        children = _children(process.pid)
+        assert 1 == len(children)
+        assert 0 == end(process, signal.SIGTERM)
+        assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def _phase_at_last(cluster: Cluster) -> str:
+    """Watch the pod until it runs."""
+    path = "/api/v1/namespaces/default/pods?watch=1&timeoutSeconds=20"
+    request = urllib.request.Request(  # noqa: S310 - our own server
+        cluster.url + path, headers={"Authorization": f"Bearer {cluster.token}"}
+    )
+    phase = ""
+    with urllib.request.urlopen(request, context=cluster._tls) as lines:  # noqa: S310 - the same
+        for line in lines:
+            phase = json.loads(line)["object"]["status"]["phase"]
+            if phase == "Running":
+                break
+    return phase
+
+
+def _children(process: int) -> list[str]:
+    found = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8")
+    return found.split()
+
+
+@pytest.mark.slow
+def test_a_killed_sandbox_takes_its_scheduler_with_it_and_keeps_its_data(tmp_path: Path) -> None:
+    """Nothing goes on without it, and what it acknowledged is there when it begins again."""
+    data, file = tmp_path / "data.sqlite", tmp_path / "kubeconfig"
+    arguments = ("--nodes", 1, "--data", data, "--kubeconfig", file)
+    with running(*arguments) as (process, cluster, said):
+        assert f"It is kept in {data}." in said
+        [child] = _children(process.pid)
+        cluster.ask("/api/v1/namespaces", {"metadata": {"name": "mine"}})
+        end(process, signal.SIGKILL)
+    assert _is_gone(int(child))
+    with running(*arguments, "--no-scheduler") as (process, cluster, said):
+        assert f"It goes on from {data}." in said
+        assert "mine" == cluster.ask("/api/v1/namespaces/mine")["metadata"]["name"]
+        assert 1 == len(cluster.ask("/api/v1/nodes")["items"])
+        assert 0 == end(process, signal.SIGINT)
+
+
+def _is_gone(process: int) -> bool:
+    """Wait for the end of a process that is nobody's child here."""
+    try:
+        handle = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    with os.fdopen(handle) as waited:
+        return bool(select.select([waited], [], [], 10)[0])
+
+
+@pytest.mark.slow
+def test_a_command_has_a_cluster_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KUBECONFIG leads to it while the command runs; afterwards nothing is left."""
+    monkeypatch.chdir(tmp_path)
+    result = run("sandbox", "--no-scheduler", "--", "sh", "-c", f"{KEEP}; echo $KUBECONFIG > path")
+    assert (0, "") == (result.exit_code, result.output)
+    assert CONTEXT == yaml.safe_load(Path("kept").read_text(encoding="utf-8"))["current-context"]
+    assert not Path(Path("path").read_text(encoding="utf-8").strip()).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        pytest.param(["sh", "-c", "exit 7"], 7, "", id="its-code"),
+        pytest.param(["sh", "-c", "kill -9 $$"], 137, "", id="its-signal"),
+        pytest.param(["no-such-command"], 127, "no-such-command: there is no such", id="missing"),
+        pytest.param(["/"], 126, "/: cannot be run: Permission denied", id="no-program"),
+    ],
+)
+def test_the_exit_code_is_the_commands(command: list[str], code: int, words: str) -> None:
+    """It ends as the command did, as a shell would say it."""
+    result = run("sandbox", "--nodes", 0, "--no-scheduler", "--", *command)
+    assert code == result.exit_code
+    assert words in result.output
+
+
+@pytest.mark.slow
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    """The message names the port and the way out; nothing is left behind."""
+    file = tmp_path / "kubeconfig"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = run("sandbox", "--port", port, "--kubeconfig", file)
+    assert 2 == result.exit_code
+    assert f"port {port} of 127.0.0.1 is taken; name another with --port" in result.output
+    assert not file.exists()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_fails_ends_the_sandbox(tmp_path: Path) -> None:
+    """Its last words are said."""
+    config = tmp_path / "config.yaml"
+    config.write_text("profiles: [{plugins: {score: {enabled: [{name: Nonsense}]}}}]")
+    result = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-m", "kubesched", "sandbox", "--config", config],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 1 == result.returncode
+    assert "the scheduler ended with code" in result.stderr
+    assert "Nonsense" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["--node-cpu", "many"], "--node-cpu: 'many' is no quantity", id="quantity"),
+        pytest.param(["--node-label", "x"], "--node-label: 'x' has no name and value", id="label"),
+        pytest.param(
+            ["--node-taint", "x"], "--node-taint: 'x': write KEY=VALUE:EFFECT", id="taint"
+        ),
+        pytest.param(["--node-template", "no.yaml"], "no.yaml: No such file", id="template"),
+        pytest.param(["--kubeconfig", "no/dir/k"], "cannot be written", id="kubeconfig"),
+        pytest.param(["--data", "no/dir/d"], "--data: no/dir/d: unable to open", id="data"),
+        pytest.param(["--node-label", "a=b c"], "a node like this is refused", id="invalid-node"),
+        pytest.param(["--nodes", "-1"], "is not in the range", id="nodes"),
+    ],
+)
+def test_what_cannot_be_used_is_said(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line, with what to do about it, and nothing is started."""
+    monkeypatch.chdir(tmp_path)
+    result = run("sandbox", "--no-scheduler", *arguments, "--", "true")
+    assert 2 == result.exit_code
+    assert words in result.output
+
+
+def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
+    """Only one of an earlier sandbox is written over."""
+    file = tmp_path / "config"
+    for text in ("current-context: prod\nclusters: [{}]\n", "nonsense", "[1]", "a: {", ""):
+        file.write_text(text)
+        with pytest.raises(UserError, match="not from a sandbox"):
+            check_ours(file)
+    file.write_text(f"current-context: {CONTEXT}\nclusters: [{{}}]\n")
+    check_ours(file)
+    check_ours(tmp_path / "new")
+
+
+def test_what_is_written_is_the_users_own(tmp_path: Path) -> None:
+    """Others cannot read it, whatever was there before."""
+    file = tmp_path / "config"
+    file.write_text("old")
+    file.chmod(0o644)
+    write_private(file, "new")
+    assert ("new", 0o600) == (file.read_text(), file.stat().st_mode & 0o777)
+    assert [file] == list(tmp_path.iterdir())
+
+
+def test_flags_become_a_template() -> None:
+    """Quantities are checked and written as the API server writes them."""
+    flags = {
+        "node_memory": "1024Mi",
+        "node_resources": ("example.com/gpu=8",),
+        "node_labels": ("pool=a", "empty="),
+        "node_taints": ("gpu=yes:NoSchedule", "slow:PreferNoSchedule"),
+        "zones": ("a", "b"),
+    }
+    expected = NodeTemplate(
+        {
+            "cpu": "8",
+            "memory": "1Gi",
+            "pods": "110",
+            "ephemeral-storage": "100Gi",
+            "example.com/gpu": "8",
+        },
+        {"pool": "a", "empty": ""},
+        (
+            {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+            {"key": "slow", "effect": "PreferNoSchedule"},
+        ),
+        ("a", "b"),
+    )
+    assert expected == node_template(FLAGS | flags)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("a: {", "did not find expected", id="yaml"),
+        pytest.param("--- {}\n--- {}\n", "holds 2 documents", id="two"),
+        pytest.param("", "holds 0 documents", id="none"),
+        pytest.param("kind: Pod", "is a Pod", id="pod"),
+        pytest.param("spec: 1", "spec is no object", id="spec"),
+    ],
+)
+def test_a_template_is_one_node(text: str, words: str, tmp_path: Path) -> None:
+    """Whatever else a file holds is refused."""
+    file = tmp_path / "node.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=words):
+        read_node(file)
+
+
+def test_a_template_leaves_out_what_the_server_sets(tmp_path: Path) -> None:
+    """A node as kubectl prints it will do: identities and versions are not taken over."""
+    file = tmp_path / "node.yaml"
+    file.write_text(
+        "kind: Node\nmetadata: {name: n, uid: u, resourceVersion: '7', labels: {a: b}}\n"
+        "spec: {providerID: x}\nstatus: {capacity: {cpu: 4}}\n"
+    )
+    expected = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"providerID": "x"},
+        "status": {"capacity": {"cpu": 4}},
+    }
+    assert expected == read_node(file)
+
+
+def test_the_schedulers_configuration_is_the_users_but_for_the_connection(tmp_path: Path) -> None:
+    """Who connects where, and that there is no election, is the sandbox's."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "profiles: [{schedulerName: mine}]\nleaderElection: {leaderElect: true}\n"
+        "clientConnection: {kubeconfig: other, contentType: x}\n"
+    )
+    found = yaml.safe_load(configuration_text(file, Path("here")))
+    assert [{"schedulerName": "mine"}] == found["profiles"]
+    assert {"leaderElect": False} == found["leaderElection"]
+    assert ("here", "x") == tuple(
+        found["clientConnection"][n] for n in ("kubeconfig", "contentType")
+    )
+    assert "KubeSchedulerConfiguration" == found["kind"]
+
+
+def test_the_help_teaches() -> None:
+    """It says what runs and what does not, how it ends, and shows the common ways to use it."""
+    text = " ".join(run("sandbox", "--help").output.split())
+    for words in (
+        "nothing is executed",
+        "It runs until Ctrl-C",
+        "kubesched sandbox --nodes 1000 --zones a,b,c",
+        "kubesched sandbox --nodes 10 -- ./test.sh",
+        "sandbox/exit-code",
+    ):
+        assert words in text

@@ -1,6 +1,6 @@
 """Fields of features that are off are dropped from what is written, unless they are there already.
 
-Upstream: pkg/api/pod/util.go (DropDisabledPodFields, v1.36)
+Upstream: pkg/api/pod/util.go (DropDisabledPodFields), pkg/registry/*/*/strategy.go (v1.36)
 Differs:  a scheduling group is kept, although the feature is off by default: what schedules groups
           is there if it is asked for.
 """
@@ -23,6 +23,11 @@ _POD_SPECS: Final[Mapping[str, tuple[str, ...]]] = {
     "Pod": ("spec",),
     "PodTemplate": ("template", "spec"),
 }
+_FIELDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "CSIDriver": (("spec", "preventPodSchedulingIfMissing"),),
+    "Lease": (("spec", "strategy"), ("spec", "preferredHolder")),
+    "StatefulSet": (("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),),
+}
 
 
 def without_disabled_fields(kind: str, new: Plain, old: Plain | None) -> Plain:
@@ -33,6 +38,10 @@ def without_disabled_fields(kind: str, new: Plain, old: Plain | None) -> Plain:
         new: What is asked for.
         old: What is stored; None for nothing.
     """
+    for names in _FIELDS.get(kind, ()):
+        if get(new, *names) is not None and get(old or {}, *names) is None:
+            new = deep_copy(new)
+            del get(new, *names[:-1])[names[-1]]
     path = _POD_SPECS.get(kind)
     if path is None or not any(_stopped(get(new, *path))):
         return new

@@ -23,9 +23,9 @@ def is_equal(value_type: ValueType, one: Any, other: Any) -> bool:
     """Whether two values of a type, as the server writes them, mean the same."""
     if one == other:
         return True
-    if not one and not other:
-        # Nothing and an empty list or map are the same; nothing and false or 0 are not.
-        return not isinstance(one, bool | int) and not isinstance(other, bool | int)
+    if isinstance(value_type, ListType | MapType) and not one and not other:
+        # Nothing and an empty list or map are the same; nothing and an empty text are not.
+        return True
     return one is not None and other is not None and _means_the_same(value_type, one, other)
 
 

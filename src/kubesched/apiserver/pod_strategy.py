@@ -24,7 +24,17 @@ _GATED: Final = {
 }
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_OF_OBJECT: Final = ("annotations", "finalizers", "labels", "ownerReferences")
+# Of a feature that is off.
+_CLAIM_STATUSES: Final = "nodeAllocatableResourceClaimStatuses"
+_OF_OBJECT: Final = (
+    "annotations",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "labels",
+    "ownerReferences",
+    "selfLink",
+)
 
 
 def prepare_pod_for_create(_resource: Resource, pod: Plain) -> Plain:
@@ -92,6 +102,8 @@ def _status_update(new: Plain, old: Plain) -> Plain:
     if "ownerReferences" in old["metadata"]:
         metadata["ownerReferences"] = old["metadata"]["ownerReferences"]
     status = {**new["status"]}
+    if _CLAIM_STATUSES not in old["status"]:
+        status.pop(_CLAIM_STATUSES, None)
     for name in ("observedGeneration", "qosClass"):
         if not status.get(name) and name in old["status"]:
             status[name] = old["status"][name]
@@ -118,7 +130,7 @@ def _conditions(new: Sequence[Plain], old: Sequence[Plain] | None) -> list[Plain
     return kept
 
 
-def _with_metadata_of(new: Plain, old: Plain) -> Plain:
+def with_metadata_of(new: Plain, old: Plain) -> Plain:
     """Return the metadata of a change that may not touch any of it."""
     others = {name: one for name, one in new["metadata"].items() if name not in _OF_OBJECT}
     kept = {name: old["metadata"][name] for name in _OF_OBJECT if name in old["metadata"]}
@@ -129,7 +141,7 @@ def _ephemeral_containers_update(new: Plain, old: Plain) -> Plain:
     spec = {name: one for name, one in old["spec"].items() if name != "ephemeralContainers"}
     if new["spec"].get("ephemeralContainers"):
         spec["ephemeralContainers"] = new["spec"]["ephemeralContainers"]
-    metadata = _with_metadata_of(new, old)
+    metadata = with_metadata_of(new, old)
     return {**new, "metadata": metadata, "spec": spec, "status": old["status"]}
 
 
@@ -146,7 +158,7 @@ def _resize(new: Plain, old: Plain) -> Plain:
     for name in lists:
         if new["spec"].get(name):
             spec[name] = _resized(new["spec"][name], old["spec"][name])
-    metadata = _with_metadata_of(new, old)
+    metadata = with_metadata_of(new, old)
     return {**new, "metadata": metadata, "spec": spec, "status": old["status"]}
 
 

@@ -19,7 +19,11 @@ from kubesched.apiserver.disabled_fields import without_disabled_fields
 from kubesched.apiserver.equality import is_equal
 from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain, deep_copy, get
-from kubesched.apiserver.pod_strategy import prepare_pod_for_create, prepare_pod_for_update
+from kubesched.apiserver.pod_strategy import (
+    prepare_pod_for_create,
+    prepare_pod_for_update,
+    with_metadata_of,
+)
 from kubesched.apiserver.resource import Resource
 from kubesched.apiserver.service_strategy import without_fields_of_old_type
 
@@ -64,15 +68,6 @@ _GENERATION_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 _KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node"))
 _RESETS_METADATA_FOR_STATUS: Final = frozenset(
     ("FlowSchema", "PriorityLevelConfiguration", "ResourceClaim", "VolumeAttachment")
-)
-_METADATA_OF_STATUS: Final = (
-    "annotations",
-    "deletionTimestamp",
-    "finalizers",
-    "generation",
-    "labels",
-    "ownerReferences",
-    "selfLink",
 )
 _SYSTEM_METADATA: Final = ("deletionGracePeriodSeconds", "deletionTimestamp", "selfLink")
 
@@ -177,11 +172,9 @@ def _status_update(resource: Resource, new: Plain, old: Plain, now: str) -> Plai
         new["spec"] = old["spec"]
     metadata = new["metadata"]
     if resource.kind in _RESETS_METADATA_FOR_STATUS:
-        kept = {
-            name: old["metadata"][name] for name in _METADATA_OF_STATUS if name in old["metadata"]
-        }
-        others = {name: one for name, one in metadata.items() if name not in _METADATA_OF_STATUS}
-        new["metadata"] = {**others, **kept}
+        new["metadata"] = with_metadata_of(new, old)
+    if resource.kind == "Node" and get(old, "status", "config") is None:
+        new["status"] = {name: one for name, one in new["status"].items() if name != "config"}
     if resource.kind == "Deployment":
         metadata.pop("labels", None)
         if "labels" in old["metadata"]:
@@ -238,10 +231,12 @@ def _update_node(new: Plain, old: Plain) -> Plain:
 
 def _without_configuration(node: Plain, old: Plain) -> Plain:
     """Return a node without the reference to its configuration, which is no longer read."""
-    if "configSource" not in node["spec"] or get(old, "spec", "configSource") is not None:
-        return node
-    spec = {name: one for name, one in node["spec"].items() if name != "configSource"}
-    return {**node, "spec": spec}
+    spec, status = node["spec"], node["status"]
+    if get(old, "spec", "configSource") is None:
+        spec = {name: one for name, one in spec.items() if name != "configSource"}
+    if not old:
+        status = {name: one for name, one in status.items() if name != "config"}
+    return {**node, "spec": spec, "status": status}
 
 
 def _create_volume(_resource: Resource, obj: Plain) -> Plain:

@@ -27,7 +27,7 @@ from kubesched.apiserver.validation.metadata import (
     metadata_faults,
 )
 from kubesched.apiserver.validation.numbers import negative_faults
-from kubesched.apiserver.validation.workloads import NO_MATCH, matches, template_faults
+from kubesched.apiserver.validation.workloads import NO_MATCH, is_readable, matches, template_faults
 
 _COUNTS: Final = (
     "parallelism",
@@ -41,19 +41,24 @@ _COUNTS: Final = (
 _RESTART_POLICIES: Final = ("OnFailure", "Never")
 _MODES: Final = ("NonIndexed", "Indexed")
 _CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
+_INDEXES_MAX: Final = 100_000
 _CRON_NAME_MAX: Final = 52
 _FIXED: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy")
 
 
 def _job_spec_faults(spec: Plain, path: str) -> Iterator[FieldFault]:
     yield from negative_faults(spec, path, *_COUNTS)
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     mode = spec.get("completionMode")
-    if mode is not None:
-        if mode not in _MODES:
-            yield not_supported(f"{path}.completionMode", mode, _MODES)
-        elif mode == "Indexed" and spec.get("completions") is None:
-            detail = "when completion mode is Indexed"
-            yield required(f"{path}.completions", detail)
+    if mode is not None and mode not in _MODES:
+        yield not_supported(f"{path}.completionMode", mode, _MODES)
+    if mode == "Indexed":
+        yield from _index_faults(spec, path)
+    elif mode in (None, "NonIndexed"):
+        for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
+            if spec.get(name) is not None:
+                yield invalid(f"{path}.{name}", spec[name], "requires indexed completion mode")
     yield from template_faults(spec["template"], f"{path}.template")
     policy = spec["template"]["spec"].get("restartPolicy", "")
     field = f"{path}.template.spec.restartPolicy"
@@ -61,6 +66,21 @@ def _job_spec_faults(spec: Plain, path: str) -> Iterator[FieldFault]:
         yield required(field, 'valid values: "OnFailure", "Never"')
     elif policy not in _RESTART_POLICIES:
         yield not_supported(field, policy, _RESTART_POLICIES)
+
+
+def _index_faults(spec: Plain, path: str) -> Iterator[FieldFault]:
+    count, failed = spec.get("completions"), spec.get("maxFailedIndexes")
+    if count is None:
+        yield required(f"{path}.completions", "when completion mode is Indexed")
+    elif failed is not None and failed > count:
+        detail = "must be less than or equal to completions"
+        yield invalid(f"{path}.maxFailedIndexes", failed, detail)
+    for name in ("parallelism", "maxFailedIndexes"):
+        if (spec.get(name) or 0) > _INDEXES_MAX:
+            detail = f"must be less than or equal to {_INDEXES_MAX}"
+            if name == "parallelism":
+                detail += " when completion mode is Indexed"
+            yield invalid(f"{path}.{name}", spec[name], detail)
 
 
 def new_job_faults(job: Plain) -> Iterator[FieldFault]:
@@ -78,7 +98,7 @@ def _whole_spec_faults(job: Plain) -> Iterator[FieldFault]:
         return
     yield from selector_faults(selector, "spec.selector")
     labels = spec["template"]["metadata"].get("labels") or {}
-    if matches(selector, labels) is False:
+    if is_readable(selector) and not matches(selector, labels):
         yield invalid("spec.template.metadata.labels", labels or None, NO_MATCH)
 
 

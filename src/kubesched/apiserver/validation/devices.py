@@ -1,15 +1,15 @@
-"""Devices: their classes and slices, and claims to them.
+"""Slices: the devices that drivers have, in parts.
 
 Upstream: pkg/apis/resource/validation/validation.go (v1.36)
-Differs:  names, counts and choices are checked; expressions, capacities, counters and allocations
-          are not.
+Differs:  attributes, capacities, counters and conditions of devices are not checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
+from kubesched.api.label_format import label_value_errors
 from kubesched.apiserver.field_fault import (
     FieldFault,
     duplicate,
@@ -21,6 +21,7 @@ from kubesched.apiserver.field_fault import (
 )
 from kubesched.apiserver.names import dns_label, dns_subdomain
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.validation.labels import label_name_faults
 from kubesched.apiserver.validation.metadata import (
     core_metadata_update_faults,
     immutable_faults,
@@ -29,144 +30,107 @@ from kubesched.apiserver.validation.metadata import (
 from kubesched.apiserver.validation.node_selectors import node_selector_faults
 from kubesched.apiserver.validation.volume_sources import driver_name_faults
 
-_MODES: Final = ("All", "ExactCount")
-_REQUESTS_MAX: Final = 32
-_SELECTORS_MAX: Final = 32
 _DEVICES_MAX: Final = 128
-_ONE_REQUEST: Final = "exactly one of `exactly` or `firstAvailable` is required"
+_TAINTS_MAX: Final = 16
+_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+_TRUE_OR_NOTHING: Final = "must be either unset or set to true"
 _ONE_PLACE: Final = (
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 )
-_POOL_NAME_MAX: Final = 253
-
-
-def device_class_faults(device_class: Plain) -> Iterator[FieldFault]:
-    """Yield what is wrong with a class of devices."""
-    yield from metadata_faults(device_class["metadata"], False, dns_subdomain, checks_prefix=False)
-    yield from _selector_faults(device_class["spec"].get("selectors") or (), "spec.selectors")
-
-
-def device_class_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
-    """Yield what is wrong with a change of a class of devices."""
-    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
-    yield from device_class_faults(new)
-
-
-def _selector_faults(selectors: Sequence[Plain], path: str) -> Iterator[FieldFault]:
-    if len(selectors) > _SELECTORS_MAX:
-        yield too_many(path, len(selectors), _SELECTORS_MAX)
-    for index, selector in enumerate(selectors):
-        expression = selector.get("cel")
-        if expression is None:
-            yield required(f"{path}[{index}].cel")
-        elif not expression["expression"]:
-            yield required(f"{path}[{index}].cel.expression")
-
-
-def claim_faults(claim: Plain) -> Iterator[FieldFault]:
-    """Yield what is wrong with a claim to devices."""
-    yield from metadata_faults(claim["metadata"], True, dns_subdomain)
-    yield from _claim_spec_faults(claim["spec"], "spec")
-
-
-def claim_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
-    """Yield what is wrong with a change of a claim to devices."""
-    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
-    yield from immutable_faults(new["spec"], old["spec"], "spec")
-    if new["spec"] != old["spec"]:
-        yield from _claim_spec_faults(new["spec"], "spec")
-
-
-def claim_template_faults(template: Plain) -> Iterator[FieldFault]:
-    """Yield what is wrong with a template of claims to devices."""
-    yield from metadata_faults(template["metadata"], True, dns_subdomain)
-    yield from _claim_spec_faults(template["spec"]["spec"], "spec.spec")
-
-
-def claim_template_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
-    """Yield what is wrong with a change of a template of claims to devices."""
-    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
-    yield from immutable_faults(new["spec"], old["spec"], "spec")
-
-
-def _claim_spec_faults(spec: Plain, path: str) -> Iterator[FieldFault]:
-    requests, path = spec["devices"].get("requests") or (), f"{path}.devices.requests"
-    if len(requests) > _REQUESTS_MAX:
-        yield too_many(path, len(requests), _REQUESTS_MAX)
-    names: set[str] = set()
-    for index, request in enumerate(requests):
-        own_path = f"{path}[{index}]"
-        yield from _name_faults(request["name"], names, own_path)
-        exactly, choices = request.get("exactly"), request.get("firstAvailable") or ()
-        if (exactly is None) == (not choices):
-            if exactly is None:
-                yield required(own_path, _ONE_REQUEST)
-            else:
-                yield invalid(own_path, None, _ONE_REQUEST)
-        if exactly is not None:
-            yield from _request_faults(exactly, f"{own_path}.exactly")
-        choice_names: set[str] = set()
-        for number, choice in enumerate(choices):
-            choice_path = f"{own_path}.firstAvailable[{number}]"
-            yield from _name_faults(choice["name"], choice_names, choice_path)
-            yield from _request_faults(choice, choice_path)
-
-
-def _name_faults(name: str, names: set[str], path: str) -> Iterator[FieldFault]:
-    if name:
-        yield from each(f"{path}.name", name, dns_label(name))
-    else:
-        yield required(f"{path}.name")
-    if name in names:
-        yield duplicate(f"{path}.name", name)
-    names.add(name)
-
-
-def _request_faults(request: Plain, path: str) -> Iterator[FieldFault]:
-    name = request["deviceClassName"]
-    if name:
-        yield from each(f"{path}.deviceClassName", name, dns_subdomain(name))
-    else:
-        yield required(f"{path}.deviceClassName")
-    yield from _selector_faults(request.get("selectors") or (), f"{path}.selectors")
-    mode, count = request.get("allocationMode", ""), request.get("count", 0)
-    if mode not in _MODES:
-        yield not_supported(f"{path}.allocationMode", mode, _MODES)
-    elif mode == "All" and count:
-        detail = "must not be specified when allocationMode is 'All'"
-        yield invalid(f"{path}.count", count, detail)
-    elif mode == "ExactCount" and count <= 0:
-        yield invalid(f"{path}.count", count, "must be greater than zero")
+_ONE_PLACE_OF_DEVICE: Final = (
+    "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
+    "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+)
+_NO_PLACE_OF_DEVICE: Final = (
+    "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set "
+    "to true in the ResourceSlice spec"
+)
 
 
 def slice_faults(piece: Plain) -> Iterator[FieldFault]:
     """Yield what is wrong with a part of the devices of a pool."""
     yield from metadata_faults(piece["metadata"], False, dns_subdomain)
-    yield from _slice_spec_faults(piece["spec"])
+    yield from _slice_spec_faults(piece["spec"], None)
 
 
-def _slice_spec_faults(spec: Plain) -> Iterator[FieldFault]:
+def slice_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
+    """Yield what is wrong with a change of a part of the devices of a pool."""
+    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
+    yield from _slice_spec_faults(new["spec"], old["spec"])
+
+
+def _slice_spec_faults(spec: Plain, before: Plain | None) -> Iterator[FieldFault]:
     yield from driver_name_faults(spec["driver"], "spec.driver")
     yield from _pool_faults(spec["pool"])
-    given: list[Any] = [
-        name
-        for name in ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
-        if spec.get(name)
-    ]
+    if before is not None:
+        yield from immutable_faults(spec["pool"]["name"], before["pool"]["name"], "spec.pool.name")
+        for name in ("driver", "nodeName"):
+            yield from immutable_faults(spec.get(name), before.get(name), f"spec.{name}")
+    yield from _place_faults(spec, "spec", "must be either unset or set to a non-empty string")
+    names = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+    given = [f"`{name}`" for name in names if spec.get(name)]
     if not given:
         yield required("spec", _ONE_PLACE)
     elif len(given) > 1:
-        yield invalid("spec", f"{{{', '.join(f'`{name}`' for name in given)}}}", _ONE_PLACE)
-    if spec.get("nodeName"):
-        yield from each("spec.nodeName", spec["nodeName"], dns_subdomain(spec["nodeName"]))
-    if spec.get("nodeSelector") is not None:
-        yield from node_selector_faults(spec["nodeSelector"], "spec.nodeSelector")
+        shown = f"{{{', '.join(given)}}}"
+        yield invalid("spec", shown, f"{_ONE_PLACE}, but multiple fields are set")
     devices = spec.get("devices") or ()
+    if spec.get("sharedCounters") and devices:
+        yield invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
     if len(devices) > _DEVICES_MAX:
         yield too_many("spec.devices", len(devices), _DEVICES_MAX)
-    names: set[str] = set()
+    seen: set[str] = set()
     for index, device in enumerate(devices):
-        yield from _name_faults(device["name"], names, f"spec.devices[{index}]")
+        path = f"spec.devices[{index}]"
+        yield from _device_faults(device, bool(spec.get("perDeviceNodeSelection")), path)
+        if device["name"] in seen:
+            yield duplicate(f"{path}.name", device["name"])
+        seen.add(device["name"])
+
+
+def _place_faults(owner: Plain, path: str, no_name: str) -> Iterator[FieldFault]:
+    """Yield what is wrong with where a slice or a device is."""
+    name = owner.get("nodeName")
+    if name:
+        yield from each(f"{path}.nodeName", name, dns_subdomain(name))
+    elif name is not None:
+        yield invalid(f"{path}.nodeName", name, no_name)
+    if owner.get("nodeSelector") is not None:
+        yield from node_selector_faults(owner["nodeSelector"], f"{path}.nodeSelector")
+    for flag in ("allNodes", "perDeviceNodeSelection"):
+        if owner.get(flag) is False:
+            yield invalid(f"{path}.{flag}", False, _TRUE_OR_NOTHING)
+
+
+def _device_faults(device: Plain, has_own_place: bool, path: str) -> Iterator[FieldFault]:
+    yield from each(f"{path}.name", device["name"], dns_label(device["name"]))
+    taints = device.get("taints") or ()
+    if len(taints) > _TAINTS_MAX:
+        yield too_many(f"{path}.taints", len(taints), _TAINTS_MAX)
+    for index, taint in enumerate(taints):
+        yield from _taint_faults(taint, f"{path}.taints[{index}]")
+    names = ("nodeName", "nodeSelector", "allNodes")
+    if not has_own_place:
+        if any(device.get(name) is not None for name in names):
+            yield invalid(path, None, _NO_PLACE_OF_DEVICE)
+        return
+    yield from _place_faults(device, path, "must not be empty")
+    given = [f"`{name}`" for name in names if device.get(name)]
+    if not given:
+        yield required(path, _ONE_PLACE_OF_DEVICE)
+    elif len(given) > 1:
+        yield invalid(path, f"{{{', '.join(given)}}}", _ONE_PLACE_OF_DEVICE)
+
+
+def _taint_faults(taint: Plain, path: str) -> Iterator[FieldFault]:
+    yield from label_name_faults(taint["key"], f"{path}.key")
+    value, effect = taint.get("value", ""), taint["effect"]
+    if value:
+        yield from each(f"{path}.value", value, label_value_errors(value))
+    if not effect:
+        yield required(f"{path}.effect")
+    elif effect not in _EFFECTS:
+        yield not_supported(f"{path}.effect", effect, _EFFECTS)
 
 
 def _pool_faults(pool: Plain) -> Iterator[FieldFault]:
@@ -182,26 +146,3 @@ def _pool_faults(pool: Plain) -> Iterator[FieldFault]:
     if pool["generation"] < 0:
         detail = "must be greater than or equal to zero"
         yield invalid(f"{path}.generation", pool["generation"], detail)
-
-
-def slice_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
-    """Yield what is wrong with a change of a part of the devices of a pool."""
-    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
-    yield from _slice_spec_faults(new["spec"])
-    spec, before = new["spec"], old["spec"]
-    yield from immutable_faults(spec["driver"], before["driver"], "spec.driver")
-    yield from immutable_faults(spec["pool"]["name"], before["pool"]["name"], "spec.pool.name")
-    for name in ("nodeName", "allNodes"):
-        yield from immutable_faults(spec.get(name), before.get(name), f"spec.{name}")
-
-
-__all__ = [
-    "claim_faults",
-    "claim_template_faults",
-    "claim_template_update_faults",
-    "claim_update_faults",
-    "device_class_faults",
-    "device_class_update_faults",
-    "slice_faults",
-    "slice_update_faults",
-]

@@ -140,6 +140,8 @@ def _attributes_class_faults(spec: Plain, path: str) -> Iterator[FieldFault]:
 
 def volume_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
     """Yield what is wrong with a change of a volume."""
+    # Once for a change of any volume, and once more, as upstream has it.
+    yield from new_volume_faults(new)
     spec, before = deep_copy(new["spec"]), old["spec"]
     reference = "controllerExpandSecretRef"
     if get(before, "csi") is not None and get(before, "csi", reference) is None:

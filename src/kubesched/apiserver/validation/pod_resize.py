@@ -53,7 +53,7 @@ def _faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
         yield invalid("spec", new["status"].get("qosClass", ""), detail)
     if not _is_supported(old["status"].get("containerStatuses") or ()):
         yield forbidden("spec", "Pod running on node without support for resize")
-    if get(old, "spec", "resources") is not None or get(new, "spec", "resources") is not None:
+    if any(get(pod, "spec", "resources", kind) for pod in (new, old) for kind in _KINDS):
         yield from _pod_level_faults(new["spec"], old["spec"])
     if old["status"].get("nodeAllocatableResourceClaimStatuses"):
         yield forbidden("spec", "pods with node allocatable resource claims cannot be resized")

@@ -6,11 +6,12 @@ Differs:  leases that are led by strategy are not checked for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubesched.apiserver.field_fault import (
     FieldFault,
+    duplicate,
     each,
     forbidden,
     invalid,
@@ -137,7 +138,7 @@ def lease_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
 
 def runtime_class_faults(runtime_class: Plain) -> Iterator[FieldFault]:
     """Yield what is wrong with a new runtime class."""
-    yield from metadata_faults(runtime_class["metadata"], False, dns_subdomain)
+    yield from plain_metadata_faults(runtime_class["metadata"], False, dns_subdomain)
     handler = runtime_class["handler"]
     if handler:
         yield from each("handler", handler, dns_label(handler))
@@ -149,11 +150,21 @@ def runtime_class_faults(runtime_class: Plain) -> Iterator[FieldFault]:
     scheduling = runtime_class.get("scheduling")
     if scheduling is not None:
         yield from label_faults(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
-        tolerations = scheduling.get("tolerations") or ()
-        yield from toleration_faults(tolerations, "scheduling.tolerations")
+        yield from _scheduling_toleration_faults(scheduling.get("tolerations") or ())
+
+
+def _scheduling_toleration_faults(tolerations: Sequence[Plain]) -> Iterator[FieldFault]:
+    path = "scheduling.tolerations"
+    yield from toleration_faults(tolerations, path)
+    seen = set()
+    for index, toleration in enumerate(tolerations):
+        key = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
+        if key in seen:
+            yield duplicate(f"{path}[{index}]", internal_form("core/Toleration", toleration))
+        seen.add(key)
 
 
 def runtime_class_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
     """Yield what is wrong with a change of a runtime class."""
-    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
+    yield from metadata_update_faults(new["metadata"], old["metadata"])
     yield from immutable_faults(new["handler"], old["handler"], "handler")

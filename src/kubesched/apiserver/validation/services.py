@@ -275,6 +275,9 @@ def endpoints_faults(endpoints: Plain) -> Iterator[FieldFault]:
                 yield required(f"{own_path}.name")
             yield from each(f"{own_path}.port", port["port"], valid_port(port["port"]))
             yield from _protocol_faults(port.get("protocol", ""), own_path)
+            protocol = port.get("appProtocol")
+            if protocol is not None:
+                yield from each(f"{own_path}.appProtocol", protocol, label_key_errors(protocol))
 
 
 def _endpoint_faults(address: Plain, path: str) -> Iterator[FieldFault]:
@@ -310,7 +313,7 @@ def endpoint_slice_faults(piece: Plain) -> Iterator[FieldFault]:
             yield required(f"{path}.addresses", "must contain at least 1 address")
         elif len(addresses) > _ADDRESSES_MAX:
             yield too_many(f"{path}.addresses", len(addresses), _ADDRESSES_MAX)
-        if kind != "FQDN":
+        if kind in _FAMILIES:
             for number, address in enumerate(addresses):
                 yield from _slice_address_faults(address, kind, f"{path}.addresses", number)
 

@@ -6,7 +6,8 @@ Differs:  volumes that attachments hold themselves are not checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Final
 
 from kubesched.api.label_format import label_key_errors
@@ -32,7 +33,7 @@ from kubesched.apiserver.validation.metadata import (
     metadata_faults,
 )
 from kubesched.apiserver.validation.numbers import negative_faults
-from kubesched.apiserver.validation.volume_sources import driver_name_faults
+from kubesched.apiserver.validation.volume_sources import driver_name_faults, token_duration_faults
 
 _RECLAIM_POLICIES: Final = ("Delete", "Retain")
 _BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
@@ -85,7 +86,8 @@ def _parameter_faults(parameters: Plain, *, may_be_empty: bool = True) -> Iterat
 
 def _topology_faults(storage_class: Plain) -> Iterator[FieldFault]:
     seen: list[dict[str, list[str]]] = []
-    for index, term in enumerate(storage_class.get("allowedTopologies") or ()):
+    terms = storage_class.get("allowedTopologies") or ()
+    for index, term in enumerate(terms):
         path, keys = f"allowedTopologies[{index}].matchLabelExpressions", {}
         for number, one in enumerate(term.get("matchLabelExpressions") or ()):
             own_path, values = f"{path}[{number}]", one.get("values") or []
@@ -98,9 +100,9 @@ def _topology_faults(storage_class: Plain) -> Iterator[FieldFault]:
             if one["key"] in keys:
                 yield duplicate(f"{own_path}.key", one["key"])
             keys[one["key"]] = sorted(set(values))
-        # Upstream compares with as many empty terms as there are, so an empty one is twice there.
-        if keys in seen or not keys:
-            yield duplicate(path, "")
+        # Upstream begins to compare with as many empty terms as there are terms.
+        count = seen.count(keys) if keys else len(terms) + seen.count(keys)
+        yield from (duplicate(path, "") for _ in range(count))
         seen.append(keys)
 
 
@@ -142,13 +144,11 @@ def _topology_key_faults(keys: list[str] | tuple[()], path: str) -> Iterator[Fie
 def csi_node_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
     """Yield what is wrong with a change of the drivers of a node."""
     yield from csi_node_faults(new)
-    after = {one["name"]: one for one in new["spec"].get("drivers") or ()}
-    for before in old["spec"].get("drivers") or ():
-        driver = after.get(before["name"])
-        if driver is None:
-            continue
-        names = ("name", "nodeID", "topologyKeys")
-        if any(driver.get(name) != before.get(name) for name in names):
+    drivers, old_drivers = (one["spec"].get("drivers") or () for one in (new, old))
+    names = ("nodeID", "topologyKeys")
+    for before, driver in product(old_drivers, drivers):
+        is_same = driver["name"] == before["name"]
+        if is_same and any(driver.get(name) != before.get(name) for name in names):
             shown = {
                 "Name": driver["name"],
                 "NodeID": driver["nodeID"],
@@ -168,12 +168,8 @@ def _driver_spec_faults(spec: Plain) -> Iterator[FieldFault]:
     policy = spec.get("fsGroupPolicy")
     if policy is not None and policy not in _GROUP_POLICIES:
         yield not_supported("spec.fsGroupPolicy", policy, _GROUP_POLICIES)
-    audiences: set[str] = set()
-    for index, request in enumerate(spec.get("tokenRequests") or ()):
-        audience = request["audience"]
-        if audience in audiences:
-            yield duplicate(f"spec.tokenRequests[{index}].audience", audience)
-        audiences.add(audience)
+    requests = spec.get("tokenRequests") or ()
+    yield from _token_faults(requests)
     for mode in spec.get("volumeLifecycleModes") or ():
         if mode not in _LIFECYCLES:
             yield not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLES)
@@ -181,6 +177,23 @@ def _driver_spec_faults(spec: Plain) -> Iterator[FieldFault]:
     if period is not None and period < _PERIOD_SECONDS_MIN:
         field = "spec.nodeAllocatableUpdatePeriodSeconds"
         yield invalid(field, period, "must be greater than or equal to 10 seconds")
+    is_in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if is_in_secrets is not None and not requests:
+        detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        yield invalid("spec.serviceAccountTokenInSecrets", is_in_secrets, detail)
+
+
+def _token_faults(requests: Sequence[Plain]) -> Iterator[FieldFault]:
+    audiences: set[str] = set()
+    for index, request in enumerate(requests):
+        path, audience = f"spec.tokenRequests[{index}]", request["audience"]
+        if audience in audiences:
+            yield duplicate(f"{path}.audience", audience)
+            continue
+        audiences.add(audience)
+        seconds = request.get("expirationSeconds")
+        if seconds is not None:
+            yield from token_duration_faults(seconds, f"{path}.expirationSeconds")
 
 
 def csi_driver_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:

@@ -37,6 +37,8 @@ MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 ONE_TYPE: Final = "may not specify more than 1 volume type"
 NO_TYPE: Final = "must specify a volume type"
 _MODE_MAX: Final = 0o777
+_TOKEN_SECONDS_MIN: Final = 10 * 60
+_TOKEN_SECONDS_MAX: Final = 1 << 32
 _DRIVER_LENGTH_MAX: Final = 63
 _HOST_PATH_TYPES: Final = (
     "",
@@ -283,15 +285,19 @@ def _clash_faults(file: str, shown: str, path: str, seen: set[str]) -> Iterator[
 
 def _token_faults(token: Plain, own_path: str, path: str) -> Iterator[FieldFault]:
     seconds = token.get("expirationSeconds", 0)
-    field = f"{own_path}.expirationSeconds"
-    if seconds < 10 * 60:
-        yield invalid(field, seconds, "may not specify a duration less than 10 minutes")
-    if seconds > 1 << 32:
-        yield invalid(field, seconds, "may not specify a duration larger than 2^32 seconds")
+    yield from token_duration_faults(seconds, f"{own_path}.expirationSeconds")
     if token["path"]:
         yield from local_path_faults(token["path"], f"{path}.path")
     else:
         yield required(f"{path}.path")
+
+
+def token_duration_faults(seconds: int, path: str) -> Iterator[FieldFault]:
+    """Yield what is wrong with how long a token holds."""
+    if seconds < _TOKEN_SECONDS_MIN:
+        yield invalid(path, seconds, "may not specify a duration less than 10 minutes")
+    if seconds > _TOKEN_SECONDS_MAX:
+        yield invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")
 
 
 def _local_faults(source: Plain, path: str) -> Iterator[FieldFault]:

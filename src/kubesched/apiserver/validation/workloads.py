@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kubesched.api.label_format import label_value_errors
+from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.apiserver.equality import is_equal
 from kubesched.apiserver.field_fault import (
     FieldFault,
@@ -38,6 +38,7 @@ from kubesched.apiserver.validation.numbers import (
 )
 from kubesched.apiserver.validation.pod_spec import pod_spec_faults
 
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 NO_MATCH: Final = "`selector` does not match template `labels`"
 _UPDATABLE: Final = (
     "minReadySeconds",
@@ -53,7 +54,6 @@ _SET_IMMUTABLE: Final = (
     "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
     "'minReadySeconds' are forbidden"
 )
-_OWN_MESSAGE: Final = "cannot be greater than status.replicas"
 
 
 def template_faults(template: Plain, path: str) -> Iterator[FieldFault]:
@@ -67,21 +67,27 @@ def template_faults(template: Plain, path: str) -> Iterator[FieldFault]:
         yield forbidden(f"{path}.spec.ephemeralContainers", detail)
 
 
-def matches(selector: Plain | None, labels: Plain) -> bool | None:
-    """Whether a selector takes labels; None if it is no selector or leaves nothing out."""
+def is_readable(selector: Plain | None) -> bool:
+    """Whether a selector can be read at all; none can, and so can an empty one."""
+    found = selector or {}
+    return all(
+        not label_key_errors(key) and not label_value_errors(value)
+        for key, value in (found.get("matchLabels") or {}).items()
+    ) and all(
+        one["operator"] in _OPERATORS
+        and not label_key_errors(one["key"])
+        and bool(one.get("values")) == (one["operator"] in ("In", "NotIn"))
+        and not any(label_value_errors(value) for value in one.get("values") or ())
+        for one in found.get("matchExpressions") or ()
+    )
+
+
+def matches(selector: Plain | None, labels: Plain) -> bool:
+    """Whether a readable selector takes labels; an empty one takes all, none takes nothing."""
     if selector is None:
         return False
-    requirements = list((selector.get("matchLabels") or {}).items())
+    requirements = (selector.get("matchLabels") or {}).items()
     expressions = selector.get("matchExpressions") or ()
-    if any(
-        one["operator"] not in ("In", "NotIn", "Exists", "DoesNotExist")
-        or bool(one.get("values")) != (one["operator"] in ("In", "NotIn"))
-        or any(label_value_errors(value) for value in one.get("values") or ())
-        for one in expressions
-    ):
-        return None
-    if not requirements and not expressions:
-        return None
     return all(labels.get(key) == value for key, value in requirements) and all(
         _satisfies(one, labels) for one in expressions
     )
@@ -108,7 +114,7 @@ def _selector_faults(selector: Plain | None, path: str, kind: str) -> Iterator[F
 
 def _matching_faults(spec: Plain, path: str) -> Iterator[FieldFault]:
     labels = spec["template"]["metadata"].get("labels") or {}
-    if matches(spec.get("selector"), labels) is False:
+    if not matches(spec.get("selector"), labels):
         yield invalid(f"{path}.template.metadata.labels", labels or None, NO_MATCH)
 
 
@@ -128,6 +134,10 @@ def _replica_set_spec_faults(spec: Plain) -> Iterator[FieldFault]:
 
 
 def _replica_template_faults(spec: Plain) -> Iterator[FieldFault]:
+    if not is_readable(spec.get("selector")):
+        shown = ordered("LabelSelector", spec["selector"])
+        yield invalid("spec.selector", shown, "invalid label selector")
+        return
     yield from _matching_faults(spec, "spec")
     yield from template_faults(spec["template"], "spec.template")
     yield from _always_faults(spec["template"], "ReplicaSet", "spec.template")
@@ -214,7 +224,9 @@ def deployment_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
 
 def _stateful_set_spec_faults(spec: Plain, *, is_new: bool) -> Iterator[FieldFault]:
     policy = spec.get("podManagementPolicy", "")
-    if policy not in ("OrderedReady", "Parallel"):
+    if not policy:
+        yield required("spec.podManagementPolicy")
+    elif policy not in ("OrderedReady", "Parallel"):
         detail = "must be 'OrderedReady' or 'Parallel'"
         yield invalid("spec.podManagementPolicy", policy, detail)
     yield from _stateful_strategy_faults(spec["updateStrategy"])
@@ -233,19 +245,27 @@ def _stateful_set_spec_faults(spec: Plain, *, is_new: bool) -> Iterator[FieldFau
     if is_new and name:
         yield from each("spec.serviceName", name, dns_label(name))
     yield from _selector_faults(spec.get("selector"), "spec.selector", "statefulset")
+    if is_readable(spec.get("selector")):
+        yield from _stateful_template_faults(spec)
+    else:
+        yield invalid("spec.selector", ordered("LabelSelector", spec["selector"]), "")
+    yield from _always_faults(spec["template"], "StatefulSet", "spec.template")
+
+
+def _stateful_template_faults(spec: Plain) -> Iterator[FieldFault]:
     yield from _matching_faults(spec, "spec")
     template = _with_claim_volumes(spec)
     yield from template_faults(template, "spec.template")
     metadata = template["metadata"]
     yield from label_faults(metadata.get("labels"), "spec.template.labels")
     yield from annotation_faults(metadata.get("annotations"), "spec.template.annotations")
-    yield from _always_faults(spec["template"], "StatefulSet", "spec.template")
 
 
 def _with_claim_volumes(spec: Plain) -> Plain:
     """Return the template with the volumes that claims of the set become."""
     template = spec["template"]
-    names = [one["metadata"].get("name", "") for one in spec.get("volumeClaimTemplates") or ()]
+    claims = spec.get("volumeClaimTemplates") or ()
+    names = list(dict.fromkeys(one["metadata"].get("name", "") for one in claims))
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
     volumes += [one for one in template["spec"].get("volumes") or () if one["name"] not in names]
     pod: dict[str, Any] = {
@@ -257,17 +277,19 @@ def _with_claim_volumes(spec: Plain) -> Plain:
 def _stateful_strategy_faults(strategy: Plain) -> Iterator[FieldFault]:
     path, kind = "spec.updateStrategy", strategy.get("type", "")
     rolling = strategy.get("rollingUpdate")
-    if kind == "OnDelete":
+    shown = {
+        "Partition": (rolling or {}).get("partition", 0),
+        "MaxUnavailable": (rolling or {}).get("maxUnavailable"),
+    }
+    if not kind:
+        yield required(path)
+    elif kind == "OnDelete":
         if rolling is not None:
-            shown = {
-                "Partition": rolling.get("partition", 0),
-                "MaxUnavailable": rolling.get("maxUnavailable"),
-            }
             detail = "only allowed for updateStrategy 'RollingUpdate'"
             yield invalid(f"{path}.rollingUpdate", shown, detail)
     elif kind != "RollingUpdate":
-        shown = {"Type": kind, "RollingUpdate": None}
-        yield invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
+        strategy_shown = {"Type": kind, "RollingUpdate": None if rolling is None else shown}
+        yield invalid(path, strategy_shown, "must be 'RollingUpdate' or 'OnDelete'")
     elif rolling is not None:
         yield from negative_faults(rolling, f"{path}.rollingUpdate", "partition")
 
@@ -295,7 +317,8 @@ def stateful_set_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
 def _daemon_set_spec_faults(spec: Plain) -> Iterator[FieldFault]:
     selector = spec.get("selector")
     yield from selector_faults(selector, "spec.selector")
-    yield from _matching_faults(spec, "spec")
+    if is_readable(selector):
+        yield from _matching_faults(spec, "spec")
     if selector is not None and not any(selector.values()):
         shown = ordered("LabelSelector", selector)
         yield invalid("spec.selector", shown, "empty selector is invalid for daemonset")
@@ -379,23 +402,3 @@ def pod_template_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
     """Yield what is wrong with a change of a pod template."""
     yield from core_metadata_update_faults(new["metadata"], old["metadata"])
     yield from template_faults(new["template"], "template")
-
-
-def replica_status_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
-    """Yield what is wrong with the counts in the status of a workload."""
-    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
-    status: dict[str, Any] = new["status"]
-    names = [name for name in status if name.endswith("Replicas")]
-    counts = ("observedGeneration", "replicas", *names, "collisionCount")
-    yield from negative_faults(status, "status", *counts)
-    total, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
-    for name in ("fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "currentReplicas"):
-        if status.get(name, 0) > total:
-            yield invalid(f"status.{name}", status[name], _OWN_MESSAGE)
-    available = status.get("availableReplicas", 0)
-    if available > total:
-        yield invalid("status.availableReplicas", available, _OWN_MESSAGE)
-    if available > ready:
-        prefix = "status." if new.get("kind") == "StatefulSet" else ""
-        detail = f"cannot be greater than {prefix}readyReplicas"
-        yield invalid("status.availableReplicas", available, detail)

@@ -284,9 +284,10 @@ class LiveCluster:
         return S - [p for p in S.Pods if p.spec.node_name and p.spec.node_name not in S.nodes]
 
     @property
-    def version(self) -> int:
-        """How often anything was written so far."""
-        return self.world.server.store.list(PODS).version
+    def _progress(self) -> tuple[int, int]:
+        """How often anything was written so far, or failed to be."""
+        api = self.world.api
+        return self.world.server.store.list(PODS).version, sum(api.failures.values())
 
     async def come_to_rest(self, rounds_max: int) -> Objects:
         """Let time pass until nothing happens any more; return S.
@@ -295,9 +296,9 @@ class LiveCluster:
             AssertionError: That takes too long, or the model forbids a step.
         """
         for _ in range(rounds_max):
-            before = self.version
+            before = self._progress
             await self.advance(REST_SECONDS)
-            if self.version == before:
+            if self._progress == before:
                 return self.state()
         raise AssertionError("the cluster never comes to rest")
 

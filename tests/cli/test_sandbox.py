@@ -330,7 +330,7 @@ def test_a_template_leaves_out_what_the_server_sets(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
     file.write_text(
         "kind: Node\nmetadata: {name: n, uid: u, resourceVersion: '7', labels: {a: b}}\n"
-        "spec: {providerID: x}\nstatus: {capacity: {cpu: 4}}\n"
+        "spec: {providerID: x}\nstatus: {capacity: {cpu: 4}, addresses: [{address: a}]}\n"
     )
     expected = {
         "metadata": {"labels": {"a": "b"}},
@@ -358,7 +358,9 @@ def test_the_schedulers_configuration_is_the_users_but_for_the_connection(tmp_pa
 
 def test_the_help_teaches() -> None:
     """It says what runs and what does not, how it ends, and shows the common ways to use it."""
-    text = " ".join(run("sandbox", "--help").output.split())
+    shown = run("sandbox", "--help").output
+    assert "    kubesched sandbox --nodes 10 -- ./test.sh" in shown.splitlines()
+    text = " ".join(shown.split())
     for words in (
         "nothing is executed",
         "It runs until Ctrl-C",

@@ -167,7 +167,7 @@ _PATH: Final = click.Path(path_type=Path)
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 def sandbox(**flags: Any) -> int:
-    r"""Run a cluster on this machine: an API server, fake nodes, and the scheduler.
+    """Run a cluster on this machine: an API server, fake nodes, and the scheduler.
 
     Nodes and pods exist only as objects: nodes are ready, pods that are bound run, end and stop in
     time, but nothing is executed. Deployments, ReplicaSets, DaemonSets and Jobs have their pods.
@@ -187,7 +187,7 @@ def sandbox(**flags: Any) -> int:
       kubesched sandbox --nodes 10 -- ./test.sh
     A cluster that is still there tomorrow:
       kubesched sandbox --data cluster.sqlite --kubeconfig cluster.kubeconfig
-    """
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
     from kubesched.cli.sandbox_run import run_sandbox
 
     return run_sandbox(flags)

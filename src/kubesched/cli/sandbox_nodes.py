@@ -14,6 +14,20 @@ from kubesched.cli.errors import UserError
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _STORAGE: Final = "100Gi"
+# What is taken over of a node, by part; empty for all. The rest is that of one machine.
+_TAKEN: Final = {
+    "metadata": ("labels", "annotations"),
+    "spec": (),
+    "status": (
+        "allocatable",
+        "capacity",
+        "declaredFeatures",
+        "features",
+        "images",
+        "nodeInfo",
+        "runtimeHandlers",
+    ),
+}
 
 
 def node_template(flags: Mapping[str, Any]) -> NodeTemplate:
@@ -93,7 +107,8 @@ def read_node(file: Path) -> Plain:
     for part in ("metadata", "spec", "status"):
         if not isinstance(node.get(part) or {}, dict):
             raise UserError(f"{file}: {part} is no object")
-    own = {name for name in ("metadata", "spec", "status") if node.get(name)}
-    metadata = node.get("metadata") or {}
-    kept = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
-    return {**{name: node[name] for name in sorted(own)}, "metadata": kept}
+    found = {}
+    for part, fields in _TAKEN.items():
+        whole = node.get(part) or {}
+        found[part] = {name: whole[name] for name in fields or whole if whole.get(name)}
+    return found

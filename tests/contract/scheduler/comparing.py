@@ -3,64 +3,45 @@
 What is compared, per pod (FORMAT.md: requests about different pods may interleave, and events
 travel apart from the other writes):
 
-* the writes in their order: method, path, code and body, and after which step of the script;
-* the events in their order: all that they say, the version of the pod they are about, and when
-  they became a series;
+* the writes in their order: method, path, query, body, code and answer, and after which step of
+  the script;
+* the events in their order: the whole body and the answer, and when they became a series;
 * every change of the pod: phase, node, nomination, deletion, the two conditions;
 * what an extender was asked, in order, about which nodes in any order (upstream filters them in
   parallel);
 
-the order in which victims are deleted, and the objects at the end. Uids stand for what they belong
-to, versions of pods for their number in the pod's history, and current times for nothing. Where
-the recorded runs disagreed in their events (`runs_agree`), repetitions of an event count once.
+what is read, with its parameters, in any order; the order in which victims are deleted; and the
+whole objects at the end. Uids stand for what they belong to, versions for their number in the
+history of their object, and current times for nothing.
 
-The order of bindings is not compared: upstream's goroutines send them in any order.
+The order of bindings is not compared: upstream's goroutines send them in any order. Requests of
+the secure port (`client` without a name of its own) and of elections are compared elsewhere.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+import json
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from kubesched.api.codec import decode_object
-from kubesched.snapshot.objects import KubernetesObject
+import msgspec
 
+from kubesched.api.codec import decode_object
+from kubesched.api.meta import KubeStruct
+from kubesched.api.scheme import kind_of
+
+from .in_process_connection import Plain, Sent
+from .names import Names, calm_name, identities
 from .recorded_extender import Asked
 from .replay import Replayed
-from .requests_on_objects import Plain, plain
 
-_UID: Final = re.compile(r"<uid:\d+>|00000000-0000-4000-8000-[0-9a-f]{12}")
-_TIME: Final = re.compile(r"20(?!24)\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _ROUNDING_SECONDS: Final = 0.006
-_KINDS: Final[Mapping[str, tuple[str, str]]] = {
-    "pods": ("v1", "Pod"),
-    "nodes": ("v1", "Node"),
-    "persistentvolumes": ("v1", "PersistentVolume"),
-    "persistentvolumeclaims": ("v1", "PersistentVolumeClaim"),
-    "poddisruptionbudgets": ("policy/v1", "PodDisruptionBudget"),
-}
-_VOLATILE: Final = ("resourceVersion", "creationTimestamp", "lastPhaseTransitionTime")
+_NAMED: Final = ("pods", "persistentvolumes", "persistentvolumeclaims")
 _CONDITION: Final = ("status", "reason", "message")
-_EVENT: Final = ("type", "reason", "action", "note", "reportingController", "related")
+_READS: Final = ("GET",)
 
 ByPod = dict[str, list[Any]]
-
-
-class Versions:
-    """The versions of each pod, numbered from 1."""
-
-    def __init__(self, history: Iterable[tuple[str, str]]) -> None:
-        """Take (pod, resource version), in order."""
-        self._numbers: dict[str, int] = {}
-        counts: dict[str, int] = {}
-        for pod, version in history:
-            counts[pod] = self._numbers[version] = counts.get(pod, 0) + 1
-
-    def number(self, version: str) -> int:
-        """Return the number of a version."""
-        return self._numbers[version]
 
 
 class Story:
@@ -68,14 +49,15 @@ class Story:
 
     Attributes:
         writes, events, changes, asked: By pod, or other object written to.
+        reads: Client, path and parameters of what was read.
         bindings, deletions: Names of pods, in the order in which the scheduler asked for it.
         final: Objects by kind, then name.
     """
 
-    def __init__(self, uids: Mapping[str, str], versions: Versions) -> None:
-        self._uids = uids
-        self._versions = versions
+    def __init__(self, names: Names) -> None:
+        self._names = names
         self._event_names: dict[str, tuple[str, int]] = {}
+        self.reads: set[tuple[str, str, str]] = set()
         self.writes: ByPod = {}
         self.events: ByPod = {}
         self.changes: ByPod = {}
@@ -84,33 +66,44 @@ class Story:
         self.deletions: list[str] = []
         self.final: dict[str, dict[str, Any]] = {}
 
-    def request(self, method: str, path: str, code: int, body: Plain, steps: int) -> None:
+    def request(self, sent: Sent) -> None:
         """Take in a request of the scheduler."""
-        if "/events" in path:
-            self._event(method, path, body, steps)
+        if sent.client != "scheduler" or is_about_leases(sent):
             return
-        parts = path.split("/")
-        name = next(parts[at + 1] for at in (-3, -2) if parts[at] in _KINDS)
-        if path.endswith("/binding"):
-            self.bindings.append(name)
-        if method == "DELETE":
-            self.deletions.append(name)
-            body = {}
-        elif method == "PUT":
-            body = _projected(body)
-        self.writes.setdefault(name, []).append((steps, method, path, code, self._calm(body)))
+        if sent.method in _READS:
+            self._read(sent)
+        elif "/events" in sent.path:
+            self._event(sent)
+        else:
+            self._write(sent)
 
-    def _event(self, method: str, path: str, body: Plain, steps: int) -> None:
-        if method == "POST":
-            pod = body["regarding"]["name"]
-            said = [self._calm(body.get(name)) for name in _EVENT]
-            version = self._versions.number(body["regarding"]["resourceVersion"])
-            told = self.events.setdefault(pod, [])
-            self._event_names[body["metadata"]["name"]] = (pod, len(told))
-            told.append((steps, *said, version))
+    def _read(self, sent: Sent) -> None:
+        parts = [(name, _calm_parameter(name, value)) for name, value in sent.query.items()]
+        self.reads.add((sent.client, sent.path, repr(sorted(parts))))
+
+    def _write(self, sent: Sent) -> None:
+        parts = sent.path.split("/")
+        name = next(parts[at + 1] for at in (-3, -2) if parts[at] in _NAMED)
+        if sent.path.endswith("/binding"):
+            self.bindings.append(name)
+        if sent.method == "DELETE":
+            self.deletions.append(name)
+        self.writes.setdefault(name, []).append((sent.steps, *self._told(sent)))
+
+    def _told(self, sent: Sent) -> tuple[Any, ...]:
+        path = calm_name(sent.path)
+        body, answer = self._names.calm(sent.body), self._names.calm(sent.response)
+        return sent.client, sent.method, path, sent.query, sent.code, body, answer
+
+    def _event(self, sent: Sent) -> None:
+        if sent.method == "POST":
+            about = sent.body["regarding"]
+            told = self.events.setdefault(about["name"], [])
+            self._event_names[sent.body["metadata"]["name"]] = (about["name"], len(told))
+            told.append((sent.steps, *self._told(sent)))
             return
-        pod, at = self._event_names[path.rpartition("/")[2]]
-        self.events[pod].append((steps, "series", at, body["series"]["count"]))
+        pod, at = self._event_names[sent.path.rpartition("/")[2]]
+        self.events[pod].append((sent.steps, *self._told(sent), "series", at))
 
     def change(
         self, kind: str, pod: str, phase: str, node: str | None, nominated: str | None,
@@ -118,7 +111,7 @@ class Story:
     ) -> None:  # fmt: skip
         """Take in a change of a pod."""
         told = {
-            name: [self._calm(conditions[name].get(part, "")) for part in _CONDITION]
+            name: [self._names.calm(conditions[name].get(part, "")) for part in _CONDITION]
             for name in ("PodScheduled", "DisruptionTarget")
             if name in conditions
         }
@@ -127,47 +120,52 @@ class Story:
 
     def end(self, final: Mapping[str, Sequence[Plain]]) -> None:
         """Take in the objects at the end."""
-        for kind, (api_version, name) in _KINDS.items():
-            items = [
-                _projected({**item, "apiVersion": api_version, "kind": name})
-                for item in final.get(kind, ())
-            ]
-            if items:
-                self.final[kind] = {i["metadata"]["name"]: self._calm(i) for i in items}
+        for kind, items in final.items():
+            named = self.final.setdefault(kind, {})
+            for item in items:
+                calm = self._names.calm(item)
+                # Events are told apart by what they say.
+                name = (
+                    json.dumps(calm, sort_keys=True)
+                    if kind == "events"
+                    else calm["metadata"]["name"]
+                )
+                named[name] = calm
 
     def question(self, asked: Asked) -> None:
         """Take in what an extender was asked."""
-        body = {name: self._calm(_asked(value)) for name, value in asked.body.items()}
+        body = {name: _full(self._names.calm(_asked(value))) for name, value in asked.body.items()}
         if body.get("NodeNames"):
             body["NodeNames"].sort()
         self.asked.setdefault(asked.pod, []).append((asked.path, body))
 
-    def without_repetitions(self) -> None:
-        """Let events that say the same as those before count once."""
-        for pod, told in self.events.items():
-            once = [event[:-1] for event in told if event[1] != "series"]
-            self.events[pod] = [event for event, _ in groupby(once)]
 
-    def _calm(self, value: Any) -> Any:
-        """Take uids, versions and times out."""
-        match value:
-            case dict():
-                calm = {
-                    name: self._calm(item) for name, item in value.items() if name not in _VOLATILE
-                }
-                # Our objects do not tell what is empty from what is absent.
-                return {name: item for name, item in calm.items() if item != {}}
-            case list() | tuple():
-                return [self._calm(item) for item in value]
-            case str():
-                text = _UID.sub(lambda found: f"<uid of {self._uids[found[0]]}>", value)
-                return _TIME.sub("<time>", text)
-        return value
+def is_about_leases(sent: Sent) -> bool:
+    """Whether a request tells of an election."""
+    about: Plain = sent.body.get("involvedObject", {})
+    return "/leases" in sent.path or about.get("kind") == "Lease"
+
+
+def _calm_parameter(name: str, value: str) -> str:
+    if name == "timeoutSeconds":
+        is_usual = value == "<300..600>" or 300 <= int(value) <= 600
+        return "<300..600>" if is_usual else value
+    return "<rv>" if name == "resourceVersion" and value != "0" else value
+
+
+def _full(value: Any) -> Any:
+    """Our objects do not tell what is empty from what is absent."""
+    if isinstance(value, dict):
+        return {name: _full(item) for name, item in value.items() if item != {}}
+    return [_full(item) for item in value] if isinstance(value, list) else value
 
 
 def _projected(item: Plain) -> Plain:
     """Return an object with only the fields that the scheduler's classes hold."""
-    return plain(cast("KubernetesObject", decode_object(item)))
+    found = cast("KubeStruct", decode_object(item))
+    values: Plain = msgspec.to_builtins(found)
+    kind = kind_of(type(found))
+    return {**values, "apiVersion": kind.api_version, "kind": kind.kind}
 
 
 def _asked(value: Any) -> Any:
@@ -194,13 +192,9 @@ def _asked(value: Any) -> Any:
 def recorded_story(record: Plain) -> Story:
     """Return what was recorded."""
     history = record.get("pod_history", ())
-    versions = Versions((item["pod"], item["resourceVersion"]) for item in history)
-    story = Story(dict(_recorded_uids(record, "")), versions)
-    acts = [step["t"] for step in record["steps"] if _is_act(step)]
-    for sent in record["requests"]:
-        if sent["verb"] not in ("get", "list", "watch") and not _is_review(sent["path"]):
-            steps = sum(t <= sent["t"] + _ROUNDING_SECONDS for t in acts)
-            story.request(sent["method"], sent["path"], sent["code"], sent["body"], steps)
+    story = Story(Names([record, _pods_of_history(record)]))
+    for sent in recorded_requests(record):
+        story.request(sent)
     for item in history:
         story.change(
             item["type"], item["pod"], item["phase"], item.get("node"), item.get("nominated"),
@@ -212,14 +206,54 @@ def recorded_story(record: Plain) -> Story:
     return story
 
 
+def recorded_requests(record: Plain) -> list[Sent]:
+    """Return the requests of the scenario's schedulers."""
+    acts = [step["t"] for step in record["steps"] if _is_act(step)]
+    ends = [step["t"] for step in record["steps"] if "api_server" in step]
+    # An earlier scheduler's watch may have ended late, and one of a leader that is cut off may
+    # get through once more.
+    until = min(ends, default=math.inf)
+    return [
+        _as_sent(one, sum(t <= one["t"] + _ROUNDING_SECONDS for t in acts))
+        for one in record["requests"]
+        if 0 <= one["t"] <= until
+    ]
+
+
+def _as_sent(one: Plain, steps: int) -> Sent:
+    client = "" if one["client"] == "$Format" else one["client"]
+    return Sent(
+        steps, client, one["method"], one["path"], one.get("query", {}), one.get("body", {}),
+        one["code"], one.get("response", {}),
+    )  # fmt: skip
+
+
+def _pods_of_history(record: Plain) -> list[Plain]:
+    """Return the versions of pods, which the history tells without the pods' uids."""
+    uids = {name: uid for uid, name, _ in identities(record) if name.startswith("Pod ")}
+    return [
+        {
+            "kind": "Pod",
+            "metadata": {
+                "name": item["pod"].rpartition("/")[2],
+                "uid": uids.get("Pod " + item["pod"].rpartition("/")[2], ""),
+                "resourceVersion": item["resourceVersion"],
+            },
+        }
+        for item in record.get("pod_history", ())
+    ]
+
+
 def replayed_story(record: Plain, replayed: Replayed, asked: Sequence[Asked]) -> Story:
     """Return what came of the replay."""
-    pods = [pod for _, pod in replayed.pods]
-    versions = Versions((p["metadata"]["name"], p["metadata"]["resourceVersion"]) for p in pods)
-    story = Story(replayed.uids, versions)
+    pods = [pod | {"kind": "Pod"} for _, pod in replayed.pods]
+    questions = [question.body for question in asked]
+    sent_parts = [part for sent in replayed.sent for part in (sent.body, sent.response)]
+    story = Story(Names([pods, sent_parts, replayed.final, questions]))
     for sent in replayed.sent:
-        steps = sum(map(_is_act, record["steps"][: sent.steps + 1]))
-        story.request(sent.method, sent.path, sent.code, sent.body, steps)
+        sent.steps = sum(map(_is_act, record["steps"][: sent.steps + 1]))
+        if sent.code != 422 or sent.method != "GET":
+            story.request(sent)
     for kind, pod in replayed.pods:
         metadata, spec, status = pod["metadata"], pod["spec"], pod["status"]
         conditions = {item["type"]: item for item in status.get("conditions", ())}
@@ -235,28 +269,6 @@ def replayed_story(record: Plain, replayed: Replayed, asked: Sequence[Asked]) ->
     return story
 
 
-def _is_review(path: str) -> bool:
-    """Whether the secure port asks who may look at it."""
-    return path.endswith("reviews")
-
-
 def _is_act(step: Plain) -> bool:
     """Whether a step does something; the others wait."""
     return "request" in step or "extender" in step or step.get("scheduler") == "start"
-
-
-def _recorded_uids(value: Any, kind: str) -> Iterable[tuple[str, str]]:
-    """Yield uid and what it belongs to, for every object that the record mentions."""
-    match value:
-        case {"kind": "Binding", "metadata": {"uid": uid, "name": name}}:
-            yield uid, f"Pod {name}"
-        case {"metadata": {"uid": uid, "name": name}} if value.get("kind", kind):
-            yield uid, f"{value.get('kind', kind)} {name}"
-        case {"uid": uid, "name": name, "kind": of}:
-            yield uid, f"{of} {name}"
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from _recorded_uids(item, _KINDS[name][1] if name in _KINDS else kind)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _recorded_uids(item, kind)

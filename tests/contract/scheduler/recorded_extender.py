@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from .requests_on_objects import Plain
+from .in_process_connection import Plain
 
 ADDRESS: Final = "http://<host>:<port>"
 
@@ -44,8 +44,8 @@ class RecordedExtender:
     def __init__(
         self,
         record: Plain,
-        uid_of: Callable[[str], str],
-        bind: Callable[[Plain], None],
+        uid_of: Callable[[str], Awaitable[str]],
+        bind: Callable[[Plain], Awaitable[None]],
     ) -> None:
         """Take the record; `uid_of` names a pod's uid here, `bind` carries a binding out."""
         self._exchanges: list[Plain] = list(record.get("extender_exchanges", ()))
@@ -76,13 +76,13 @@ class RecordedExtender:
             return 200, json.dumps({"NodeNames": asked.body["NodeNames"]}).encode()
         response = self._next(asked)["response"]
         if asked.path.endswith("/bind") and not response["body"]:
-            self._bind(asked.body)
+            await self._bind(asked.body)
         text = response.get("body_text")
         if text is None:
             text = json.dumps(response["body"])
         for placeholder, pod in self._uids.items():
             if placeholder in text:
-                text = text.replace(placeholder, self._uid_of(pod))
+                text = text.replace(placeholder, await self._uid_of(pod))
         return response["status"], text.encode()
 
     def _next(self, asked: Asked) -> Plain:

@@ -1,7 +1,7 @@
 """The recorded conversations of kube-scheduler 1.36 with its API server.
 
-The files are as recorded, only that HTTP exchanges (`http`), which are not compared here, are left
-out.
+The files are as recorded, only that the exchanges of the secure port (`http` of
+`metrics-and-health`), which are compared elsewhere, are left out.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-from .requests_on_objects import Plain
+from .in_process_connection import Plain
 
 _DATA: Final = Path(__file__).parent / "data"
 _TIME: Final = re.compile(r'"<time(\+\d+s)?>"')
+_MICROTIME: Final = "<microtime>"
 
 
 def recorded_names() -> list[str]:
@@ -24,7 +25,8 @@ def recorded_names() -> list[str]:
 
 
 def read_record(name: str) -> Plain:
-    """Return a record; its current times are some time, so that objects can be decoded."""
+    """Return a record; its current times are some time, so that objects can be used."""
     text = gzip.decompress((_DATA / f"{name}.json.gz").read_bytes()).decode()
-    record: Plain = json.loads(_TIME.sub('"2026-01-01T00:00:00Z"', text))
+    text = _TIME.sub('"2026-01-01T00:00:00Z"', text)
+    record: Plain = json.loads(text.replace(_MICROTIME, "2026-01-01T00:00:00.000000Z"))
     return record

@@ -1,48 +1,52 @@
 """Replay plays a recorded scenario's script against our scheduler, on virtual time.
 
-The script's requests go to an `ObjectServer`; the schedulers it starts are assembled as in
-production, over informers and a recording API.
-
-Invariants: what is sent is what the scheduler would send to an API server.
+The script's requests go to the embedded API server; the schedulers it starts are whole processes,
+from connections to exit codes, only without sockets and threads.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
 import msgspec
+from tests.contract.placeholders import EPOCH
 
-from kubesched.config.feature_gates import FeatureGates
+from kubesched.apiserver.refusals import refused
+from kubesched.apiserver.request import Request, Response
+from kubesched.apiserver.server import ADMIN, ApiServer
+from kubesched.apiserver.status import StatusError
+from kubesched.app.options import Options, ServingOptions
+from kubesched.app.process import SchedulerProcess
+from kubesched.app.surroundings import Surroundings
+from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.config.load import load_configuration
+from kubesched.config.types import Extender
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.assembly import assemble
-from kubesched.scheduler.loop import Scheduler
-from kubesched.simulator.informer import Informer, is_unfinished
-from kubesched.simulator.object_server import NODES, PODS, ObjectServer
 
-from .completing import completed
+from .in_process_connection import Network, Plain, Sent
 from .recorded_extender import ADDRESS, RecordedExtender
-from .recording_api import RecordingApi, Sent
-from .requests_on_objects import ObjectRequests, Plain, plain
 
-WATCH_SECONDS: Final = 0.001
 PAUSE_SECONDS: Final = 0.15
 POLL_SECONDS: Final = 0.03
 _START_SECONDS: Final = 0.05
 _WAIT_SECONDS_MAX: Final = 60.0
-_KINDS: Final = (
-    NODES,
-    "namespaces",
-    "services",
-    "persistentvolumes",
-    "persistentvolumeclaims",
-    "storageclasses.storage.k8s.io",
-    "csinodes.storage.k8s.io",
-    "poddisruptionbudgets.policy",
-    PODS,
-)
+_PODS: Final = "/api/v1/pods"
+_LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+_FINAL: Final = {
+    "pods": _PODS,
+    "events": "/apis/events.k8s.io/v1/events",
+    "nodes": "/api/v1/nodes",
+    "leases": "/apis/coordination.k8s.io/v1/leases",
+    "poddisruptionbudgets": "/apis/policy/v1/poddisruptionbudgets",
+    "persistentvolumes": "/api/v1/persistentvolumes",
+    "persistentvolumeclaims": "/api/v1/persistentvolumeclaims",
+}
 
 
 class Replayed(msgspec.Struct):
@@ -51,35 +55,26 @@ class Replayed(msgspec.Struct):
     Attributes:
         sent: The schedulers' requests.
         pods: Every change of every pod: the kind of change, and the pod after it.
+        leases: The same of leases, with the moment in seconds.
         final: All objects at the end of the script, before the last scheduler stops; by kind.
-        uids: Of the objects: uid -> what it belongs to.
+        begins: When each step began, in seconds.
+        exits: By the scheduler's id: its exit code, and when it came.
     """
 
     sent: list[Sent]
-    pods: list[tuple[str, Plain]]
-    final: dict[str, list[Plain]]
-    uids: dict[str, str]
+    pods: list[tuple[str, Plain]] = []
+    leases: list[tuple[float, Plain]] = []
+    final: dict[str, list[Plain]] = {}
+    begins: list[float] = []
+    exits: dict[str, tuple[int, float]] = {}
 
 
 class _Running(msgspec.Struct):
     """A scheduler that runs."""
 
-    scheduler: Scheduler
-    api: RecordingApi
-    informers: list[Informer]
-    task: asyncio.Task[None]
-
-    async def stop(self) -> None:
-        """Stop hearing and deciding; what is under way ends."""
-        for informer in self.informers:
-            informer.lose(_FOR_EVER_SECONDS, expired=False)
-        self.scheduler.stop()
-        await self.task
-        await self.scheduler.drain()
-        await self.api.drain()
-
-
-_FOR_EVER_SECONDS: Final = 1e6
+    process: SchedulerProcess
+    network: Network
+    task: asyncio.Task[int]
 
 
 class Replay:
@@ -89,132 +84,237 @@ class Replay:
         extender: Answers for the test bed's extender.
     """
 
-    def __init__(self, record: Plain) -> None:
+    def __init__(self, record: Plain, seed: int = 0) -> None:
         self._record = record
-        self._server = ObjectServer(asyncio.get_running_loop().time, taints_new_nodes=True)
-        self._requests = ObjectRequests(self._server, completed)
-        self._watch = self._server.store.watch(PODS, 1)
-        self._sent: list[Sent] = []
+        self._dice = Random(seed)
+        self._now = asyncio.get_running_loop().time
+        self._server = ApiServer(now=self._time_of_day, dice=Random(1), tracks_managers=False)
+        self._refuses_initial_events = record["name"] == "startup-no-watchlist"
+        self._replayed = Replayed([])
         self._done = 0
         self._running: dict[str, _Running] = {}
-        self._final: dict[str, list[Plain]] = {}
-        self._uids: dict[str, str] = {}
+        self._killed: list[asyncio.Task[int]] = []
+        self._leader = ""
+        self._has_started = False
         self.extender = RecordedExtender(record, self._uid_of, self._bind)
+
+    def _time_of_day(self) -> datetime:
+        return EPOCH + timedelta(seconds=self._now())
 
     async def run(self) -> Replayed:
         """Play the script; return what came of it."""
+        watching = [
+            asyncio.ensure_future(self._watch(_PODS, self._note_pod)),
+            asyncio.ensure_future(self._watch(_LEASE.rpartition("/")[0], self._note_lease)),
+        ]
+        await asyncio.sleep(0)
         for step in self._record["steps"]:
+            self._replayed.begins.append(self._now())
             await self._play(step)
             self._done += 1
-        self._final = self._final or self._objects()
-        for running in self._running.values():
-            await running.stop()
-        changes = [(str(change.type), plain(change.value)) for change in self._watch.read()]
-        for _, pod in changes:
-            self._note_uid(pod)
-        return Replayed(self._sent, changes, self._final, self._uids)
+        replayed = self._replayed
+        replayed.final = await self._objects()
+        for name in list(self._running):
+            await self._stop(name)
+        await asyncio.gather(*self._killed, return_exceptions=True)
+        for task in watching:
+            task.cancel()
+        await asyncio.wait(watching)
+        return replayed
+
+    # Steps.
 
     async def _play(self, step: Plain) -> None:
         if "request" in step:
-            self._request(**step["request"])
-            if self._running:
-                await asyncio.sleep(PAUSE_SECONDS)
-        elif step.get("scheduler") == "start":
-            await self._start(step["id"], step["config"])
-        elif step.get("scheduler") == "signal":
-            self._final = self._objects()
-            await self._running.pop(step["id"]).stop()
+            await self._request(step)
+        elif "scheduler" in step:
+            await getattr(self, f"_scheduler_{step['scheduler']}")(step)
         elif "wait" in step:
             await self._wait(step["wait"])
         elif "extender" in step:
             self.extender.let_go()
+        elif "api_server" in step:
+            for running in self._running.values():
+                running.network.cut()
         else:
             await asyncio.sleep(step.get("wait_seconds", 0.0))
 
-    def _request(
-        self, method: str, path: str, body: Plain | None = None, **_headers: object
-    ) -> None:
-        self._requests.send(method, path, body)
+    async def _request(self, step: Plain) -> None:
+        answer = await self._ask(**step["request"])
+        assert step["status"] == answer.status, (step, answer.body)
+        if self._running:
+            await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _start(self, name: str, configuration: Plain) -> None:
+    async def _ask(
+        self, method: str, path: str, body: Plain | None = None, headers: Plain | None = None
+    ) -> Response:
+        """Send a request of the script."""
+        content = b"" if body is None else json.dumps(body).encode()
+        request = Request(method, path, {}, headers or {}, content, ADMIN)
+        return await self._server.handle(request)
+
+    async def _find(self, path: str) -> Plain | None:
+        answer = await self._ask("GET", path)
+        found: Plain = json.loads(answer.body)
+        return found if answer.status == 200 else None
+
+    async def _scheduler_start(self, step: Plain) -> None:
         await asyncio.sleep(_START_SECONDS)
-        gates = FeatureGates()
-        api = RecordingApi(self._requests, self._sent, lambda: self._done)
-        text = msgspec.json.encode(configuration).replace(b"<extender>", ADDRESS.encode())
-        scheduler, handlers = assemble(
-            load_configuration(text, gates),
+        self._has_started = True
+        options = Options(serving=ServingOptions(secure_port=0))
+        text = msgspec.json.encode(step["config"]).replace(b"<extender>", ADDRESS.encode())
+        network = Network(self._answer, self._replayed.sent, lambda: self._done)
+        process = SchedulerProcess(
+            options,
+            load_configuration(text, options.feature_gates),
             in_tree_registry(),
-            gates,
-            api,
-            random=Random(0),
-            connect=lambda _: self.extender,
+            ConnectionSettings(server="http://in-process"),
+            surroundings=self._surroundings(network),
         )
-        for profile in scheduler.profiles.values():
-            vars(profile)["volume_writer"] = api
-        informers = [
-            Informer(self._server.store, kind, handlers, lambda: WATCH_SECONDS, is_unfinished)
-            for kind in _KINDS
-        ]
-        for informer in informers:
-            informer.start()
-        task = asyncio.ensure_future(scheduler.run())
-        self._running[name] = _Running(scheduler, api, informers, task)
+        task = asyncio.ensure_future(process.run())
+        self._running[step["id"]] = _Running(process, network, task)
+
+    def _surroundings(self, network: Network) -> Surroundings:
+        return Surroundings(
+            connect=network.connect,
+            extenders=self._extenders,
+            now_ns=lambda: int(self._time_of_day().timestamp() * 1e6) * 1000,
+            monotonic=self._now,
+            dice=lambda: Random(self._dice.getrandbits(64)),
+            host_name="<hostname>",
+            has_threads=False,
+            settle_memory=lambda: None,
+        )
+
+    async def _answer(self, request: Request) -> Response:
+        """Answer the scheduler; the front of one scenario refuses streams of initial events."""
+        if self._refuses_initial_events and "sendInitialEvents" in request.query:
+            message = "sendInitialEvents is forbidden for watch"
+            return refused(StatusError(422, "Invalid", message))
+        return await self._server.handle(request)
+
+    async def _scheduler_signal(self, step: Plain) -> None:
+        # The script lets things settle before it ends a scenario.
+        await asyncio.sleep(step["t"] - self._record["steps"][self._done - 1]["t"])
+        running = self._running[step["id"]]
+        if step["signal"] == "SIGKILL":
+            running.network.cut()
+            running.task.cancel()
+            self._killed.append(self._running.pop(step["id"]).task)
+        else:
+            running.process.stop()
+
+    async def _scheduler_exited(self, step: Plain) -> None:
+        name = step["id"]
+        if name in self._running:
+            code = await self._running.pop(name).task
+            self._replayed.exits[name] = (code, self._now())
+
+    async def _stop(self, name: str) -> None:
+        running = self._running.pop(name)
+        running.process.stop()
+        await running.task
+
+    # Waiting.
 
     async def _wait(self, wanted: Plain) -> None:
         waited = 0.0
-        while not self._is_true(wanted):
+        while not await self._is_true(wanted):
+            for running in self._running.values():
+                if running.task.done():
+                    running.task.result()
             await asyncio.sleep(POLL_SECONDS)
             waited += POLL_SECONDS
             assert waited < _WAIT_SECONDS_MAX, f"waited in vain for {wanted}"
         if "scheduler_ready" in wanted:
             await asyncio.sleep(PAUSE_SECONDS)
 
-    def _is_true(self, wanted: Plain) -> bool:
+    async def _is_true(self, wanted: Plain) -> bool:
+        if "scheduler_ready" in wanted:
+            return self._running[wanted["scheduler_ready"]].process.is_synced
         if "extender_called" in wanted:
             return self.extender.was_called(wanted["extender_called"], wanted["pod"])
         if "event" in wanted:
             return self._has_event(**wanted["event"])
+        if "leader" in wanted:
+            return await self._has_new_leader()
         if "pod" in wanted:
             namespace, _, name = wanted["pod"].partition("/")
-            pod = self._requests.find(f"/api/v1/namespaces/{namespace}/pods/{name}")
+            pod = await self._find(f"/api/v1/namespaces/{namespace}/pods/{name}")
             return pod is not None and _is_pod_so(pod, wanted)
-        if "persistentvolume" in wanted:
-            volume = self._requests.find(f"/api/v1/persistentvolumes/{wanted['persistentvolume']}")
-            return volume is not None and "claimRef" in volume["spec"]
-        return "scheduler_ready" in wanted
+        volume = await self._find(f"/api/v1/persistentvolumes/{wanted['persistentvolume']}")
+        return volume is not None and "claimRef" in volume["spec"]
+
+    async def _has_new_leader(self) -> bool:
+        lease = await self._find(_LEASE)
+        holder = lease["spec"].get("holderIdentity", "") if lease is not None else ""
+        is_new = "<hostname>" in holder and holder != self._leader
+        if is_new:
+            self._leader = holder
+        return is_new
 
     def _has_event(self, reason: str, object: str, count: int) -> bool:  # noqa: A002 - recorded so
         found = [
             sent
-            for sent in self._sent
+            for sent in self._replayed.sent
             if sent.body.get("reason") == reason and sent.body["regarding"]["name"] == object
         ]
         return len(found) >= count
 
     # The objects.
 
-    def _objects(self) -> dict[str, list[Plain]]:
-        found: dict[str, list[Plain]] = {}
-        for kind in _KINDS:
-            items = [plain(item) for item in self._server.store.list(kind).items]
-            for item in items:
-                self._note_uid(item)
-            found[kind.partition(".")[0]] = items
-        return found
+    async def _objects(self) -> dict[str, list[Plain]]:
+        found = {kind: await self._find(path) for kind, path in _FINAL.items()}
+        return {kind: items["items"] for kind, items in found.items() if items and items["items"]}
 
-    def _note_uid(self, item: Plain) -> None:
-        metadata = item["metadata"]
-        self._uids[metadata["uid"]] = f"{item['kind']} {metadata['name']}"
+    async def _watch(self, path: str, note: Callable[[str, Plain], None]) -> None:
+        query = {"watch": ("true",), "timeoutSeconds": ("100000",)}
+        answer = await self._server.handle(Request("GET", path, query, user=ADMIN))
+        assert answer.stream is not None
+        async for lines in answer.stream:
+            for line in lines.splitlines():
+                event = json.loads(line)
+                note(event["type"], event["object"])
 
-    def _bind(self, body: Plain) -> None:
+    def _note_pod(self, kind: str, pod: Plain) -> None:
+        self._replayed.pods.append((kind, pod))
+
+    def _note_lease(self, _kind: str, lease: Plain) -> None:
+        # What was there before the first scheduler is not recorded either.
+        if self._has_started:
+            self._replayed.leases.append((self._now(), lease))
+
+    # The extender.
+
+    @asynccontextmanager
+    async def _extenders(self) -> AsyncIterator[_Extenders]:
+        yield _Extenders(self.extender)
+
+    async def _bind(self, body: Plain) -> None:
         """Bind as an extender that binds does."""
-        self._server.bind(body["PodNamespace"], body["PodName"], body["PodUID"], body["Node"])
+        binding = {
+            "metadata": {"name": body["PodName"], "uid": body["PodUID"]},
+            "target": {"kind": "Node", "name": body["Node"]},
+        }
+        path = f"/api/v1/namespaces/{body['PodNamespace']}/pods/{body['PodName']}/binding"
+        answer = await self._ask("POST", path, binding)
+        assert answer.status == 201, answer.body
 
-    def _uid_of(self, pod_name: str) -> str:
-        pod = self._requests.find(f"/api/v1/namespaces/default/pods/{pod_name}")
+    async def _uid_of(self, pod_name: str) -> str:
+        pod = await self._find(f"/api/v1/namespaces/default/pods/{pod_name}")
         assert pod is not None, pod_name
         uid: str = pod["metadata"]["uid"]
         return uid
+
+
+class _Extenders:
+    """Connects every extender to the recorded one."""
+
+    def __init__(self, extender: RecordedExtender) -> None:
+        self._extender = extender
+
+    def connect(self, _configuration: Extender, /) -> RecordedExtender:
+        return self._extender
 
 
 def _is_pod_so(pod: Plain, wanted: Plain) -> bool:
@@ -231,7 +331,7 @@ def _is_pod_so(pod: Plain, wanted: Plain) -> bool:
     )
 
 
-async def replay(record: Plain) -> tuple[Replayed, RecordedExtender]:
+async def replay(record: Plain, seed: int = 0) -> tuple[Replayed, RecordedExtender]:
     """Play a recorded scenario; return what came of it."""
-    played = Replay(record)
+    played = Replay(record, seed)
     return await played.run(), played.extender

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from .comparing import Story, recorded_story
+from .in_process_connection import Plain
 from .records import read_record
-from .requests_on_objects import Plain
 
-PARTS = ("writes", "events", "changes", "asked", "deletions", "final")
+PARTS = ("reads", "writes", "events", "changes", "asked", "deletions", "final")
 
 
 def _writes(record: Plain) -> list[Plain]:
@@ -19,6 +19,14 @@ def _writes(record: Plain) -> list[Plain]:
 
 def _event(record: Plain) -> Plain:
     return next(sent for sent in _writes(record) if "/events" in sent["path"])
+
+
+def _watch(record: Plain) -> Plain:
+    return next(
+        sent
+        for sent in record["requests"]
+        if sent["verb"] == "watch" and sent["client"] == "scheduler"
+    )
 
 
 def _patch(record: Plain) -> Plain:
@@ -63,6 +71,23 @@ def _parts(story: Story) -> dict[str, object]:
         ),
         pytest.param(lambda r: _binding(r).update(code=409), {"writes"}, id="code"),
         pytest.param(lambda r: _binding(r).update(t=0.0), {"writes"}, id="moment"),
+        pytest.param(lambda r: _binding(r)["response"].update(code=200), {"writes"}, id="answer"),
+        pytest.param(lambda r: _binding(r)["body"].pop("kind"), {"writes"}, id="body"),
+        pytest.param(lambda r: _binding(r).update(client="?"), {"writes"}, id="client"),
+        pytest.param(
+            lambda r: _event(r)["body"].update(eventTime="2026-01-01T00:00:00Z"),
+            {"events"},
+            id="fractions-of-a-second",
+        ),
+        pytest.param(
+            lambda r: _event(r)["body"].pop("deprecatedSource"), {"events"}, id="event-body"
+        ),
+        pytest.param(
+            lambda r: _watch(r)["query"].pop("sendInitialEvents"), {"reads"}, id="parameter"
+        ),
+        pytest.param(
+            lambda r: _watch(r)["query"].update(timeoutSeconds="7"), {"reads"}, id="long-watch"
+        ),
         pytest.param(
             lambda r: r["requests"].append(r["requests"].pop(r["requests"].index(_patch(r)))),
             {"writes"},
@@ -70,6 +95,12 @@ def _parts(story: Story) -> dict[str, object]:
         ),
         pytest.param(
             lambda r: r["pod_history"][-1].update(nominated="n1"), {"changes"}, id="history"
+        ),
+        pytest.param(
+            lambda r: r["final"]["events"][0].update(note="?"), {"final"}, id="final-event"
+        ),
+        pytest.param(
+            lambda r: r["final"]["pods"][0]["status"].pop("qosClass"), {"final"}, id="final-part"
         ),
         pytest.param(
             lambda r: r["final"]["pods"][0]["spec"].update(nodeName="?"), {"final"}, id="final"

@@ -1,0 +1,88 @@
+"""A follower hears of every object what happened to it, in order, even if it was too slow."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.apiserver.follower import Follower
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.store import Key, Store
+from kubesched.apiserver.stored_object import StoredObject, stamp
+from kubesched.simulator.virtual_loop import run
+
+KIND = "pods"
+WRITES = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(("put", "delete", "pause"))), max_size=60
+)
+
+
+def write(store: Store[StoredObject], name: str, what: str) -> None:
+    """Create, change or delete an object, whichever is possible."""
+    key = Key(KIND, "n", name)
+    value = StoredObject({"metadata": {"namespace": "n", "name": name}})
+    if store.find(key) is None:
+        if what == "put":
+            store.create(key, value)
+    elif what == "put":
+        store.update(key, value)
+    else:
+        store.delete(key)
+
+
+@pytest.mark.parametrize("kept", [pytest.param(1000, id="in-time"), pytest.param(2, id="too-slow")])
+@settings(max_examples=60, deadline=None)
+@given(before=WRITES, writes=WRITES)
+def test_what_is_told_adds_up(
+    kept: int, before: list[tuple[str, str]], writes: list[tuple[str, str]]
+) -> None:
+    """What it is told of an object follows from what it was told before, and ends as it is."""
+
+    async def story() -> None:
+        store = Store(stamp, kept)
+        known: dict[Key, Plain] = {}
+
+        def told(key: Key, old: Plain | None, new: Plain | None) -> None:
+            assert known.get(key) is old
+            assert old is not new
+            if new is None:
+                del known[key]
+            else:
+                known[key] = new
+
+        for name, what in before:
+            write(store, name, what)
+        follower = Follower(store, KIND, told)
+        follower.start()
+        for name, what in writes:
+            if what == "pause":
+                await asyncio.sleep(0.01)
+            else:
+                write(store, name, what)
+        await asyncio.sleep(0.01)
+        follower.stop()
+        assert {key: one.plain for key, one, _ in store.everything()} == known
+
+    run(story())
+
+
+def test_who_has_stopped_hears_nothing() -> None:
+    """After `stop` nothing is told, not even what had happened before."""
+
+    async def story() -> list[Key]:
+        store = Store(stamp)
+        heard: list[Key] = []
+        follower = Follower(store, KIND, lambda key, _old, _new: heard.append(key))
+        follower.start()
+        write(store, "a", "put")
+        follower.stop()
+        follower.stop()
+        await asyncio.sleep(0.01)
+        write(store, "b", "put")
+        await asyncio.sleep(0.01)
+        return heard
+
+    assert [] == run(story())

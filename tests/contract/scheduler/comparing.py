@@ -78,7 +78,7 @@ class Story:
             self._write(sent)
 
     def _read(self, sent: Sent) -> None:
-        parts = [(name, _calm_parameter(name, value)) for name, value in sent.query.items()]
+        parts = [(name, calm_parameter(name, value)) for name, value in sent.query.items()]
         self.reads.add((sent.client, sent.path, repr(sorted(parts))))
 
     def _write(self, sent: Sent) -> None:
@@ -146,7 +146,8 @@ def is_about_leases(sent: Sent) -> bool:
     return "/leases" in sent.path or about.get("kind") == "Lease"
 
 
-def _calm_parameter(name: str, value: str) -> str:
+def calm_parameter(name: str, value: str) -> str:
+    """Return a parameter's value without versions and without chance."""
     if name == "timeoutSeconds":
         is_usual = value == "<300..600>" or 300 <= int(value) <= 600
         return "<300..600>" if is_usual else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from kubesched.app.options import (
     configuration_of,
 )
 from kubesched.app.process import SchedulerProcess
+from kubesched.app.signals import STOPPING
 from kubesched.cli.loading import register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
 from kubesched.client.connect import find_settings
@@ -114,7 +116,12 @@ def run_process(flags: dict[str, Any]) -> int | None:
             report=_print_report if options.dry_run else None,
             logs=logs,
         )
-        return await process.run()
+        try:
+            return await process.run()
+        finally:
+            # What has ended says how it ended, whoever asks it to end now.
+            for number in STOPPING:
+                signal.signal(number, signal.SIG_IGN)
 
     logs.start()
     try:

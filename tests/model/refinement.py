@@ -14,7 +14,17 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
 
-from .filters import IsAvoided, pod_affinity, pod_anti_affinity
+from .filters import (
+    Filter_1,
+    Filter_2,
+    Filter_3,
+    Filter_4,
+    IsAvoided,
+    NodeAffinityHolds,
+    PodAffinityHolds,
+    pod_affinity,
+    pod_anti_affinity,
+)
 from .model import (
     Casualty,
     Clearance,
@@ -28,7 +38,7 @@ from .model import (
     start,
 )
 from .ratings import RATINGS, Ratings
-from .state import Objects, Same, Unbound, Victims, key, priority
+from .state import Objects, On, Same, Unbound, Victims, key, priority
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -121,14 +131,29 @@ def MayPreempt(p: Pod) -> bool:
 def Waits(p: Pod, S: Objects) -> bool:
     """Whether somebody still stops on the node p was promised, to make room for it or another.
 
-    A node that would not do even if all in jeopardy were gone is not waited for.
+    A node that would not do even if it were empty is not waited for.
     """
     n = S.nodes.get(p.status.nominated_node_name)
     return (
         n is not None
         and any(_is_preempted(q) for q in Jeopardy(p, n, S))
-        and Feasible(p, n, S - Jeopardy(p, n, S))
+        and not _is_hopeless(p, n, _with_promised(p, n, S))
     )
+
+
+def _is_hopeless(p: Pod, n: Node, S: Objects) -> bool:
+    """Whether the first filter that p fails on n is one that no eviction there cures."""
+    if not (Filter_1(p, n, S) and Filter_3(p, n, S) and Filter_4(p, n, S)):
+        return True
+    if not NodeAffinityHolds(p, n) or not Filter_2(p, n, S - On(n, S)):
+        return True
+    return Filter_2(p, n, S) and not PodAffinityHolds(p, n, S)
+
+
+def _with_promised(p: Pod, n: Node, S: Objects) -> Objects:
+    for q in Promised(p, n, S):
+        S = S.bind(q, n)
+    return S
 
 
 def _is_preempted(q: Pod) -> bool:

@@ -204,6 +204,10 @@ class LiveHistory(RuleBasedStateMachine):
     def nothing_else_happens(self) -> None:
         """Whoever can be placed is, in the end; no promise is left."""
         S = self._run(self.live.come_to_rest(ROUNDS_MAX))
+        while held_back := self.live.held_back():
+            # As upstream, they wait for others to knock.
+            self._do(self.live.scheduler.activate, held_back)
+            S = self._run(self.live.come_to_rest(ROUNDS_MAX))
         waiting = Unbound(S)
         assert [] == [key(p) for p in enabled(S)]
         assert [] == [key(p) for p in waiting if p.status.nominated_node_name]

@@ -26,10 +26,11 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.loop import Observer, Scheduler
 from kubesched.simulator.dice import Dice
-from kubesched.simulator.faults import FaultPlan
+from kubesched.simulator.faults import NO_FAULTS, FaultPlan
 from kubesched.simulator.informer import Handler
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import PODS
+from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.world import World
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
@@ -191,10 +192,14 @@ class Witness(Observer):
 
 
 class Ledger:
-    """An API client that passes on what was decided, and takes a note of anything else."""
+    """An API client that passes on what was decided, and takes a note of anything else.
+
+    Attributes:
+        api: Carries it out.
+    """
 
     def __init__(self, api: ApiClient, witness: Witness) -> None:
-        self._api = api
+        self.api = api
         self._witness = witness
 
     def _expect(self, holds: bool, words: str) -> None:
@@ -205,7 +210,7 @@ class Ledger:
         """Pods are bound where they were placed."""
         placed = self._witness.placed.get(pod.metadata.uid)
         self._expect(placed == node_name, f"{key(pod)} is bound to {node_name}, not to {placed}")
-        await self._api.bind(pod, node_name)
+        await self.api.bind(pod, node_name)
 
     async def patch_pod_status(
         self,
@@ -221,7 +226,7 @@ class Ledger:
             self._expect(nominated_node_name in promised, words)
         if condition is not None and condition.type == "DisruptionTarget":
             self._expect(uid in self._witness.condemned, f"{key(pod)} is no victim")
-        await self._api.patch_pod_status(pod, condition, nominated_node_name)
+        await self.api.patch_pod_status(pod, condition, nominated_node_name)
 
     async def patch_pod_group_status(
         self, group: PodGroup, condition: PodGroupConditionPatch
@@ -232,11 +237,11 @@ class Ledger:
     async def delete_pod(self, pod: Pod) -> None:
         """Only victims are deleted."""
         self._expect(pod.metadata.uid in self._witness.condemned, f"{key(pod)} is no victim")
-        await self._api.delete_pod(pod)
+        await self.api.delete_pod(pod)
 
     def record_event(self, event: Event) -> None:
         """Events are for people."""
-        self._api.record_event(event)
+        self.api.record_event(event)
 
 
 class LiveCluster:
@@ -254,11 +259,13 @@ class LiveCluster:
         """Begin empty; there must be a running event loop."""
         self.world = World(Dice(seed), latencies, faults)
         self.witness = Witness(ratings)
+        self._ledger = Ledger(self.world.api, self.witness)
+        self._calm = SimulatedApi(self.world.server, self.world.dice, latencies, NO_FAULTS)
         self.scheduler, handlers = assemble(
             configuration_of(ratings),
             REGISTRY,
             GATES,
-            Ledger(self.world.api, self.witness),
+            self._ledger,
             random=self.world.dice.stream("scheduler"),
             observers=[self.witness],
         )
@@ -285,21 +292,22 @@ class LiveCluster:
         return S - [p for p in S.Pods if p.spec.node_name and p.spec.node_name not in S.nodes]
 
     @property
-    def _progress(self) -> tuple[int, int]:
-        """How often anything was written so far, or failed to be."""
-        api = self.world.api
-        return self.world.server.store.list(PODS).version, sum(api.failures.values())
+    def _version(self) -> int:
+        """How often anything was written so far."""
+        return self.world.server.store.list(PODS).version
 
     async def come_to_rest(self, rounds_max: int) -> Objects:
-        """Let time pass until nothing happens any more; return S.
+        """Let time pass, with requests that do not fail, until nothing happens any more; return S.
 
         Raises:
             AssertionError: That takes too long, or the model forbids a step.
         """
+        self._ledger.api = self._calm
         for _ in range(rounds_max):
-            before = self._progress
+            before = self._version
             await self.advance(REST_SECONDS)
-            if self._progress == before:
+            if self._version == before:
+                self._ledger.api = self.world.api
                 return self.state()
         raise AssertionError("the cluster never comes to rest")
 

@@ -38,6 +38,7 @@ from .printing import (
     without_managers,
 )
 from .printing_discovery import api_resources, api_versions, review
+from .table import Difference
 
 _DATA: Final = Path(__file__).parent / "data"
 _ADMIN: Final = User("admin", ("system:masters", "system:authenticated"), "admin-uid")
@@ -98,18 +99,6 @@ def load(name: str) -> Plain:
     """Return a conversation."""
     found: Plain = json.loads(gzip.decompress((_DATA / f"{name}.json.gz").read_bytes()))
     return found
-
-
-class Difference(NamedTuple):
-    """Where ours is different.
-
-    Attributes:
-        command: Of kubectl.
-        what: What is different.
-    """
-
-    command: str
-    what: str
 
 
 class _Answer(NamedTuple):

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from .conversing import Difference
+
+class Difference(NamedTuple):
+    """Where ours is different.
+
+    Attributes:
+        command: Of kubectl.
+        what: What is different.
+    """
+
+    command: str
+    what: str
 
 
 class Compared(NamedTuple):

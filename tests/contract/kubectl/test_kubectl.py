@@ -13,9 +13,9 @@ from tests.contract.placeholders import EPOCH
 from kubesched.apiserver.server import ApiServer
 from kubesched.simulator.virtual_loop import run
 
-from .conversing import Conversation, Difference, load, names
+from .conversing import Conversation, load, names
 from .printing import Plain
-from .table import DIFFERENCES, TABLE, Compared
+from .table import DIFFERENCES, TABLE, Compared, Difference
 
 
 def _held(record: Plain) -> tuple[list[Difference], Compared]:

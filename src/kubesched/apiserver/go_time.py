@@ -29,12 +29,15 @@ _STEPS: Final = (
 _FRACTION: Final = re.compile(r"[.,][0-9]+")
 _MICROSECONDS: Final = re.compile(r"[.,][0-9]{6}")
 _ZONE: Final = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}")
-_RANGES: Final = (
-    (1, 1, 12, "month"),
-    (3, 0, 23, "hour"),
-    (4, 0, 59, "minute"),
-    (5, 0, 59, "second"),
-)
+_RANGES: Final = {
+    "01": (1, 12, "month"),
+    "15": (0, 23, "hour"),
+    "04": (0, 59, "minute"),
+    "05": (0, 59, "second"),
+}
+_ANY: Final = (0, 9999, "")
+_ZONE_HOURS_MAX: Final = 24
+_ZONE_MINUTES_MAX: Final = 60
 
 
 class TimeError(ValueError):
@@ -72,16 +75,17 @@ def _parse(text: str, layout: str) -> datetime:
         if match is None:
             raise fail(text[at:], wanted)
         if match[0].isdecimal():
-            numbers.append(int(match[0]))
+            number = int(match[0])
+            least, most, name = _RANGES.get(wanted, _ANY)
+            if not least <= number <= most:
+                raise _out_of_range(text, name)
+            numbers.append(number)
         at = match.end()
-    fraction = ""
-    if layout == _MICROSECONDS_LAYOUT:
-        match = _MICROSECONDS.match(text, at)
-        if match is None:
-            raise fail(text[at:], ".000000")
-        fraction, at = match[0], match.end()
-    elif (match := _FRACTION.match(text, at)) is not None:
-        fraction, at = match[0], match.end()
+    is_exact = layout == _MICROSECONDS_LAYOUT
+    match = (_MICROSECONDS if is_exact else _FRACTION).match(text, at)
+    if match is None and is_exact:
+        raise fail(text[at:], ".000000")
+    fraction, at = ("", at) if match is None else (match[0], match.end())
     zone = _ZONE.match(text, at)
     if zone is None:
         raise fail(text[at:], "Z07:00")
@@ -91,20 +95,26 @@ def _parse(text: str, layout: str) -> datetime:
 
 
 def _in_utc(text: str, numbers: list[int], fraction: str, zone: str) -> datetime:
-    for index, least, most, name in _RANGES:
-        if not least <= numbers[index] <= most:
-            raise TimeError(f'parsing time "{text}": {name} out of range')
     year, month, day, hour, minute, second = numbers
     microseconds = int(fraction[1:7].ljust(6, "0")) if fraction else 0
+    offset = _offset(text, zone)
     try:
-        local = datetime(year, month, day, hour, minute, second, microseconds, UTC)
-        return local - _offset(zone)
+        return datetime(year, month, day, hour, minute, second, microseconds, UTC) - offset
     except (ValueError, OverflowError):
-        raise TimeError(f'parsing time "{text}": day out of range') from None
+        raise _out_of_range(text, "day") from None
 
 
-def _offset(zone: str) -> timedelta:
+def _out_of_range(text: str, name: str) -> TimeError:
+    return TimeError(f'parsing time "{text}": {name} out of range')
+
+
+def _offset(text: str, zone: str) -> timedelta:
     if zone == "Z":
         return timedelta()
-    offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+    hours, minutes = int(zone[1:3]), int(zone[4:6])
+    if hours > _ZONE_HOURS_MAX:
+        raise _out_of_range(text, "time zone offset hour")
+    if minutes > _ZONE_MINUTES_MAX:
+        raise _out_of_range(text, "time zone offset minute")
+    offset = timedelta(hours=hours, minutes=minutes)
     return -offset if zone[0] == "-" else offset

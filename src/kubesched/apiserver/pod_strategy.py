@@ -40,7 +40,9 @@ _OF_OBJECT: Final = (
 def prepare_pod_for_create(_resource: Resource, pod: Plain) -> Plain:
     """Return a new pod with its first status, and with labels merged into its selectors."""
     spec = pod["spec"]
-    status: Plain = {"phase": "Pending", "qosClass": qos_class(spec)}
+    # A class that the client says is believed, as upstream does.
+    given = pod["status"].get("qosClass")
+    status: Plain = {"phase": "Pending", "qosClass": given or qos_class(spec)}
     if spec.get("schedulingGates"):
         now = pod["metadata"].get("creationTimestamp")
         status["conditions"] = [{**_GATED, "lastTransitionTime": now}]

@@ -65,7 +65,8 @@ _GENERATION_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a generation counts the changes of; it begins with 1."""
 
-_KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node"))
+# The status of a pod is looked at before it is dropped.
+_KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node", "Pod"))
 _RESETS_METADATA_FOR_STATUS: Final = frozenset(
     ("FlowSchema", "PriorityLevelConfiguration", "ResourceClaim", "VolumeAttachment")
 )
@@ -261,7 +262,7 @@ def _with_data_sources(spec: Plain, old: Plain) -> Plain:
         spec.pop("dataSourceRef")
         reference = None
     if source is not None and reference is None and "dataSource" not in old:
-        what = (source.get("apiGroup", ""), source.get("kind"))
+        what = (source.get("apiGroup") or "", source.get("kind"))
         if what not in (("", "PersistentVolumeClaim"), (_SNAPSHOT_GROUP, "VolumeSnapshot")):
             spec.pop("dataSource")
             source = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import string
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -19,6 +20,10 @@ from kubesched.apiserver.go_time import TimeError, canonical_micro_time, canonic
 from kubesched.apiserver.reading import DecodeError, Place, Reading, is_int, misfit
 
 _MILLI: Final = -3
+_BASE64: Final = frozenset(f"{string.ascii_letters}{string.digits}+/".encode())
+_LINE_ENDS: Final = b"\r\n"
+# A group of four may be cut off behind so many.
+_CHARACTERS_MIN: Final = 2
 _QUANTITY_FORM: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
@@ -94,15 +99,38 @@ class Bytes:
 
 
 def _first_fault_of_base64(text: str) -> int:
-    """Return where Go stops: at a foreign character, or where the last group is cut off."""
-    at = 0
-    for index, character in enumerate(text):
-        if character in "\r\n":
-            continue
-        if not (character.isascii() and (character.isalnum() or character in "+/")):
-            return index
+    """Return where Go's decoder stops in a text that is none.
+
+    It stops at a foreign character, behind a group that is padded, or where the last group begins
+    if that is cut off.
+    """
+    data = text.encode()
+    at = count = 0
+    while at < len(data):
+        if data[at] in _BASE64:
+            count = (count + 1) % 4
+        elif data[at] not in _LINE_ENDS:
+            is_padding = data[at] == ord("=") and count >= _CHARACTERS_MIN
+            return _end_of_padding(data, at + 1, count) if is_padding else at
         at += 1
-    return len(text) - at % 4
+    return len(data) - count
+
+
+def _end_of_padding(data: bytes, at: int, count: int) -> int:
+    if count == _CHARACTERS_MIN:
+        at = _behind_line_ends(data, at)
+        if at == len(data):
+            return at
+        if data[at] != ord("="):
+            return at - 1
+        at += 1
+    return _behind_line_ends(data, at)
+
+
+def _behind_line_ends(data: bytes, at: int) -> int:
+    while at < len(data) and data[at] in _LINE_ENDS:
+        at += 1
+    return at
 
 
 class Special:

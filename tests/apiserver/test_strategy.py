@@ -1,0 +1,203 @@
+"""What users may not set is set before an object is checked."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Final
+
+import pytest
+
+from kubesched.apiserver.defaults import with_defaults
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.strategy import prepare_for_create, prepare_for_update
+
+from .verdicts import NOW, resource_of
+
+_POD: Final = resource_of("Pod")
+
+
+def _new(kind: str, group: str = "", **body: Any) -> Plain:
+    resource = resource_of(kind, group)
+    metadata = {"name": "a", "creationTimestamp": NOW, **body.pop("metadata", {})}
+    body = {
+        "kind": kind,
+        "apiVersion": resource.api_version,
+        "metadata": metadata,
+        "spec": {},
+        **body,
+    }
+    return prepare_for_create(resource, with_defaults(resource, body))
+
+
+def _pod(**spec: Any) -> Plain:
+    containers = [{"name": "c", "image": "i:1"}]
+    labels = {"app": "web"}
+    return _new("Pod", metadata={"labels": labels}, spec={"containers": containers, **spec})
+
+
+def _updated(old: Plain, subresource: str = "", **changes: Plain) -> Plain:
+    resource = resource_of(old["kind"], old["apiVersion"].rpartition("/")[0])
+    new = deepcopy(old)
+    for part, fields in changes.items():
+        new[part] |= fields
+    return prepare_for_update(resource, new, old, subresource, "2024-06-07T08:09:10Z")
+
+
+def test_new_pods_are_pending() -> None:
+    """Whatever status the client sent is dropped, but for the class it says."""
+    assert {"phase": "Pending", "qosClass": "BestEffort"} == _pod()["status"]
+    pod = _new(
+        "Pod", spec={"containers": []}, status={"phase": "Running", "qosClass": "Guaranteed"}
+    )
+    assert {"phase": "Pending", "qosClass": "Guaranteed"} == pod["status"]
+
+
+def test_gated_pods_say_so() -> None:
+    """A pod with gates has a condition from its first moment."""
+    conditions = _pod(schedulingGates=[{"name": "g"}])["status"]["conditions"]
+    expected = {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": NOW,
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+    assert [expected] == conditions
+
+
+def test_labels_are_merged_into_selectors() -> None:
+    """Keys of labels become expressions about the pod's own values."""
+    selector = {"matchLabels": {"x": "y"}}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": selector,
+        "matchLabelKeys": ["app", "nosuch"],
+    }
+    term = {"topologyKey": "zone", "labelSelector": selector, "mismatchLabelKeys": ["app"]}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spec = _pod(topologySpreadConstraints=[constraint], affinity=affinity)["spec"]
+    found = spec["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"]
+    assert [{"key": "app", "operator": "In", "values": ["web"]}] == found
+    required = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    found = required[0]["labelSelector"]["matchExpressions"]
+    assert [{"key": "app", "operator": "NotIn", "values": ["web"]}] == found
+
+
+@pytest.mark.parametrize(
+    ("subresource", "changes", "generation"),
+    [
+        pytest.param("", {"metadata": {"labels": {}}}, 1, id="labels"),
+        pytest.param("", {"spec": {"priority": 5}}, 2, id="specification"),
+        pytest.param("", {"metadata": {"generation": 9}}, 1, id="generation itself"),
+        pytest.param("", {"status": {"phase": "Failed"}}, 1, id="status"),
+        pytest.param("status", {"status": {"phase": "Failed"}}, 1, id="status itself"),
+    ],
+)
+def test_generations_of_pods(subresource: str, changes: dict[str, Plain], generation: int) -> None:
+    """They count the changes of the specification."""
+    assert generation == _updated(_pod(), subresource, **changes)["metadata"]["generation"]
+
+
+def test_statuses_change_through_their_subresource_only() -> None:
+    """And nothing else changes through it."""
+    old = _pod()
+    changes: dict[str, Plain] = {"spec": {"nodeName": "n"}, "status": {"phase": "Running"}}
+    plain, status = (_updated(old, path, **changes) for path in ("", "status"))
+    assert (old["status"], "n") == (plain["status"], plain["spec"]["nodeName"])
+    assert ("Running", old["spec"]) == (status["status"]["phase"], status["spec"])
+
+
+def test_conditions_keep_the_generation_they_were_seen_at() -> None:
+    """A client that does not know the field does not drop it."""
+    old = _pod()
+    condition = {"type": "Ready", "status": "True"}
+    old["status"]["conditions"] = [{**condition, "observedGeneration": 3}]
+    new = _updated(old, "status", status={"conditions": [condition]})
+    assert [{**condition, "observedGeneration": 3}] == new["status"]["conditions"]
+
+
+def test_resizing_changes_resources_only() -> None:
+    """Images, labels and statuses stay as they were."""
+    old = _pod()
+    container = {**old["spec"]["containers"][0], "image": "other", "resources": {"limits": {}}}
+    container["resources"] = {"requests": {"cpu": "1"}}
+    new = _updated(old, "resize", spec={"containers": [container]}, metadata={"labels": {"b": "c"}})
+    expected = {**old["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}
+    assert [expected] == new["spec"]["containers"]
+    assert (old["metadata"]["labels"], 2) == (
+        new["metadata"]["labels"],
+        new["metadata"]["generation"],
+    )
+
+
+def test_what_only_the_server_writes_stays() -> None:
+    """Times of creation and deletion, and identities, cannot be changed."""
+    old = _pod()
+    old["metadata"] |= {"uid": "u", "deletionTimestamp": NOW, "deletionGracePeriodSeconds": 30}
+    fields = {"creationTimestamp": "2000-01-01T00:00:00Z", "uid": ""}
+    new = _updated(old, metadata=fields)["metadata"]
+    assert old["metadata"] == new
+
+
+def test_new_namespaces() -> None:
+    """They are active, have a finalizer, and their name as a label."""
+    namespace = _new("Namespace", status={"phase": "Terminating"})
+    assert ({"phase": "Active"}, ["kubernetes"]) == (
+        namespace["status"],
+        namespace["spec"]["finalizers"],
+    )
+    assert "a" == namespace["metadata"]["labels"]["kubernetes.io/metadata.name"]
+
+
+def test_phases_of_volumes_have_times() -> None:
+    """A volume begins as pending, and the time of the last change of phase is kept."""
+    old = _new("PersistentVolume", spec={})
+    assert {"phase": "Pending", "lastPhaseTransitionTime": NOW} == old["status"]
+    same = _updated(old, "status", status={"reason": "r"})["status"]
+    assert NOW == same["lastPhaseTransitionTime"]
+    other = _updated(old, "status", status={"phase": "Available"})["status"]
+    assert "2024-06-07T08:09:10Z" == other["lastPhaseTransitionTime"]
+
+
+def test_nodes_keep_the_status_they_are_created_with() -> None:
+    """Other kinds begin with an empty one."""
+    status = {"capacity": {"cpu": "4"}}
+    assert {"cpu": "4"} == _new("Node", status=status)["status"]["capacity"]
+    replica_set = _new("ReplicaSet", "apps", status={"replicas": 3})
+    assert {"replicas": 0} == replica_set["status"]
+
+
+def test_sources_of_claims_have_two_names() -> None:
+    """What is said under one of them is said under the other."""
+    source = {"kind": "PersistentVolumeClaim", "name": "b"}
+    claim = _new("PersistentVolumeClaim", spec={"dataSource": source})
+    expected = {**source, "apiGroup": None}
+    assert expected == claim["spec"]["dataSourceRef"] == claim["spec"]["dataSource"]
+
+
+def test_fields_of_features_that_are_off() -> None:
+    """They are dropped, unless they are there already."""
+    container = {"name": "c", "image": "i", "lifecycle": {"stopSignal": "SIGTERM"}}
+    os = {"name": "linux"}
+    new = _new("Pod", spec={"containers": [container], "os": os})
+    assert "lifecycle" not in new["spec"]["containers"][0]
+    old = deepcopy(new)
+    old["spec"]["containers"][0]["lifecycle"] = {"stopSignal": "SIGTERM"}
+    assert old["spec"] == _updated(old)["spec"]
+
+
+def test_nothing_that_comes_in_is_changed() -> None:
+    """Objects are shared with the store, so they are left alone."""
+    for kind, group in (("Pod", ""), ("Namespace", ""), ("Job", "batch"), ("DaemonSet", "apps")):
+        resource = resource_of(kind, group)
+        body = {"kind": kind, "metadata": {"name": "a", "uid": "u"}, "spec": {"template": {}}}
+        obj = with_defaults(resource, body)
+        before = deepcopy(obj)
+        once = prepare_for_create(resource, obj)
+        assert before == obj
+        old, new = deepcopy(once), deepcopy(once)
+        prepare_for_update(resource, new, old, "", NOW)
+        assert (once, once) == (old, new)

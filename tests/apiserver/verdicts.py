@@ -1,0 +1,130 @@
+"""What a real API server 1.36 said to writes, and the rules asked for the same, one by one.
+
+`creations.json.gz` and `changes.json.gz` hold bodies that were made at random from recorded ones,
+and the answers of kube-apiserver to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kubesched.apiserver import admission, strategy, validation
+from kubesched.apiserver.admission import CREATE, UPDATE
+from kubesched.apiserver.defaults import with_defaults
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.request import User
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.status import StatusError
+
+ADMIN: Final = User("admin", ("system:masters",))
+NOW: Final = "2024-05-06T07:08:09Z"
+_UID: Final = "11111111-2222-3333-4444-555555555555"
+_SERVERS_OWN: Final = ("uid", "creationTimestamp", "resourceVersion", "managedFields")
+_CAUSE: Final = ("reason", "field", "message")
+_SYSTEM_CLASSES: Final = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+
+
+class Objects:
+    """Stored objects, by resource."""
+
+    def __init__(self, **objects: list[Plain]) -> None:
+        """Hold the objects every cluster has, and others.
+
+        Args:
+            objects: By resource, without its group.
+        """
+        self._objects: dict[str, list[Plain]] = {
+            "namespaces": [
+                {"metadata": {"name": name}, "status": {"phase": "Active"}}
+                for name in ("default", "kube-system")
+            ],
+            "priorityclasses": [
+                {
+                    "metadata": {"name": name},
+                    "value": value,
+                    "preemptionPolicy": "PreemptLowerPriority",
+                }
+                for name, value in _SYSTEM_CLASSES.items()
+            ],
+        }
+        for name, some in objects.items():
+            self._objects.setdefault(name, []).extend(some)
+
+    def get(self, group_resource: str, namespace: str, name: str) -> Plain | None:
+        """Return an object, None if there is none."""
+        for one in self.items(group_resource, namespace):
+            if one["metadata"]["name"] == name:
+                return one
+        return None
+
+    def items(self, group_resource: str, namespace: str = "") -> Iterator[Plain]:
+        """Yield the objects of a resource."""
+        for one in self._objects.get(group_resource.partition(".")[0], ()):
+            if not namespace or one["metadata"].get("namespace", namespace) == namespace:
+                yield one
+
+
+def resource_of(kind: str, group: str = "", version: str = "v1") -> Resource:
+    """Return what is served for a kind."""
+    resource = RESOURCES.find_kind(f"{group}/{version}" if group else version, kind)
+    assert resource is not None, f"{kind} is served"
+    return resource
+
+
+def created(resource: Resource, body: Plain, objects: Objects | None = None) -> dict[str, Any]:
+    """Return the verdict on a new object, in the form of the data."""
+    objects = objects or Objects()
+    metadata = body.get("metadata", {})
+    if resource.is_namespaced:
+        namespace = "kube-system" if resource.kind == "Lease" else "default"
+        body = {**body, "metadata": {"namespace": namespace, **metadata}}
+    body = {**body, "kind": resource.kind, "apiVersion": resource.api_version}
+    try:
+        obj = with_defaults(resource, body)
+        obj = admission.admit(resource, obj, CREATE, objects, ADMIN)
+        obj["metadata"] = {**obj["metadata"], "uid": _UID, "creationTimestamp": NOW}
+        obj = strategy.prepare_for_create(resource, obj)
+        faults = validation.faults_of_new(resource, obj)
+        if not faults:
+            admission.check(resource, obj, CREATE, objects, ADMIN)
+    except StatusError as error:
+        if error.code != 422:
+            return {"status": error.code, "message": error.message}
+        told = (error.details or {})["causes"]
+        return {"status": 422, "causes": [[one[name] for name in _CAUSE] for one in told]}
+    return {"status": 422, "causes": causes(faults)} if faults else {"status": 201, "object": obj}
+
+
+def changed(resource: Resource, old: Plain, new: Plain, subresource: str) -> dict[str, Any]:
+    """Return the verdict on a change of an object, in the form of the data."""
+    objects = Objects()
+    metadata = {name: one for name, one in new["metadata"].items() if name != "managedFields"}
+    obj = with_defaults(resource, {**new, "metadata": metadata})
+    obj = admission.admit(resource, obj, UPDATE, objects, ADMIN, old=old, subresource=subresource)
+    obj = strategy.prepare_for_update(resource, obj, old, subresource, NOW)
+    faults = validation.faults_of_update(resource, obj, old, subresource)
+    return {"status": 422, "causes": causes(faults)} if faults else {"status": 200, "object": obj}
+
+
+def causes(faults: list[validation.FieldFault]) -> list[list[str]]:
+    """Return faults as causes, in an order that does not depend on Go's random order of maps."""
+    return sorted([f"FieldValue{one.type}", one.field, one.message] for one in faults)
+
+
+def settled(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Return a verdict without what only the server knows, with its causes in order."""
+    settled: dict[str, Any] = {
+        name: verdict[name] for name in ("status", "message") if name in verdict
+    }
+    if "causes" in verdict:
+        settled["causes"] = sorted(verdict["causes"])
+    if "object" in verdict:
+        metadata = verdict["object"]["metadata"]
+        kept = {name: one for name, one in metadata.items() if name not in _SERVERS_OWN}
+        settled["object"] = {**verdict["object"], "metadata": kept}
+    return settled

@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo tour test sim rewrite lint types format bench lock clean
+.PHONY: help setup demo tour test sim faults rewrite lint types format bench lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -29,6 +29,9 @@ test: .venv/.ready lint types  ## Run linters, type checks and all tests
 
 sim: .venv/.ready  ## Play SEEDS random scenarios (1000) under every fault plan, all invariants checked
 	$(BIN)/python -m tests.simulation
+
+faults: .venv/.ready  ## Play RUNS random runs (200) of two replicas under faults, over sockets
+	@$(BIN)/python -m tests.e2e.faults
 
 rewrite: .venv/.ready  ## Write down what the scenarios' transcripts do now; read the difference
 	$(BIN)/python -m tests.scenarios

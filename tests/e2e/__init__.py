@@ -1,0 +1,1 @@
+"""The whole scheduler as processes over sockets, against the embedded API server."""

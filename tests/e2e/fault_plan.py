@@ -1,0 +1,156 @@
+"""Seeded plans of what goes wrong, and how it is made to go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from random import Random
+from typing import Final
+
+import msgspec
+
+from .faulty_front import FaultyFront, Network
+from .harness import Harness
+from .recording_server import Storm
+from .replica import Lease, Replica
+
+_KINDS: Final = {
+    "kill": 4,
+    "terminate": 3,
+    "freeze": 5,
+    "restart server": 3,
+    "crash server": 3,
+    "refuse": 3,
+    "silence": 4,
+    "silence all": 1,
+    "delay": 2,
+    "reset": 2,
+    "storm": 7,
+}
+_TARGETS: Final = ("leader", "leader", "leader", "follower")
+_TROUBLES: Final = ("409", "429", "429", "500", "503", "hang", "lost", "lost")
+_STRUCK: Final = ("leases", "leases", "bindings", "bindings", "writes", "reads", "all")
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that goes wrong.
+
+    Attributes:
+        at_seconds: When, from the beginning of the plan.
+        kind: What.
+        target: Whom, where it is one replica: `leader` or `follower` of that moment.
+        seconds: For how long.
+        storm: The refusals, where it is that.
+        delay_seconds: How long bytes take, where it is that.
+    """
+
+    at_seconds: float
+    kind: str
+    target: str
+    seconds: float
+    storm: Storm | None = None
+    delay_seconds: float = 0.0
+
+    def __str__(self) -> str:
+        words = [f"{self.at_seconds:5.2f} s: {self.kind}"]
+        if self.storm is not None:
+            words.append(f"{self.storm.trouble} for {self.storm.share:.0%} of {self.storm.what}")
+        else:
+            words.append(self.target)
+        return f"{', '.join(words)}, for {self.seconds:.2f} s"
+
+
+def plan(dice: Random, lease: Lease, seconds: float) -> list[Fault]:
+    """Return what goes wrong in so many seconds, in order of time."""
+    times = sorted(dice.uniform(0.0, seconds) for _ in range(dice.randint(2, 6)))
+    return [_fault(dice, lease, at) for at in times]
+
+
+def _fault(dice: Random, lease: Lease, at_seconds: float) -> Fault:
+    kind = dice.choices(list(_KINDS), list(_KINDS.values()))[0]
+    # Shorter than the lease as well as longer.
+    seconds = dice.uniform(0.1, 1.8) * lease.duration_seconds
+    storm = _storm(dice) if kind == "storm" else None
+    # What arrives late must not outlive the rest of a lease that its sender no longer renews.
+    slack = lease.duration_seconds - lease.renew_deadline_seconds
+    delay = dice.uniform(0.0, slack / 4) if kind == "delay" else 0.0
+    return Fault(at_seconds, kind, dice.choice(_TARGETS), seconds, storm, delay)
+
+
+def _storm(dice: Random) -> Storm:
+    trouble = dice.choice(_TROUBLES)
+    retry = dice.choice((None, 0, 1)) if trouble in {"429", "503"} else None
+    return Storm(trouble, dice.choice(_STRUCK), dice.choice((0.2, 0.5, 1.0)), retry)
+
+
+async def apply(faults: list[Fault], harness: Harness) -> None:
+    """Let everything happen in its time; return when all of it is over."""
+    began = asyncio.get_running_loop().time()
+    async with asyncio.TaskGroup() as group:
+        for fault in faults:
+            await asyncio.sleep(began + fault.at_seconds - asyncio.get_running_loop().time())
+            group.create_task(_happen(fault, harness))
+
+
+async def _happen(fault: Fault, harness: Harness) -> None:
+    if fault.storm is not None:
+        await _storm_over(harness, fault.storm, fault.seconds)
+    elif fault.kind.endswith("server"):
+        await _end_server(harness, is_crash=fault.kind.startswith("crash"), seconds=fault.seconds)
+    else:
+        target = harness.leader if fault.target == "leader" else harness.follower
+        if target is not None:
+            await _hit(fault, harness, target)
+
+
+async def _storm_over(harness: Harness, storm: Storm, seconds: float) -> None:
+    if storm in harness.weather.storms:
+        return
+    harness.weather.begin(storm)
+    await asyncio.sleep(seconds)
+    harness.weather.end(storm)
+
+
+async def _end_server(harness: Harness, *, is_crash: bool, seconds: float) -> None:
+    if not harness.has_server:
+        return
+    if is_crash:
+        # Nobody hears what came of the requests that are under way.
+        harness.break_connections()
+    await harness.stop_server()
+    await asyncio.sleep(seconds)
+    await harness.start_server()
+
+
+async def _hit(fault: Fault, harness: Harness, target: Replica) -> None:
+    front = target.front
+    assert front is not None, "all have one here"
+    if fault.kind == "kill":
+        target.send(signal.SIGKILL)
+    elif fault.kind == "terminate":
+        target.send(signal.SIGTERM)
+    elif fault.kind == "freeze":
+        target.send(signal.SIGSTOP)
+        await asyncio.sleep(fault.seconds)
+        target.send(signal.SIGCONT)
+    elif fault.kind == "reset":
+        front.reset()
+    elif fault.kind == "delay":
+        front.delay_seconds = fault.delay_seconds
+        await asyncio.sleep(fault.seconds)
+        front.delay_seconds = 0.0
+    elif fault.kind == "refuse":
+        await _cut([front], Network.REFUSED, fault.seconds)
+    elif fault.kind == "silence":
+        await _cut([front], Network.SILENT, fault.seconds)
+    else:
+        fronts = [one.front for one in harness.running if one.front is not None]
+        await _cut(fronts, Network.SILENT, fault.seconds)
+
+
+async def _cut(fronts: list[FaultyFront], network: Network, seconds: float) -> None:
+    for front in fronts:
+        await front.become(network)
+    await asyncio.sleep(seconds)
+    for front in fronts:
+        await front.become(Network.GOOD)

@@ -1,0 +1,142 @@
+"""What an API server has seen and done, in the order in which it did it."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.apiserver.store import Change, ChangeType
+from kubesched.apiserver.stored_object import StoredObject
+
+LEASES: Final = "leases.coordination.k8s.io"
+PODS: Final = "pods"
+
+WRITER: Final[ContextVar[str]] = ContextVar("WRITER", default="")
+"""Who asks for the write that is being done: a replica's name, "" for the harness."""
+
+
+class LeaseWrite(msgspec.Struct, frozen=True):
+    """The lease was written.
+
+    Attributes:
+        seconds: When.
+        writer: By which replica.
+        holder: Whom it names; "" once it has been given back.
+        transitions: As it says.
+        lease_seconds: How long it is good for.
+    """
+
+    seconds: float
+    writer: str
+    holder: str
+    transitions: int
+    lease_seconds: int
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """A pod got a node.
+
+    Attributes:
+        seconds: When.
+        writer: From which replica.
+        pod: Its name.
+        uid: Its identity.
+        node: The node's name.
+        former_node: The node it had before; "" as it should be.
+    """
+
+    seconds: float
+    writer: str
+    pod: str
+    uid: str
+    node: str
+    former_node: str = ""
+
+
+class Posted(msgspec.Struct, frozen=True):
+    """A binding was asked for.
+
+    Attributes:
+        seconds: When it was answered.
+        writer: From which replica.
+        pod: Its name.
+        code: What was answered; 0 for no answer.
+    """
+
+    seconds: float
+    writer: str
+    pod: str
+    code: int
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """A pod came or went.
+
+    Attributes:
+        seconds: When.
+        name: Its name.
+        uid: Its identity.
+        is_there: Whether it came.
+    """
+
+    seconds: float
+    name: str
+    uid: str
+    is_there: bool
+
+
+Entry = LeaseWrite | Bound | Posted | Pod
+
+
+class History:
+    """Everything that a server did, also across its restarts.
+
+    Attributes:
+        entries: In order.
+        holder: The replica that wrote the lease last, "" if it gave it back.
+        unbound: Names of pods without a node.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.holder = ""
+        self.unbound: dict[str, None] = {}
+
+    def add_change(self, change: Change[StoredObject], seconds: float) -> None:
+        """Take note of a write."""
+        if change.key.kind == LEASES:
+            self._add_lease(change.value.plain, seconds)
+        elif change.key.kind == PODS:
+            self._add_pod(change, seconds)
+
+    def _add_lease(self, plain: dict[str, Any], seconds: float) -> None:
+        spec = plain["spec"]
+        entry = LeaseWrite(
+            seconds,
+            WRITER.get(),
+            spec.get("holderIdentity") or "",
+            spec.get("leaseTransitions") or 0,
+            spec.get("leaseDurationSeconds") or 0,
+        )
+        self.holder = entry.writer if entry.holder else ""
+        self.entries.append(entry)
+
+    def _add_pod(self, change: Change[StoredObject], seconds: float) -> None:
+        metadata, name = change.value.plain["metadata"], change.key.name
+        is_there = change.type is not ChangeType.DELETED
+        if change.type is not ChangeType.MODIFIED:
+            self.entries.append(Pod(seconds, name, metadata["uid"], is_there))
+        node, former = _node_of(change.value), _node_of(change.previous)
+        if is_there and not node:
+            self.unbound[name] = None
+        else:
+            self.unbound.pop(name, None)
+        if is_there and node != former:
+            entry = Bound(seconds, WRITER.get(), name, metadata["uid"], node, former)
+            self.entries.append(entry)
+
+
+def _node_of(stored: StoredObject | None) -> str:
+    return "" if stored is None else stored.plain["spec"].get("nodeName") or ""

@@ -1,0 +1,144 @@
+"""One replica: a process that runs `kubesched run`, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from .faulty_front import FaultyFront
+
+_END_SECONDS_MAX: Final = 30.0
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The times of the election."""
+
+    duration_seconds: float
+    renew_deadline_seconds: float
+    retry_period_seconds: float
+
+    @classmethod
+    def parse(cls, text: str) -> Lease:
+        """Read `15/10/2`. Raises ValueError."""
+        duration, deadline, period = (float(part) for part in text.split("/"))
+        return cls(duration, deadline, period)
+
+    def __str__(self) -> str:
+        seconds = (
+            self.duration_seconds,
+            self.renew_deadline_seconds,
+            self.retry_period_seconds,
+        )
+        return "/".join(f"{each:g}" for each in seconds)
+
+
+SHORT: Final = Lease(2.0, 1.4, 0.3)
+
+
+def write_kubeconfig(path: Path, server: str, token: str) -> Path:
+    """Write how to reach a server as somebody."""
+    path.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: it\n"
+        f'clusters: [{{name: it, cluster: {{server: "{server}"}}}}]\n'
+        f"users: [{{name: it, user: {{token: {token}}}}}]\n"
+        "contexts: [{name: it, context: {cluster: it, user: it}}]\n"
+    )
+    return path
+
+
+def write_configuration(path: Path, kubeconfig: Path, lease: Lease | None) -> Path:
+    """Write the configuration of a scheduler, with an election or without."""
+    election = "{leaderElect: false}"
+    if lease is not None:
+        election = (
+            f"{{leaderElect: true, leaseDuration: {lease.duration_seconds}s, "
+            f"renewDeadline: {lease.renew_deadline_seconds}s, "
+            f"retryPeriod: {lease.retry_period_seconds}s}}"
+        )
+    path.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f'clientConnection: {{kubeconfig: "{kubeconfig}", qps: 5000, burst: 5000}}\n'
+        f"leaderElection: {election}\n"
+    )
+    return path
+
+
+class Replica:
+    """A running scheduler.
+
+    Attributes:
+        name: Which is its token as well.
+        front: Its way to the server; None if there is nothing in between.
+        log_path: What it has said.
+    """
+
+    def __init__(self, name: str, front: FaultyFront | None, log_path: Path) -> None:
+        """Take where it will be; `start` begins."""
+        self.name = name
+        self.front = front
+        self.log_path = log_path
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self, configuration: Path, *flags: str) -> None:
+        """Begin."""
+        with self.log_path.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "kubesched", "run"),
+                *("--config", str(configuration), "--secure-port", "0", *flags),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None, "started"
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs; below zero by a signal."""
+        return None if self._process is None else self._process.returncode
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended, though it may be stopped."""
+        return self._process is not None and self._process.returncode is None
+
+    def send(self, signal_: signal.Signals) -> None:
+        """Send a signal, if it still runs."""
+        if self.is_running and self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal_)
+
+    async def wait(self) -> int:
+        """Wait for its end; return its exit code."""
+        assert self._process is not None, "started"
+        return await self._process.wait()
+
+    async def end(self, signal_: signal.Signals = signal.SIGKILL) -> int | None:
+        """Send a signal, wait for the end, by force after a while; return the exit code."""
+        self.send(signal_)
+        if self._process is not None:
+            try:
+                async with asyncio.timeout(_END_SECONDS_MAX):
+                    await self._process.wait()
+            except TimeoutError:
+                self.send(signal.SIGKILL)
+                await self._process.wait()
+                raise
+            finally:
+                if self.front is not None:
+                    await self.front.stop()
+        return self.exit_code
+
+    def log(self) -> str:
+        """Return what it has said so far."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""

@@ -1,0 +1,119 @@
+"""The front is the network that it is told to be."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from .faulty_front import FaultyFront, Network
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_MOMENT_SECONDS = 0.03
+
+
+def _with_front(scene: Callable[[FaultyFront], Awaitable[None]]) -> None:
+    """Play a scene in front of a server that repeats every line."""
+    handlers: list[asyncio.Task[None]] = []
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "connections are handled in tasks"
+        handlers.append(task)
+        with contextlib.suppress(ConnectionError):
+            while line := await reader.readline():
+                writer.write(line)
+        writer.transport.abort()
+
+    async def main() -> None:
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        front = FaultyFront(f"http://{host}:{port}")
+        await front.start()
+        try:
+            await scene(front)
+        finally:
+            await front.stop()
+            server.close()
+            await asyncio.gather(*handlers)
+
+    asyncio.run(main())
+
+
+async def _connect(front: FaultyFront) -> Streams:
+    return await asyncio.open_connection("127.0.0.1", int(front.url.rpartition(":")[2]))
+
+
+async def _ask(streams: Streams) -> bytes:
+    reader, writer = streams
+    writer.write(b"hello\n")
+    return await reader.readline()
+
+
+def test_a_good_network_passes_everything_on() -> None:
+    """What is sent comes back."""
+
+    async def scene(front: FaultyFront) -> None:
+        streams = await _connect(front)
+        assert b"hello\n" == await _ask(streams)
+        streams[1].close()
+
+    _with_front(scene)
+
+
+def test_where_nobody_listens_connections_are_refused() -> None:
+    """What was open is reset; afterwards it is the same port again."""
+
+    async def scene(front: FaultyFront) -> None:
+        streams = await _connect(front)
+        assert b"hello\n" == await _ask(streams)
+        await front.become(Network.REFUSED)
+        with pytest.raises(ConnectionRefusedError):
+            await _connect(front)
+        with pytest.raises(ConnectionResetError):
+            await streams[0].readexactly(1)
+        await front.become(Network.GOOD)
+        again = await _connect(front)
+        assert b"hello\n" == await _ask(again)
+        for _, writer in (streams, again):
+            writer.close()
+
+    _with_front(scene)
+
+
+def test_in_silence_nothing_arrives_and_afterwards_all_is_reset() -> None:
+    """Neither what was open nor what is opened meanwhile hears anything, then or later."""
+
+    async def scene(front: FaultyFront) -> None:
+        before = await _connect(front)
+        assert b"hello\n" == await _ask(before)
+        await front.become(Network.SILENT)
+        during = await _connect(front)
+        for streams in (before, during):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(_MOMENT_SECONDS):
+                    await _ask(streams)
+        await front.become(Network.GOOD)
+        for streams in (before, during):
+            with pytest.raises(ConnectionResetError):
+                await streams[0].readexactly(1)
+            streams[1].close()
+
+    _with_front(scene)
+
+
+def test_a_delay_holds_for_each_direction() -> None:
+    """An answer takes twice as long."""
+
+    async def scene(front: FaultyFront) -> None:
+        front.delay_seconds = _MOMENT_SECONDS / 2
+        streams = await _connect(front)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert b"hello\n" == await _ask(streams)
+        assert loop.time() - began >= 0.9 * _MOMENT_SECONDS
+        streams[1].close()
+
+    _with_front(scene)

@@ -1,0 +1,214 @@
+"""kubectl, as it is found on this machine, against a sandbox whose pods our scheduler places."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+_KUBECTL: Final = shutil.which(os.environ.get("KUBECTL") or "kubectl")
+_MISSING: Final = (
+    "kubectl is not on PATH: install it (Debian: kubernetes-client) or name it in $KUBECTL"
+)
+_SECONDS_MAX: Final = 60.0
+_NODES: Final = ("node-0", "node-1", "node-2")
+
+
+class Cluster:
+    """A sandbox, seen through kubectl."""
+
+    def __init__(self, kubeconfig: Path, home: Path) -> None:
+        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(home)}
+
+    def kubectl(self, *words: str, stdin: str = "", fails: bool = False) -> str:
+        """Run kubectl; return what it says, and what it complains of if it is to fail."""
+        done = self._run(words, stdin)
+        assert fails == (done.returncode != 0), f"{words}: {done.stdout}{done.stderr}"
+        return done.stderr if fails else done.stdout
+
+    def _run(self, words: tuple[str, ...], stdin: str) -> subprocess.CompletedProcess[str]:
+        assert _KUBECTL is not None, _MISSING
+        return subprocess.run(  # noqa: S603 - kubectl itself
+            [_KUBECTL, *words],
+            input=stdin,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS_MAX,
+        )
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start kubectl; its output is to be read."""
+        assert _KUBECTL is not None, _MISSING
+        return subprocess.Popen(  # noqa: S603 - kubectl itself
+            [_KUBECTL, *words], env=self._environment, stdout=subprocess.PIPE, text=True
+        )
+
+    def object(self, *words: str) -> dict[str, Any]:
+        """Return an object, or a list of them."""
+        found: dict[str, Any] = json.loads(self.kubectl("get", *words, "-o", "json"))
+        return found
+
+    def until(self, is_so: Callable[[], bool]) -> None:
+        """Wait for something."""
+        deadline = time.monotonic() + _SECONDS_MAX
+        while not is_so():
+            assert time.monotonic() < deadline, self.kubectl("get", "pods,nodes,events", "-A")
+            time.sleep(0.05)
+
+    def until_running(self, name: str) -> str:
+        """Wait until a pod runs; return its node."""
+        self.until(lambda: self.object("pod", name)["status"]["phase"] == "Running")
+        return str(self.object("pod", name)["spec"]["nodeName"])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three nodes and a scheduler, for all tests of this module."""
+    if _KUBECTL is None:
+        if os.environ.get("CI"):
+            pytest.fail(_MISSING)
+        pytest.skip(_MISSING)
+    folder = tmp_path_factory.mktemp("sandbox")
+    kubeconfig = folder / "kubeconfig"
+    log = (folder / "log").open("w")
+    words = ["--nodes", "3", "--start-latency", "10ms", "--stop-latency", "10ms"]
+    words += ["--kubeconfig", str(kubeconfig), "--scheduler-log", str(folder / "scheduler.log")]
+    sandbox = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-m", "kubesched", "sandbox", *words], stdout=log, stderr=log
+    )
+    try:
+        found = Cluster(kubeconfig, folder)
+        deadline = time.monotonic() + _SECONDS_MAX
+        while not (kubeconfig.exists() and len(found.object("nodes")["items"]) == len(_NODES)):
+            assert sandbox.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < deadline, "there is no sandbox yet"
+            time.sleep(0.05)
+        yield found
+    finally:
+        sandbox.terminate()
+        sandbox.wait(_SECONDS_MAX)
+        log.close()
+
+
+def _pod(name: str, **spec: Any) -> str:
+    container = {
+        "name": "main",
+        "image": "web",
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"containers": [container], **spec},
+    }
+    return json.dumps(pod)
+
+
+def _columns(table: str) -> list[list[str]]:
+    return [re.split(r"  +", line.strip()) for line in table.splitlines()]
+
+
+def test_pods_are_created_placed_shown_and_deleted(cluster: Cluster) -> None:
+    """apply, get, get -o wide, describe, events, delete: each says what happened."""
+    assert "pod/first created\n" == cluster.kubectl("apply", "-f", "-", stdin=_pod("first"))
+    assert "pod/first unchanged\n" == cluster.kubectl("apply", "-f", "-", stdin=_pod("first"))
+    node = cluster.until_running("first")
+    header, row = _columns(cluster.kubectl("get", "pod", "first"))
+    assert ["NAME", "READY", "STATUS", "RESTARTS", "AGE"] == header
+    assert ["first", "1/1", "Running", "0"] == row[:4]
+    header, row = _columns(cluster.kubectl("get", "pod", "first", "-o", "wide"))
+    assert ["IP", "NODE", "NOMINATED NODE", "READINESS GATES"] == header[5:]
+    assert [node, "<none>", "<none>"] == row[6:]
+    assert "pod/first\n" in cluster.kubectl("get", "pods", "-o", "name")
+    text = cluster.kubectl("describe", "pod", "first")
+    assert re.search(rf"Node: +{node}/", text)
+    assert re.search(r"PodScheduled +True", text)
+    assigned = f"Successfully assigned default/first to {node}"
+    assert assigned in text
+    assert assigned in cluster.kubectl("get", "events")
+    assert 'pod "first" deleted' in cluster.kubectl("delete", "pod", "first")
+    assert "not found" in cluster.kubectl("get", "pod", "first", fails=True)
+
+
+def test_a_watch_shows_a_pod_on_its_way(cluster: Cluster) -> None:
+    """Get -w prints a line per change, until it runs."""
+    watch = cluster.start("get", "pods", "-w", "--no-headers", "-l", "app=watched")
+    try:
+        cluster.kubectl("create", "-f", "-", stdin=_pod("watched"))
+        assert watch.stdout is not None, "piped"
+        seen = []
+        while "Running" not in seen:
+            seen.append(watch.stdout.readline().split()[2])
+        assert "Pending" == seen[0]
+    finally:
+        watch.terminate()
+        watch.communicate()
+    cluster.kubectl("delete", "pod", "watched")
+
+
+def test_a_pod_that_fits_nowhere_says_why(cluster: Cluster) -> None:
+    """Its event and condition are kube-scheduler's; a label on a node cures it."""
+    cluster.kubectl("create", "-f", "-", stdin=_pod("picky", nodeSelector={"disk": "ssd"}))
+    reason = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+    cluster.until(lambda: reason in cluster.kubectl("describe", "pod", "picky"))
+    assert re.search(r"Warning +FailedScheduling", cluster.kubectl("describe", "pod", "picky"))
+    assert "node/node-1 labeled\n" == cluster.kubectl("label", "node", "node-1", "disk=ssd")
+    assert "node-1" == cluster.until_running("picky")
+    cluster.kubectl("label", "node", "node-1", "disk-")
+    cluster.kubectl("delete", "pod", "picky")
+
+
+def test_taints_keep_pods_away(cluster: Cluster) -> None:
+    """A pod goes where there is no taint; describe node shows it, and who is there."""
+    for name in _NODES[1:]:
+        said = cluster.kubectl("taint", "node", name, "team=blue:NoSchedule")
+        assert f"node/{name} tainted\n" == said
+    cluster.kubectl("create", "-f", "-", stdin=_pod("plain"))
+    assert "node-0" == cluster.until_running("plain")
+    assert re.search(
+        r"Taints: +team=blue:NoSchedule", cluster.kubectl("describe", "node", "node-1")
+    )
+    text = cluster.kubectl("describe", "node", "node-0")
+    assert re.search(r"default +plain +100m", text)
+    assert re.search(r"cpu +100m \(", text)
+    for name in _NODES[1:]:
+        cluster.kubectl("taint", "node", name, "team-")
+    cluster.kubectl("delete", "pod", "plain")
+
+
+def test_cordoned_nodes_get_no_pods_and_drained_ones_lose_theirs(cluster: Cluster) -> None:
+    """The pods of a Deployment move to the nodes that are left."""
+    cluster.kubectl("create", "deployment", "web", "--image=web")
+    cluster.kubectl("scale", "deployment", "web", "--replicas=4")
+
+    def nodes() -> list[str]:
+        pods = cluster.object("pods", "-l", "app=web")["items"]
+        running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
+        return [
+            pod["spec"]["nodeName"] for pod in running if "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    cluster.until(lambda: len(nodes()) == 4)
+    assert set(_NODES) == set(nodes())
+    assert "node/node-2 cordoned\n" == cluster.kubectl("cordon", "node-2")
+    assert "Ready,SchedulingDisabled" in cluster.kubectl("get", "node", "node-2")
+    said = cluster.kubectl("drain", "node-2", "--ignore-daemonsets", "--force")
+    assert "evicted" in said
+    cluster.until(lambda: len(nodes()) == 4)
+    assert {"node-0", "node-1"} == set(nodes())
+    assert "node/node-2 uncordoned\n" == cluster.kubectl("uncordon", "node-2")
+    cluster.kubectl("delete", "deployment", "web")

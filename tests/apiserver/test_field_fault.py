@@ -11,6 +11,7 @@ from kubesched.apiserver.field_fault import (
     aggregate,
     duplicate,
     each,
+    failed,
     forbidden,
     go_quoted,
     invalid,
@@ -109,3 +110,9 @@ def test_status() -> None:
     other = {"reason": "FieldValueForbidden", "message": "Forbidden: no", "field": "spec.b"}
     expected = {"name": "web", "group": "apps", "kind": "ReplicaSet", "causes": [once, once, other]}
     assert expected == error.details
+
+
+def test_what_could_not_be_looked_at() -> None:
+    """Upstream tells its own troubles as faults too, with a reason of their own."""
+    fault = failed("a", "why")
+    assert ("InternalError", "a: Internal error: why") == (fault.reason, str(fault))

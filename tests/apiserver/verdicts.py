@@ -113,7 +113,7 @@ def changed(resource: Resource, old: Plain, new: Plain, subresource: str) -> dic
 
 def causes(faults: list[validation.FieldFault]) -> list[list[str]]:
     """Return faults as causes, in an order that does not depend on Go's random order of maps."""
-    return sorted([f"FieldValue{one.type}", one.field, one.message] for one in faults)
+    return sorted([one.reason, one.field, one.message] for one in faults)
 
 
 def settled(verdict: dict[str, Any]) -> dict[str, Any]:

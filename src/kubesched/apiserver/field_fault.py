@@ -16,6 +16,7 @@ from kubesched.apiserver.status import StatusError, cause, details_of
 
 DUPLICATE: Final = "Duplicate"
 FORBIDDEN: Final = "Forbidden"
+INTERNAL: Final = "Internal"
 INVALID: Final = "Invalid"
 NOT_FOUND: Final = "NotFound"
 NOT_SUPPORTED: Final = "NotSupported"
@@ -28,6 +29,7 @@ TYPE_INVALID: Final = "TypeInvalid"
 _WORDS: Final = {
     DUPLICATE: "Duplicate value",
     FORBIDDEN: "Forbidden",
+    INTERNAL: "Internal error",
     INVALID: "Invalid value",
     NOT_FOUND: "Not found",
     NOT_SUPPORTED: "Unsupported value",
@@ -37,7 +39,7 @@ _WORDS: Final = {
     TOO_MANY: "Too many",
     TYPE_INVALID: "Invalid value",
 }
-_WITHOUT_VALUE: Final = frozenset((REQUIRED, FORBIDDEN, TOO_LONG))
+_WITHOUT_VALUE: Final = frozenset((REQUIRED, FORBIDDEN, TOO_LONG, INTERNAL))
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
@@ -63,6 +65,11 @@ class FieldFault(NamedTuple):
         if self.type not in _WITHOUT_VALUE:
             words = f"{words}: {_shown(self.bad_value)}"
         return f"{words}: {self.detail}" if self.detail else words
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in one word for programs."""
+        return "InternalError" if self.type == INTERNAL else f"FieldValue{self.type}"
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
@@ -119,6 +126,11 @@ def forbidden(field: str, detail: str) -> FieldFault:
     return FieldFault(FORBIDDEN, field, "", detail)
 
 
+def failed(field: str, detail: str) -> FieldFault:
+    """The value could not be looked at."""
+    return FieldFault(INTERNAL, field, "", detail)
+
+
 def duplicate(field: str, value: Any, detail: str = "") -> FieldFault:
     """The value stands there twice."""
     return FieldFault(DUPLICATE, field, value, detail)
@@ -170,7 +182,7 @@ def invalid_status(resource: Resource, name: str, faults: Sequence[FieldFault]) 
 
 def invalid_kind(group: str, kind: str, name: str, faults: Sequence[FieldFault]) -> StatusError:
     """Return the refusal of an object of a kind with these faults."""
-    causes = [cause(f"FieldValue{fault.type}", fault.field, fault.message) for fault in faults]
+    causes = [cause(fault.reason, fault.field, fault.message) for fault in faults]
     qualified = f"{kind}.{group}" if group else kind
     message = f'{qualified} "{name}" is invalid: {aggregate(map(str, faults))}'
     return StatusError(422, "Invalid", message, details_of(group, kind, name, causes))

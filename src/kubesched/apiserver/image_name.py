@@ -1,7 +1,7 @@
 """The names of container images, as far as the tag is concerned.
 
 Upstream: pkg/util/parsers/parsers.go; github.com/distribution/reference (v1.36's)
-Differs:  digests are not checked beyond their form.
+Differs:  nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ _REFERENCE: Final = re.compile(
     rf"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?",
     re.ASCII,
 )
+_KNOWN_DIGEST: Final = re.compile(
+    "sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}",
+)
 _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
 
 
@@ -29,6 +32,8 @@ def tag_of(image: str) -> str:
     """Return the tag: `latest` if neither tag nor digest is given, "" if the name is malformed."""
     match = _REFERENCE.fullmatch(image)
     if match is None or _IDENTIFIER.fullmatch(image) or len(match["path"]) > _NAME_LENGTH_MAX:
+        return ""
+    if match["digest"] and _KNOWN_DIGEST.fullmatch(match["digest"]) is None:
         return ""
     if match["tag"]:
         return match["tag"]

@@ -101,6 +101,8 @@ def prepare_pod_for_update(resource: Resource, new: Plain, old: Plain, subresour
 def _status_update(new: Plain, old: Plain) -> Plain:
     metadata = {**new["metadata"]}
     metadata.pop("ownerReferences", None)
+    if "deletionTimestamp" not in old["metadata"]:
+        metadata.pop("deletionTimestamp", None)
     if "ownerReferences" in old["metadata"]:
         metadata["ownerReferences"] = old["metadata"]["ownerReferences"]
     status = {**new["status"]}

@@ -95,6 +95,9 @@ def _owner_faults(owners: Sequence[Plain]) -> Iterator[FieldFault]:
     first = ""
     for owner in owners:
         group, _, version = owner["apiVersion"].rpartition("/")
+        if "/" in group:
+            # Upstream reads neither where there is more than one slash.
+            group = version = ""
         if not version:
             detail = "version must not be empty"
             yield invalid(f"{path}.apiVersion", owner["apiVersion"], detail)

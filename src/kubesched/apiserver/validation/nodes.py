@@ -10,7 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kubesched.apiserver.field_fault import FieldFault, duplicate, forbidden, go_quoted, invalid
+from kubesched.apiserver.field_fault import (
+    FieldFault,
+    duplicate,
+    failed,
+    forbidden,
+    go_quoted,
+    invalid,
+)
 from kubesched.apiserver.ip_addresses import is_dual_stack_of_networks, network_faults
 from kubesched.apiserver.names import dns_subdomain
 from kubesched.apiserver.plain import Plain
@@ -38,6 +45,11 @@ def new_node_faults(node: Plain) -> Iterator[FieldFault]:
     networks = pod_networks(node)
     for index, network in enumerate(networks):
         yield from network_faults(network, f"spec.podCIDRs[{index}]")
+    broken = [index for index, one in enumerate(networks) if network_faults(one, "")]
+    if len(networks) > 1 and broken:
+        why = f"invalid CIDR[{broken[0]}]: <nil> (invalid CIDR address: {networks[broken[0]]})"
+        detail = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
+        yield failed("spec.podCIDRs", detail)
     if len(networks) > 1 and (len(networks) > 2 or not is_dual_stack_of_networks(networks)):
         detail = "may specify no more than one CIDR for each IP family"
         yield invalid("spec.podCIDRs", networks, detail)
@@ -46,9 +58,7 @@ def new_node_faults(node: Plain) -> Iterator[FieldFault]:
 def pod_networks(node: Plain) -> list[str]:
     """Return the networks of a node's pods; the old field stands for a list of one."""
     one, several = node["spec"].get("podCIDR", ""), node["spec"].get("podCIDRs") or []
-    if one and (not several or several[0] != one):
-        return [one]
-    return list(several) if one else []
+    return [one] if one and several[:1] != [one] else list(several)
 
 
 def _amount_faults(status: Plain) -> Iterator[FieldFault]:

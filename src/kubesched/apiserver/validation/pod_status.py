@@ -1,7 +1,7 @@
 """Statuses of pods: what of them may change, and to what.
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodStatusUpdate, v1.36)
-Differs:  users of containers, their allocated devices and images of volumes are not checked.
+Differs:  users of containers and images of volumes are not checked.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubesched.api.label_format import label_key_errors
-from kubesched.apiserver.field_fault import FieldFault, duplicate, each, forbidden, invalid
-from kubesched.apiserver.ip_addresses import address_faults, is_dual_stack
+from kubesched.apiserver.field_fault import FieldFault, duplicate, each, failed, forbidden, invalid
+from kubesched.apiserver.ip_addresses import address_faults, is_dual_stack, parsed_address
 from kubesched.apiserver.names import dns_subdomain
 from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.validation.device_statuses import extended_claim_faults, health_faults
 from kubesched.apiserver.validation.internal_form import internal_form
 from kubesched.apiserver.validation.metadata import core_metadata_update_faults, immutable_faults
 from kubesched.apiserver.validation.pods import annotation_update_faults
@@ -43,8 +44,10 @@ def pod_status_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
     yield from _claim_faults(
         status.get("resourceClaimStatuses") or (), new["spec"].get("resourceClaims") or ()
     )
+    yield from extended_claim_faults(status.get("extendedResourceClaimStatus"), new["spec"])
     yield from _address_faults(status, "podIPs")
     yield from _host_address_faults(status)
+    yield from health_faults(status, new["spec"])
 
 
 def _condition_faults(conditions: Sequence[Plain]) -> Iterator[FieldFault]:
@@ -116,6 +119,10 @@ def _address_faults(status: Plain, name: str) -> Iterator[FieldFault]:
     addresses = [entry.get("ip", "") for entry in entries]
     for index, address in enumerate(addresses):
         yield from address_faults(address, f"status.{name}[{index}]")
+    broken = [index for index, one in enumerate(addresses) if parsed_address(one) is None]
+    if len(addresses) > 1 and broken:
+        why = f"invalid IP[{broken[0]}]: {addresses[broken[0]]}"
+        yield failed(f"status.{name}", f"failed to check for dual stack with error:{why}")
     if len(addresses) > 1 and (len(addresses) > 2 or not is_dual_stack(addresses)):
         shown = [internal_form("core/PodIP", entry) for entry in entries]
         detail = "may specify no more than one IP for each IP family"

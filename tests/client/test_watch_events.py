@@ -145,6 +145,7 @@ def test_pages_hold_what_watches_tell(bytes_at_once: int, monkeypatch: pytest.Mo
         pytest.param(b"<html>", id="no JSON"),
         pytest.param(page([{"metadata": {"name": 3}}]), id="wrong type"),
         pytest.param(page({"a": 1}), id="items are no list"),
+        pytest.param(b'{"hello": "world"}', id="no list at all"),
     ],
 )
 def test_lists_that_cannot_be_read(body: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from pathlib import Path
@@ -114,9 +115,10 @@ class Replica:
 
     def send(self, signal_: signal.Signals) -> None:
         """Send a signal, if it still runs."""
-        if self.is_running and self._process is not None:
+        if self.is_running:
+            # asyncio's own way may take the exit code away from the one who waits for it.
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(signal_)
+                os.kill(self.pid, signal_)
 
     async def wait(self) -> int:
         """Wait for its end; return its exit code."""

@@ -37,6 +37,7 @@ from kubesched.app.options import Options
 from kubesched.app.secure_port import SecurePort
 from kubesched.app.signals import handled_signals
 from kubesched.app.surroundings import REAL, Extenders, Surroundings
+from kubesched.app.sync_report import report_missing
 from kubesched.app.watched_kinds import watched_kinds
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
@@ -266,13 +267,21 @@ class SchedulerProcess:
     async def _run(self, scheduler: Scheduler, informers: Informers) -> int:
         following = asyncio.ensure_future(informers.run())
         try:
-            if not await self._unless_over(informers.wait_for_sync(), following):
+            if not await self._unless_over(self._sync(informers), following):
                 return self._end_without_leading()
             self._settle()
             return await self._lead(scheduler, following)
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
+
+    async def _sync(self, informers: Informers) -> None:
+        reporting = asyncio.ensure_future(report_missing(informers, self._settings.server))
+        try:
+            await informers.wait_for_sync()
+        finally:
+            reporting.cancel()
+            await asyncio.gather(reporting, return_exceptions=True)
 
     def _settle(self) -> None:
         self.is_synced = True

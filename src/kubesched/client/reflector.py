@@ -81,6 +81,7 @@ class ReflectorStatistics(msgspec.Struct, frozen=True, kw_only=True):
         events: Lines read, bookmarks among them.
         pauses: How often a failure made it wait.
         last_resource_version: How far it has come.
+        last_error: What went wrong since all objects were read for the last time, "" for nothing.
     """
 
     lists: int = 0
@@ -89,6 +90,7 @@ class ReflectorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     events: int = 0
     pauses: int = 0
     last_resource_version: str = ""
+    last_error: str = ""
 
 
 class _Stream:
@@ -126,6 +128,7 @@ class Reflector:
         self._now = asyncio.get_running_loop().time
         self._backoff = Backoff(self._now, dice)
         self._version = ""
+        self._last_error = ""
         # Whether the server said that it does not have that version, or not any more.
         self._is_version_unavailable = False
         self._lists = self._watches = self._short_watches = self._events = self._pauses = 0
@@ -139,6 +142,7 @@ class Reflector:
             events=self._events,
             pauses=self._pauses,
             last_resource_version=self._version,
+            last_error=self._last_error,
         )
 
     async def run(self) -> None:
@@ -147,6 +151,7 @@ class Reflector:
             try:
                 await self._list_and_watch()
             except ApiError as error:
+                self._last_error = str(error)
                 level = logging.INFO if is_expired(error) else logging.ERROR
                 log.log(level, "Failed to watch %s: %s", self._plural, error)
             await self._pause()
@@ -184,6 +189,7 @@ class Reflector:
         self._lists += 1
         await self._sink.replace(items)
         self._version = version
+        self._last_error = ""
 
     # Initial events.
 
@@ -220,6 +226,7 @@ class Reflector:
 
     async def _is_worth_another_stream(self, error: ApiError) -> bool:
         """Whether to ask for the initial events again; pauses if the server is overwhelmed."""
+        self._last_error = str(error)
         if is_server_overwhelmed(error):
             await self._pause()
             return True

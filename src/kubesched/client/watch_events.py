@@ -57,8 +57,9 @@ class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Page(msgspec.Struct, Generic[T]):
-    """A list, or a part of one."""
+    """A list, or a part of one; without kind, version and items it is something else."""
 
+    kind: str = ""
     metadata: ListMeta = ListMeta()
     items: list[T] | None = None
 
@@ -133,16 +134,21 @@ class WatchDecoder:
             ApiError: It is no list of this kind; the code is 500.
         """
         try:
-            if len(body) <= _PAGE_BYTES_AT_ONCE:
-                try:
-                    page = self._page.decode(body)
-                except msgspec.ValidationError:
-                    return _raw_page.decode(body)
-                page.items = [self._finished(item) for item in page.items or ()]
-                return page
-            return _raw_page.decode(body)
+            return self._page_of(body)
         except (msgspec.DecodeError, RecursionError) as error:
             raise ApiError(500, "InternalError", f"unable to decode the list: {error}") from None
+
+    def _page_of(self, body: bytes) -> Page[KubeObject] | Page[msgspec.Raw]:
+        if len(body) > _PAGE_BYTES_AT_ONCE:
+            return _raw_page.decode(body)
+        try:
+            page = self._page.decode(body)
+        except msgspec.ValidationError:
+            return _raw_page.decode(body)
+        if page.items is None and not (page.kind or page.metadata.resource_version):
+            raise msgspec.ValidationError("Object 'Kind' is missing")
+        page.items = [self._finished(item) for item in page.items or ()]
+        return page
 
     def item(self, raw: msgspec.Raw) -> KubeObject:
         """Return an object of a page.

@@ -202,6 +202,9 @@ def test_faults(value: Plain, expected: str) -> None:
 
 
 def test_the_object_that_says_nothing() -> None:
-    """It has the objects that are always there, and nulls for lists that have to be."""
+    """It has the objects that are always there, and nulls for lists and times that have to be."""
     assert {"metadata": {}, "spec": {"containers": None}, "status": {}} == zero_object(_layout())
     assert {"metadata": {}} == zero_object(_layout("v1", "ConfigMap"))
+    times = dict.fromkeys(("eventTime", "firstTimestamp", "lastTimestamp"))
+    expected = {"metadata": {}, "involvedObject": {}, "source": {}, **times}
+    assert expected == zero_object(_layout("v1", "Event"))

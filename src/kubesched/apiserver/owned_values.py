@@ -342,13 +342,13 @@ def _left_entries(entries: list[Any], unwanted: Plain, layout: Layout) -> Iterat
 
 
 def zero_object(layout: Layout) -> Plain:
-    """Return an object that says nothing: objects, and nulls for what has to be there."""
+    """Return an object that says nothing: objects, and nulls for what else is always there."""
     assert layout.struct is not None, "objects are structs"
     zero: Plain = {}
     for field in layout.struct.fields.values():
         if field.is_always and field.shape.form is Form.STRUCT:
             zero[field.name] = zero_object(_shape_layout(field.shape))
-        elif field.is_required and field.shape.form is not Form.SCALAR:
+        elif field.is_always or (field.is_required and field.shape.form is not Form.SCALAR):
             zero[field.name] = None
     return zero
 

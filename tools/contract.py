@@ -48,8 +48,9 @@ _KUBECTL = """
 ## kubectl
 
 Commands of kubectl against kube-apiserver, in `tests/contract/kubectl/data`. The requests that the
-real server answered are sent to ours: statuses, media types and errors are compared, and what
-kubectl prints of the answers, where that shows what a server said: tables, objects, names, reviews.
+real server answered are sent to ours: statuses, media types, errors and the sizes of JSON answers
+are compared, and what kubectl prints where that shows what a server said: tables, objects, names,
+reviews. Where sizes differ `tests/contract/kubectl/table.py` says why.
 
 | conversation | commands | requests compared | outputs compared | agrees |
 |---|---|---|---|---|

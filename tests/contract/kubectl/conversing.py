@@ -1,7 +1,7 @@
 """Recorded kubectl commands, their requests sent to our server in the process.
 
-What a server decides is compared: statuses, media types, errors, and what kubectl prints of the
-answers where it prints tables, objects or names.
+What a server decides is compared: statuses, media types, errors, the sizes of the other answers,
+and what kubectl prints of them where it prints tables, objects or names.
 
 Differs:  JSON stands for protobuf both ways; what a front between kubectl and the real server
           answered is not asked; a stand-in for the kubelet finishes deletions when the record shows
@@ -38,6 +38,7 @@ from .printing import (
     without_managers,
 )
 from .printing_discovery import api_resources, api_versions, review
+from .sizes import has_recorded_size
 from .table import Difference
 
 _DATA: Final = Path(__file__).parent / "data"
@@ -114,6 +115,7 @@ class Conversation:
 
     Attributes:
         requests: How many requests were compared.
+        other_sizes: Paths whose answers are longer or shorter than those recorded.
         outputs: What of how many commands was printed was compared.
     """
 
@@ -127,6 +129,7 @@ class Conversation:
         self._etags: dict[str, str] = {}
         self._answers: list[_Answer] = []
         self.requests = 0
+        self.other_sizes: set[str] = set()
         self.outputs = 0
 
     async def hold(self) -> list[Difference]:
@@ -317,6 +320,8 @@ class Conversation:
         expected = _JSON if expected == _PROTOBUF else expected
         if expected != answer.content_type:
             raise DifferenceError(f"type: expected {expected!r}, got {answer.content_type!r}")
+        if not has_recorded_size(recorded, answer):
+            self.other_sizes.add(recorded["path"])
         if "response" in recorded:
             self._placeholders.compare(recorded["response"], content, self._now(), "response")
         text = recorded.get("response_text", "")

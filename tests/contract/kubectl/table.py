@@ -54,3 +54,44 @@ TABLE: Final = {
 
 DIFFERENCES: Final[dict[str, list[Difference]]] = {}
 """What is different, in the order of the commands; conversations that agree are left out."""
+
+_DOCUMENT: Final = "OpenAPI documents hold only what kubectl asks for"
+_WORDS: Final = "columns are described in words of our own"
+_OLD: Final = "the recorded versions of what every cluster has are shorter"
+_AGES: Final = "less time has gone by"
+
+OTHER_SIZES: Final[dict[str, dict[str, str]]] = {
+    "apply-client-side": {
+        "/openapi/v3/api/v1": _DOCUMENT,
+        "/openapi/v3/apis/policy/v1": _DOCUMENT,
+    },
+    "apply-server-side": {"/openapi/v3/api/v1": _DOCUMENT},
+    "create-replace-patch": {"/openapi/v3/api/v1": _DOCUMENT},
+    "delete": {"/openapi/v3/api/v1": _DOCUMENT},
+    "describe": {"/api/v1/namespaces/default": _OLD},
+    "discovery-and-version": {
+        "/apis/scheduling.k8s.io/v1/priorityclasses": _OLD,
+        "/apis/storage.k8s.io/v1/csinodes": _WORDS,
+        "/openapi/v3/api/v1": _DOCUMENT,
+        "/version": "it is another build",
+    },
+    "get-pods": {
+        "/api/v1/namespaces/default/pods": "tokens to go on with are shorter",
+        "/api/v1/namespaces/default/services": _WORDS,
+        "/apis/apps/v1/namespaces/default/daemonsets": _WORDS,
+        "/apis/apps/v1/namespaces/default/deployments": _WORDS,
+        "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers": _WORDS,
+        "/apis/batch/v1/namespaces/default/cronjobs": _WORDS,
+        "/apis/batch/v1/namespaces/default/jobs": _WORDS,
+    },
+    "get-pods-watch": {
+        "/api/v1/namespaces/default/pods": _AGES,
+        "/api/v1/namespaces/default/pods/p1": _AGES,
+        "/api/v1/pods": _AGES,
+    },
+    "legacy-discovery": {"/api": "the server's address is another"},
+    "scale-wait": {
+        "/apis/apps/v1/namespaces/default/replicasets/r": "writes of scales are not tracked"
+    },
+}
+"""Whose answers are of another size than recorded, and why; all others are equally long."""

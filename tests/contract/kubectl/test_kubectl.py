@@ -15,15 +15,14 @@ from kubesched.simulator.virtual_loop import run
 
 from .conversing import Conversation, load, names
 from .printing import Plain
-from .table import DIFFERENCES, TABLE, Compared, Difference
+from .table import DIFFERENCES, OTHER_SIZES, TABLE, Compared, Difference
 
 
-def _held(record: Plain) -> tuple[list[Difference], Compared]:
-    async def hold() -> tuple[list[Difference], Compared]:
+def _held(record: Plain) -> tuple[list[Difference], Conversation]:
+    async def hold() -> tuple[list[Difference], Conversation]:
         server = ApiServer(now=_now, dice=Random(1))
         conversation = Conversation(record, server, _now)
-        differences = await conversation.hold()
-        return differences, Compared(conversation.requests, conversation.outputs)
+        return await conversation.hold(), conversation
 
     return run(hold())
 
@@ -40,9 +39,10 @@ def test_the_table_is_complete() -> None:
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_conversation(name: str) -> None:
     """Answers and what is printed of them agree, and as many are compared as the table says."""
-    differences, compared = _held(load(name))
+    differences, held = _held(load(name))
     assert DIFFERENCES.get(name, []) == differences
-    assert TABLE[name] == compared
+    assert TABLE[name] == Compared(held.requests, held.outputs)
+    assert set(OTHER_SIZES.get(name, {})) == held.other_sizes
 
 
 def _request(record: Plain, path: str) -> Plain:
@@ -87,3 +87,11 @@ def test_differences_are_noticed(change: Callable[[Plain], object], noticed: str
     differences, _ = _held(record)
     assert len(differences) >= 1
     assert all(noticed in one.what for one in differences)
+
+
+def test_sizes_are_noticed() -> None:
+    """An answer that is a byte longer has another size."""
+    record = load("get-nodes")
+    _request(record, "/nodes/n1")["response_bytes"] += 1
+    _, held = _held(record)
+    assert {"/api/v1/nodes/n1"} == held.other_sizes

@@ -27,7 +27,8 @@ _START_SECONDS_MAX: Final = 240.0
 _SETTLE_SECONDS_MAX: Final = 240.0
 _FAULTY_LEASES: Final = 3.5
 """For so many lease durations things go wrong."""
-_GOOD_EXIT_CODES: Final = (0, 1, -signal.SIGKILL)
+# None is for who was to be started when all was over.
+_GOOD_EXIT_CODES: Final = (0, 1, -signal.SIGKILL, None)
 _BAD_WORDS: Final = ("Traceback", "never retrieved", "never awaited", "Unclosed")
 
 

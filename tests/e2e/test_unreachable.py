@@ -1,0 +1,183 @@
+"""A scheduler whose server is not there, does not want it, or is another kind of server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from kubesched.apiserver.request import Request, Response, User
+from kubesched.apiserver.server import ApiServer
+
+from .harness import until
+from .replica import SHORT, Lease, Replica, write_configuration, write_kubeconfig
+
+pytestmark = pytest.mark.slow
+
+_SECONDS_MAX = 120.0
+_STRANGER = User("stranger", ("system:authenticated",))
+
+
+async def _observed(
+    directory: Path, server: str, is_enough: Callable[[str], bool], lease: Lease | None = SHORT
+) -> Replica:
+    """Run until enough has been said, ask it to end, and return what ended."""
+    kubeconfig = write_kubeconfig(directory / "kubeconfig", server, "token")
+    configuration = write_configuration(directory / "config.yaml", kubeconfig, lease)
+    replica = Replica("replica", None, directory / "log")
+    await replica.start(configuration)
+    try:
+        await until(
+            lambda: is_enough(replica.log()) or not replica.is_running, _SECONDS_MAX, "a line"
+        )
+        assert replica.is_running, f"it tries again, instead of ending: {replica.log()}"
+        await replica.end(signal.SIGTERM)
+    finally:
+        await replica.end()
+    assert replica.exit_code == 0, replica.log()
+    assert "Traceback" not in replica.log()
+    return replica
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def _lines_of(log: str, kind: str) -> list[str]:
+    return [line for line in log.splitlines() if f"Failed to watch {kind}:" in line]
+
+
+def _says(kind: str) -> Callable[[str], bool]:
+    return lambda log: bool(_lines_of(log, kind))
+
+
+def test_where_nobody_listens_it_says_so_and_tries_again(tmp_path: Path) -> None:
+    """One line that names the address and the reason, whatever is missing; SIGTERM is heard."""
+    server = f"http://127.0.0.1:{_free_port()}"
+
+    def has_said_so(log: str) -> bool:
+        return f"Waiting for the API server at {server}" in log
+
+    lines = asyncio.run(_observed(tmp_path, server, has_said_so)).log().splitlines()
+    assert ["Waiting", "Requested"] == [line.partition("] ")[2].split()[0] for line in lines]
+    assert "Cannot connect to host" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        pytest.param({}, "Unauthorized", id="401"),
+        pytest.param({"token": _STRANGER}, 'User "stranger" cannot list resource', id="403"),
+    ],
+)
+def test_who_is_not_let_in_says_so_and_tries_again(
+    tokens: dict[str, User], expected: str, tmp_path: Path
+) -> None:
+    """One line per attempt and kind, in the server's words."""
+
+    async def observe() -> Replica:
+        server = ApiServer(tokens)
+        await server.start()
+        try:
+            return await _observed(tmp_path, server.url, _says("nodes"))
+        finally:
+            await server.stop()
+
+    lines = _lines_of(asyncio.run(observe()).log(), "nodes")
+    assert all(expected in line for line in lines), lines
+
+
+class _OldServer(ApiServer):
+    """A server from before resource.k8s.io/v1."""
+
+    async def handle(self, request: Request) -> Response:
+        """Return that it does not know it."""
+        if request.path.startswith("/apis/resource.k8s.io/v1"):
+            return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        return await super().handle(request)
+
+
+def test_a_kind_that_the_server_does_not_know_is_asked_for_again(tmp_path: Path) -> None:
+    """Only what is missing is complained about; nothing is scheduled on half the knowledge."""
+
+    async def observe() -> Replica:
+        server = _OldServer({"token": User("system:kube-scheduler", ("system:authenticated",))})
+        await server.start()
+        try:
+            return await _observed(tmp_path, server.url, _says("deviceclasses"))
+        finally:
+            await server.stop()
+
+    log = asyncio.run(observe()).log()
+    expected = "the server could not find the requested resource"
+    assert all(expected in line for line in _lines_of(log, "deviceclasses"))
+    assert [] == _lines_of(log, "nodes")
+    assert "Caches are synced" not in log
+
+
+def _page(
+    body: str, kind: str, status: int
+) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        return web.Response(text=body, content_type=kind, status=status)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        pytest.param("<h1>It works!</h1>", "text/html", 200, id="a page for everything"),
+        pytest.param("<h1>Not Found</h1>", "text/html", 404, id="no page"),
+        pytest.param(json.dumps({"hello": "world"}), "application/json", 200, id="other JSON"),
+        pytest.param("[]", "application/json", 200, id="a list"),
+    ],
+)
+def test_a_server_that_is_no_api_server_is_asked_again(
+    body: str, kind: str, status: int, tmp_path: Path
+) -> None:
+    """Whatever a web server says, it is a line in the log, and no crash."""
+
+    async def observe() -> Replica:
+        runner = web.ServerRunner(web.Server(_page(body, kind, status)))
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            host, port = runner.addresses[0]
+            return await _observed(tmp_path, f"http://{host}:{port}", _says("nodes"))
+        finally:
+            await runner.cleanup()
+
+    assert "Caches are synced" not in asyncio.run(observe()).log()
+
+
+def test_a_server_that_says_nothing_does_not_keep_it_from_ending(tmp_path: Path) -> None:
+    """SIGTERM is heard while the first request waits for its answer."""
+
+    async def observe() -> Replica:
+        async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            holding.append(writer)
+            has_come.set()
+
+        holding: list[asyncio.StreamWriter] = []
+        has_come = asyncio.Event()
+        server = await asyncio.start_server(hold, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        try:
+            return await _observed(tmp_path, f"http://{host}:{port}", lambda _: has_come.is_set())
+        finally:
+            for writer in holding:
+                writer.transport.abort()
+            server.close()
+
+    asyncio.run(observe())

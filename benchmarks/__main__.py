@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from benchmarks import kernels, long, loop, openb, plugins, scaling
+from benchmarks import kernels, live, long, loop, openb, plugins, scaling
 from benchmarks.history import ROOT, Record, append, last, new_record
 from benchmarks.tables import caption, tables
 from benchmarks.throughput import Throughput, Tracing
@@ -26,7 +26,7 @@ T = TypeVar("T")
 ALL: Final = "all"
 TABLE: Final = "table"
 SUITES: Final = ("throughput", "plugins", "kernels", "scaling", "loop")
-SIMULATIONS: Final = ("long", "openb")
+ON_REQUEST: Final = ("live", "long", "openb")
 """Suites that run only when they are asked for: they take minutes, or need files."""
 _QUICK_DIVISOR: Final = 10
 _QUICK_KERNEL_SIZES: Final = (500, 5000)
@@ -106,6 +106,12 @@ def _long(record: Record) -> Record:
     return replace(record, long=_measured(long.LongRun, "long", "--hours", hours))
 
 
+def _live(record: Record, nodes: int, pods: int) -> Record:
+    divisor = _QUICK_DIVISOR if record.is_quick else 1
+    arguments = ("--nodes", nodes // divisor, "--pods", pods // divisor)
+    return replace(record, live=_measured(live.LiveRun, "live", *arguments))
+
+
 def _openb(record: Record, directory: Path | None) -> Record:
     arguments = () if directory is None else ("--trace", directory)
     return replace(record, openb=_measured(dict[str, openb.Replay], "openb", *arguments))
@@ -124,6 +130,8 @@ def _run(options: argparse.Namespace) -> Record:
             record = _scaling(record)
         elif suite == "loop":
             record = _loop(record)
+        elif suite == "live":
+            record = _live(record, options.nodes, options.pods)
         elif suite == "long":
             record = _long(record)
         else:
@@ -133,9 +141,7 @@ def _run(options: argparse.Namespace) -> Record:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("benchmarks", description=__doc__)
-    parser.add_argument(
-        "suite", nargs="?", choices=(*SUITES, *SIMULATIONS, ALL, TABLE), default=ALL
-    )
+    parser.add_argument("suite", nargs="?", choices=(*SUITES, *ON_REQUEST, ALL, TABLE), default=ALL)
     parser.add_argument("--only", default="", metavar="NAME", help="only what contains NAME")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size")
     parser.add_argument(
@@ -144,6 +150,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--trace", type=Path, metavar="DIRECTORY", help="where the openb trace is, for openb"
     )
+    parser.add_argument("--nodes", type=int, default=live.NODES, metavar="N", help="of live")
+    parser.add_argument("--pods", type=int, default=live.PODS, metavar="N", help="of live")
     parser.add_argument("-o", dest="output", choices=("table", "json"), default="table")
     parser.add_argument("--no-history", action="store_true", help="do not add to the history")
     return parser

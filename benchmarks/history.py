@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from benchmarks.live import LiveRun
 from benchmarks.long import LongRun
 from benchmarks.loop import LoopSpeed
 from benchmarks.openb import Replay
@@ -42,6 +43,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         scaling: How the cost of a pod grows with the cluster.
         loop: How fast the production loop is.
         long: What a long simulation takes.
+        live: What the scheduler's process takes on a live API server.
         openb: What the trace takes, by configuration.
     """
 
@@ -59,6 +61,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     scaling: Scaling | None = None
     loop: LoopSpeed | None = None
     long: LongRun | None = None
+    live: LiveRun | None = None
     openb: dict[str, Replay] = {}
 
 

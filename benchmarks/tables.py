@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.history import Record
+from benchmarks.live import LiveRun
 from benchmarks.long import LongRun
 from benchmarks.loop import LoopSpeed
 from benchmarks.openb import Replay
@@ -63,6 +64,8 @@ def tables(record: Record) -> Iterator[Table]:
         yield _scaling(record)
     if record.loop is not None:
         yield _loop(record.loop)
+    if record.live is not None:
+        yield _live(record.live)
     if record.long is not None:
         yield _long(record.long)
     if record.openb:
@@ -181,6 +184,21 @@ def _loop(found: LoopSpeed) -> Table:
         f"{found.rss_mib:,}",
     )
     return Table("Loop: queue, cycles and simulated binding", columns, (row,))
+
+
+def _live(found: LiveRun) -> Table:
+    columns = ("nodes", "pods", "bound", "s", "pods/s", "CPU ms/pod", "RSS MiB", "server's RSS MiB")
+    row = (
+        f"{found.nodes:,}",
+        f"{found.pods:,}",
+        f"{found.bound:,}",
+        _figure(found.seconds),
+        f"{found.pods_per_second:,.0f}",
+        _figure(found.cpu_ms_per_pod),
+        f"{found.rss_mib:,}",
+        f"{found.server_rss_mib:,}",
+    )
+    return Table("Live: the scheduler's own process on a sandbox", columns, (row,))
 
 
 def _long(found: LongRun) -> Table:

@@ -15,6 +15,7 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.history import Record, append, last, new_record
 from benchmarks.kernels import kernels
+from benchmarks.live import measure_live
 from benchmarks.long import growth, measure_long
 from benchmarks.loop import measure_loop
 from benchmarks.objects import Objects
@@ -207,6 +208,16 @@ def test_long_runs_are_simulated() -> None:
     assert (20, 20) == (found.nodes, found.virtual_hours)
     assert 300 < found.pods < 700
     assert found.bound > found.pods / 2
+
+
+@pytest.mark.slow
+def test_a_live_scheduler_binds_every_pod() -> None:
+    """Processes are found, and what they took is known."""
+    found = measure_live(5, 50)
+    assert (5, 50, 50) == (found.nodes, found.pods, found.bound)
+    assert found.cpu_ms_per_pod > 0
+    assert found.rss_mib > 0
+    assert found.server_rss_mib > 0
 
 
 @pytest.mark.parametrize(

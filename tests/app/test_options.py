@@ -19,7 +19,7 @@ from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.profile import build_profiles
+from kubesched.scheduler.profile_building import build_profiles
 
 DATA = Path(__file__).parent / "data"
 

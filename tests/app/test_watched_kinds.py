@@ -8,7 +8,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.profile import build_profiles
+from kubesched.scheduler.profile_building import build_profiles
 
 RECORDED = [
     "csidrivers",

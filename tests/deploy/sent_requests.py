@@ -42,7 +42,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
-from kubesched.scheduler.profile import build_profiles
+from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.virtual_loop import run
 
 NAMESPACE = "ns"

@@ -16,7 +16,7 @@ from kubesched.config.types import API_VERSION, KIND
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.queue.registrations import Registration, registrations_of
-from kubesched.scheduler.profile import build_profiles
+from kubesched.scheduler.profile_building import build_profiles
 
 from .__main__ import HERE
 from .transcript import steps_of

@@ -33,7 +33,8 @@ from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, fail
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.profile import Profile, build_profiles, relevant_nominated_pods
+from kubesched.scheduler.profile import Profile, relevant_nominated_pods
+from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

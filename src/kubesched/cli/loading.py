@@ -25,7 +25,7 @@ from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, Plugin, PluginSet, Profile
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.profile import build_profiles
+from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.objects import KubernetesObject
 

@@ -30,7 +30,8 @@ from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.extenders import Connect, Extenders
 from kubesched.scheduler.loop import Observer, Scheduler
 from kubesched.scheduler.pod_lister import PodLister
-from kubesched.scheduler.profile import PluginFailure, Profile, build_profiles
+from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.profile_building import build_profiles
 from kubesched.snapshot.pod_info import PodInfo
 
 

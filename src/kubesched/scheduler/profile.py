@@ -1,25 +1,20 @@
 """Profile holds the plugins of one scheduler name in order, and is the one place that calls them.
 
-Upstream: pkg/scheduler/framework/runtime/framework.go, pkg/scheduler/profile (v1.36)
-Differs:  all faults of a configuration are reported at once.
+Upstream: pkg/scheduler/framework/runtime/framework.go (v1.36)
+Differs:  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Final, ParamSpec, TypeVar, cast
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.config.args import ARGS_PLUGINS
-from kubesched.config.faults import ConfigError, Fault, quote
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.plugin_args import ignore_extender_resources
-from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
-from kubesched.config.types import Configuration
+from kubesched.config.plugin_sets import ExtensionPoint
 from kubesched.config.types import Profile as ProfileConfiguration
 from kubesched.framework.binder import Binder, NoBinder
 from kubesched.framework.cycle_state import CycleState
@@ -55,6 +50,7 @@ from kubesched.framework.volume_writer import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.missing_states import needs_filter_state, needs_score_state
 from kubesched.scheduler.phase_timer import PhaseTimer
+from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
 from kubesched.scheduler.row_answers import PASSED, RowAnswers
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
@@ -64,23 +60,6 @@ from kubesched.snapshot.snapshot import Snapshot
 P = ParamSpec("P")
 R = TypeVar("R")
 A = TypeVar("A", bound=Plugin)
-
-_CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
-    ExtensionPoint.PRE_ENQUEUE: PreEnqueuePlugin,
-    ExtensionPoint.QUEUE_SORT: QueueSortPlugin,
-    ExtensionPoint.PRE_FILTER: PreFilterPlugin,
-    ExtensionPoint.FILTER: FilterPlugin,
-    ExtensionPoint.POST_FILTER: PostFilterPlugin,
-    ExtensionPoint.PRE_SCORE: PreScorePlugin,
-    ExtensionPoint.SCORE: ScorePlugin,
-    ExtensionPoint.RESERVE: ReservePlugin,
-    ExtensionPoint.PERMIT: PermitPlugin,
-    ExtensionPoint.PRE_BIND: PreBindPlugin,
-    ExtensionPoint.BIND: BindPlugin,
-    ExtensionPoint.POST_BIND: PostBindPlugin,
-    ExtensionPoint.PLACEMENT_GENERATE: PlacementGeneratePlugin,
-    ExtensionPoint.PLACEMENT_SCORE: PlacementScorePlugin,
-}
 
 _FIRST_ROW: Final = np.zeros(1, np.intp)
 
@@ -138,43 +117,20 @@ class Profile:
         self.binder: Binder = NoBinder()
         self.claim_writer: ClaimWriter | None = None
         self.volume_writer: VolumeWriter | None = None
-        self.claim_tracker = claim_tracker or _claim_tracker(feature_gates)
+        self.claim_tracker = claim_tracker or new_claim_tracker(feature_gates)
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
         self.timer: PhaseTimer | None = None
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
-        at = f"{path}.plugins"
-        faults: list[Fault] = []
-        points: dict[ExtensionPoint, tuple[str, ...]] = {}
-        self.score_weights: dict[str, int] = {}
-        self.placement_score_weights: dict[str, int] = {}
-        try:
-            points = expand(
-                configuration.plugins,
-                lambda name, point: _implements(registry, name, point),
-                registry.__contains__,
-                scheduler_name=configuration.scheduler_name,
-                path=at,
-            )
-            self.score_weights, self.placement_score_weights = (
-                score_weights(
-                    configuration.plugins,
-                    lambda name, point: name in registry and _implements(registry, name, point),
-                    point,
-                    path=at,
-                )
-                for point in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
-            )
-        except ConfigError as error:
-            faults.extend(error.faults)
-        self.plugins = self._build(configuration, registry, points, path, faults)
-        if faults:
-            raise ConfigError(faults)
-        self._take_places(points)
+        self._take_places(build_plugins(configuration, registry, self, path))
 
-    def _take_places(self, points: dict[ExtensionPoint, tuple[str, ...]]) -> None:
+    def _take_places(self, built: ProfilePlugins) -> None:
+        self.plugins = built.plugins
+        self.score_weights = built.score_weights
+        self.placement_score_weights = built.placement_score_weights
+        points = built.points
+
         def at(point: ExtensionPoint, _kind: Callable[..., A]) -> tuple[A, ...]:
-            # `expand` has made sure that each implements the point.
             return tuple(cast("A", self.plugins[name]) for name in points[point])
 
         self.pre_enqueue_plugins = at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
@@ -222,54 +178,6 @@ class Profile:
             return ()
         plugin = self.plugins.get("DefaultPreemption")
         return (plugin,) if isinstance(plugin, PodGroupPostFilterPlugin) else ()
-
-    def _build(
-        self,
-        configuration: ProfileConfiguration,
-        registry: Registry,
-        points: dict[ExtensionPoint, tuple[str, ...]],
-        path: str,
-        faults: list[Fault],
-    ) -> dict[str, Plugin]:
-        """Build the plugins that run anywhere; add what stands in the way to `faults`."""
-        names = dict.fromkeys(name for point in points.values() for name in point)
-        if faults:
-            # Nothing will run; still every plugin that is named can look at its arguments.
-            names = dict.fromkeys(_named(configuration, registry))
-        args = {
-            entry.name: (at, entry.args) for at, entry in enumerate(configuration.plugin_config)
-        }
-        plugins: dict[str, Plugin] = {}
-        for name in names:
-            at, raw = args.get(name, (len(args), None))
-            place = f"{path}.pluginConfig[{at}].args"
-            try:
-                decoded = registry[name].plugin.decode_args(raw, self, place)
-                plugins[name] = registry[name](decoded, self)
-            except ConfigError as error:
-                faults.extend(error.faults)
-            except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
-                faults.append(Fault(place, f"initializing plugin {quote(name)}: {error}"))
-        faults.extend(self._faults_of_others(configuration, registry, names, path))
-        return plugins
-
-    def _faults_of_others(
-        self,
-        configuration: ProfileConfiguration,
-        registry: Registry,
-        names: Container[str],
-        path: str,
-    ) -> Iterator[Fault]:
-        """Find faults in the arguments of in-tree plugins that the profile does not run."""
-        for at, entry in enumerate(configuration.plugin_config):
-            name = entry.name
-            if name in names or name not in registry or name not in ARGS_PLUGINS:
-                continue
-            place = f"{path}.pluginConfig[{at}].args"
-            try:
-                registry[name].plugin.check_args(entry.args, self, place)
-            except ConfigError as error:
-                yield from error.faults
 
     # The one wrapper around plugins.
 
@@ -516,53 +424,10 @@ def relevant_nominated_pods(pod: PodInfo, snapshot: Snapshot, node_name: str) ->
     ]
 
 
-def build_profiles(
-    configuration: Configuration, registry: Registry, feature_gates: FeatureGates, random: Random
-) -> dict[str, Profile]:
-    """Build all profiles of a configuration, by scheduler name.
-
-    What extenders manage with ignoredByScheduler is ignored by NodeResourcesFit.
-
-    Raises:
-        ConfigError: with the faults of all of them.
-    """
-    configuration = ignore_extender_resources(configuration)
-    claim_tracker = _claim_tracker(feature_gates)
-    profiles: dict[str, Profile] = {}
-    faults: list[Fault] = []
-    for at, profile in enumerate(configuration.profiles):
-        try:
-            profiles[profile.scheduler_name] = Profile(
-                profile,
-                registry,
-                feature_gates,
-                random=random,
-                percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score,
-                path=f"profiles[{at}]",
-                claim_tracker=claim_tracker,
-            )
-        except ConfigError as error:
-            faults.extend(error.faults)
-    if faults:
-        raise ConfigError(faults)
-    return profiles
-
-
-def _claim_tracker(feature_gates: FeatureGates) -> ClaimTracker:
+def new_claim_tracker(feature_gates: FeatureGates) -> ClaimTracker:
+    """Return an empty record of what is allocated of devices."""
     return ClaimTracker(consumable_capacity=feature_gates.enabled("DRAConsumableCapacity"))
-
-
-def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[str]:
-    for plugin_set in msgspec.structs.astuple(configuration.plugins):
-        for plugin in plugin_set.enabled:
-            if plugin.name in registry:
-                yield plugin.name
 
 
 def _ignore(pods: Sequence[PodInfo]) -> None:
     """Without a queue there is nothing to activate."""
-
-
-def _implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
-    kind = _CLASSES.get(point)
-    return kind is not None and issubclass(registry[name].plugin, kind)

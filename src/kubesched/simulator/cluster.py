@@ -21,7 +21,8 @@ from kubesched.framework.status import SUCCESS, Status
 from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.profile import Profile, build_profiles
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.objects import KubernetesObject

@@ -1,0 +1,184 @@
+"""ProfilePlugins are the plugins of one profile, built, and named at each extension point.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go, NewFramework (v1.36)
+Differs:  all faults of a configuration are reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kubesched.config.args import ARGS_PLUGINS
+from kubesched.config.faults import ConfigError, Fault, quote
+from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
+from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.framework.handle import Handle
+from kubesched.framework.plugin import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from kubesched.framework.pod_group_plugin import PlacementGeneratePlugin, PlacementScorePlugin
+from kubesched.framework.registry import Registry
+
+_CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
+    ExtensionPoint.PRE_ENQUEUE: PreEnqueuePlugin,
+    ExtensionPoint.QUEUE_SORT: QueueSortPlugin,
+    ExtensionPoint.PRE_FILTER: PreFilterPlugin,
+    ExtensionPoint.FILTER: FilterPlugin,
+    ExtensionPoint.POST_FILTER: PostFilterPlugin,
+    ExtensionPoint.PRE_SCORE: PreScorePlugin,
+    ExtensionPoint.SCORE: ScorePlugin,
+    ExtensionPoint.RESERVE: ReservePlugin,
+    ExtensionPoint.PERMIT: PermitPlugin,
+    ExtensionPoint.PRE_BIND: PreBindPlugin,
+    ExtensionPoint.BIND: BindPlugin,
+    ExtensionPoint.POST_BIND: PostBindPlugin,
+    ExtensionPoint.PLACEMENT_GENERATE: PlacementGeneratePlugin,
+    ExtensionPoint.PLACEMENT_SCORE: PlacementScorePlugin,
+}
+
+
+class ProfilePlugins(msgspec.Struct, frozen=True):
+    """What runs in a profile, and where.
+
+    Attributes:
+        plugins: Plugin name -> plugin, in the order of their construction.
+        points: The names of the plugins that run at each extension point, in order; each of them
+            implements the point.
+        score_weights, placement_score_weights: Plugin name -> weight.
+    """
+
+    plugins: dict[str, Plugin]
+    points: Mapping[ExtensionPoint, tuple[str, ...]]
+    score_weights: dict[str, int]
+    placement_score_weights: dict[str, int]
+
+
+def build_plugins(
+    configuration: ProfileConfiguration, registry: Registry, handle: Handle, path: str
+) -> ProfilePlugins:
+    """Build the plugins that run anywhere in a profile.
+
+    Args:
+        configuration: The profile's.
+        registry: The plugins that exist.
+        handle: What the plugins may ask back: the profile, of which nothing is asked as yet.
+        path: Field path of the profile, for faults.
+
+    Raises:
+        ConfigError: with the faults of plugin sets, then those of arguments.
+    """
+    faults: list[Fault] = []
+    points: dict[ExtensionPoint, tuple[str, ...]] = {}
+    weights: dict[str, int] = {}
+    placement_weights: dict[str, int] = {}
+    try:
+        points = _points(configuration, registry, path)
+        weights, placement_weights = (
+            _weights(configuration, registry, point, path)
+            for point in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
+        )
+    except ConfigError as error:
+        faults.extend(error.faults)
+    if faults:
+        # Nothing will run; still every plugin that is named can look at its arguments.
+        names = dict.fromkeys(_named(configuration, registry))
+    else:
+        names = dict.fromkeys(name for point in points.values() for name in point)
+    plugins = _build(configuration, registry, handle, names, path, faults)
+    faults.extend(_faults_of_others(configuration, registry, handle, names, path))
+    if faults:
+        raise ConfigError(faults)
+    return ProfilePlugins(plugins, points, weights, placement_weights)
+
+
+def _points(
+    configuration: ProfileConfiguration, registry: Registry, path: str
+) -> dict[ExtensionPoint, tuple[str, ...]]:
+    return expand(
+        configuration.plugins,
+        lambda name, point: _implements(registry, name, point),
+        registry.__contains__,
+        scheduler_name=configuration.scheduler_name,
+        path=f"{path}.plugins",
+    )
+
+
+def _weights(
+    configuration: ProfileConfiguration, registry: Registry, point: ExtensionPoint, path: str
+) -> dict[str, int]:
+    return score_weights(
+        configuration.plugins,
+        lambda name, point: name in registry and _implements(registry, name, point),
+        point,
+        path=f"{path}.plugins",
+    )
+
+
+def _build(
+    configuration: ProfileConfiguration,
+    registry: Registry,
+    handle: Handle,
+    names: Mapping[str, None],
+    path: str,
+    faults: list[Fault],
+) -> dict[str, Plugin]:
+    """Build the named plugins; add what stands in the way to `faults`."""
+    args = {entry.name: (at, entry.args) for at, entry in enumerate(configuration.plugin_config)}
+    plugins: dict[str, Plugin] = {}
+    for name in names:
+        at, raw = args.get(name, (len(args), None))
+        place = f"{path}.pluginConfig[{at}].args"
+        try:
+            decoded = registry[name].plugin.decode_args(raw, handle, place)
+            plugins[name] = registry[name](decoded, handle)
+        except ConfigError as error:
+            faults.extend(error.faults)
+        except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
+            faults.append(Fault(place, f"initializing plugin {quote(name)}: {error}"))
+    return plugins
+
+
+def _faults_of_others(
+    configuration: ProfileConfiguration,
+    registry: Registry,
+    handle: Handle,
+    names: Container[str],
+    path: str,
+) -> Iterator[Fault]:
+    """Find faults in the arguments of in-tree plugins that the profile does not run."""
+    for at, entry in enumerate(configuration.plugin_config):
+        name = entry.name
+        if name in names or name not in registry or name not in ARGS_PLUGINS:
+            continue
+        place = f"{path}.pluginConfig[{at}].args"
+        try:
+            registry[name].plugin.check_args(entry.args, handle, place)
+        except ConfigError as error:
+            yield from error.faults
+
+
+def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[str]:
+    for plugin_set in msgspec.structs.astuple(configuration.plugins):
+        for plugin in plugin_set.enabled:
+            if plugin.name in registry:
+                yield plugin.name
+
+
+def _implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
+    kind = _CLASSES.get(point)
+    return kind is not None and issubclass(registry[name].plugin, kind)

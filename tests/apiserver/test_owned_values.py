@@ -206,5 +206,5 @@ def test_the_object_that_says_nothing() -> None:
     assert {"metadata": {}, "spec": {"containers": None}, "status": {}} == zero_object(_layout())
     assert {"metadata": {}} == zero_object(_layout("v1", "ConfigMap"))
     times = dict.fromkeys(("eventTime", "firstTimestamp", "lastTimestamp"))
-    expected = {"metadata": {}, "involvedObject": {}, "source": {}, **times}
+    expected: dict[str, object] = {"metadata": {}, "involvedObject": {}, "source": {}, **times}
     assert expected == zero_object(_layout("v1", "Event"))

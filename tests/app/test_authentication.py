@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from tests.app.certificates import NOW, Holder, authority, signed
-from tests.app.fake_rest import Clock, FakeRest
 
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.app.authentication import Authenticator, bearer_token
@@ -29,6 +27,9 @@ from kubesched.app.reviews import Retries
 from kubesched.app.token_reviews import AuthenticationError, TokenReviews
 from kubesched.app.users import ANONYMOUS, User
 from kubesched.client.requests import Request
+
+from .certificates import NOW, Holder, authority, signed
+from .fake_rest import Clock, FakeRest
 
 CLIENTS = authority("client-ca")
 PROXIES = authority("front-ca")

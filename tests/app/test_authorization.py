@@ -9,8 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.app.fake_rest import Clock, FakeRest
-from tests.app.port_records import reviews
 
 from kubesched.api.errors import ApiError
 from kubesched.app.authorization import (
@@ -24,6 +22,9 @@ from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import Retries
 from kubesched.app.users import ANONYMOUS, User
 from kubesched.client.requests import Request
+
+from .fake_rest import Clock, FakeRest
+from .port_records import reviews
 
 ALICE = User("alice", "u1", ("system:authenticated",), (("team", ("a", "b")),))
 

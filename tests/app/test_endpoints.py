@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 import yaml
 from msgspec.structs import replace
-from tests.app.fake_rest import Clock, FakeRest
-from tests.app.port_records import exchanges, recorded
 
 from kubesched.app.access import Access
 from kubesched.app.authentication import Authenticator
@@ -32,6 +30,9 @@ from kubesched.app.zpages import Build
 from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
+
+from .fake_rest import Clock, FakeRest
+from .port_records import exchanges, recorded
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 STARTED = datetime(2026, 11, 21, 15, 31, 44, tzinfo=UTC)

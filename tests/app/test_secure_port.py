@@ -12,10 +12,6 @@ from unittest.mock import patch
 import aiohttp
 import pytest
 from msgspec.structs import replace
-from tests.app.certificates import NOW, Holder, signed
-from tests.app.fake_rest import FakeRest
-from tests.app.test_authentication import CLIENTS, DATA, PROXIES
-from tests.app.test_endpoints import Page, answer_review
 
 from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.cluster_authentication import LookupFailedError
@@ -28,6 +24,11 @@ from kubesched.app.serving_tls import ServingTlsError
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair
+
+from .certificates import NOW, Holder, signed
+from .fake_rest import FakeRest
+from .test_authentication import CLIENTS, DATA, PROXIES
+from .test_endpoints import Page, answer_review
 
 NOWHERE = ConnectionSettings(server="https://nowhere")
 ADMIN = {"Authorization": "Bearer admin"}

@@ -13,7 +13,6 @@ from typing import TypeVar
 import aiohttp
 import pytest
 from cryptography import x509
-from tests.app.certificates import NOW, Holder, authority, signed
 from yarl import URL
 
 from kubesched.app.http_exchange import HttpAnswer, HttpRequest, text_answer
@@ -27,6 +26,8 @@ from kubesched.app.serving_certificates import (
 )
 from kubesched.app.serving_tls import ServingTlsError, ask_for_certificates, serving_context
 from kubesched.client.tls import load_key_pair
+
+from .certificates import NOW, Holder, authority, signed
 
 T = TypeVar("T")
 

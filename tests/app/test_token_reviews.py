@@ -9,14 +9,15 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.app.fake_rest import Clock, FakeRest
-from tests.app.port_records import reviews
 
 from kubesched.api.errors import ApiError
 from kubesched.app.reviews import Retries
 from kubesched.app.token_reviews import AuthenticationError, TokenReviews
 from kubesched.app.users import User
 from kubesched.client.requests import Request
+
+from .fake_rest import Clock, FakeRest
+from .port_records import reviews
 
 
 def token_reviews(rest: FakeRest, clock: Clock) -> TokenReviews:

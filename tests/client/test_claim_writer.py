@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from client.records import Answering, Plain
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, ConflictError
 from kubesched.api.meta import ObjectMeta
@@ -24,6 +23,8 @@ from kubesched.api.resource import (
 from kubesched.client.claim_writer import ClaimWriter
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH
 from kubesched.simulator.virtual_loop import run
+
+from .records import Answering, Plain
 
 PATH = "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims/c"
 FINALIZER = "resource.kubernetes.io/delete-protection"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from client.speaking_server import Asked, serving
 from kubesched.client.connect import (
     connect,
     credentials_of,
@@ -28,6 +27,8 @@ from kubesched.client.credentials import FixedCredentials, TokenFile
 from kubesched.client.exec_plugin import ExecPlugin
 from kubesched.client.kubeconfig import KubeconfigError
 from kubesched.client.requests import Request
+
+from .speaking_server import Asked, serving
 
 
 async def _fine(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:

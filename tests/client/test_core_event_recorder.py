@@ -11,7 +11,6 @@ from random import Random
 import msgspec
 import pytest
 
-from client.records import Answering, Plain, recorded_writes
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.meta import ObjectMeta
@@ -20,6 +19,8 @@ from kubesched.client.event_queue import EventStatistics
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH
 from kubesched.scheduler.api_client import EventRecord
 from kubesched.simulator.virtual_loop import run
+
+from .records import Answering, Plain, recorded_writes
 
 START_NS = 1_714_557_600_000_000_000
 EVENTS = "/api/v1/namespaces/ns/events"

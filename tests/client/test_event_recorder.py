@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from client.records import Answering, Plain, recorded_writes
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.meta import ObjectMeta
@@ -22,6 +21,8 @@ from kubesched.client.event_recorder import EventRecorder, serves_events
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request
 from kubesched.scheduler.api_client import EventRecord
 from kubesched.simulator.virtual_loop import run
+
+from .records import Answering, Plain, recorded_writes
 
 START_NS = 1_714_557_600_000_000_000
 UNANSWERED = ApiError(0, "Unanswered", "connection reset by peer")

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.fake_server import FAULTLESS, FakeServer, Faults
-from client.follower import Follower
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
@@ -21,6 +19,9 @@ from kubesched.client.informer import Informer
 from kubesched.client.informers import Informers
 from kubesched.client.selection import UNFINISHED_PODS, Selection
 from kubesched.simulator.virtual_loop import run
+
+from .fake_server import FAULTLESS, FakeServer, Faults
+from .follower import Follower
 
 PODS = kind_of(Pod)
 

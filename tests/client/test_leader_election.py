@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from client.lock_server import LockServer, Plain, Way
 from kubesched.api.errors import ApiError
 from kubesched.api.volume import ObjectReference
 from kubesched.client.leader_election import (
@@ -23,6 +22,8 @@ from kubesched.client.leader_election import (
 from kubesched.client.requests import Request
 from kubesched.client.resource_locks import LeaseLock, new_lock
 from kubesched.simulator.virtual_loop import run
+
+from .lock_server import LockServer, Plain, Way
 
 _DATA = Path(__file__).parent / "data"
 _RECORDED = json.loads((_DATA / "leader_election.json").read_text())

@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from client.lock_server import LockServer, Plain, Way
 from kubesched.client.election_record import ElectionRecord, annotation_of, record_of_annotation
 from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
 from kubesched.client.resource_locks import ANNOTATION, LeaseLock, ResourceLock, new_lock
 from kubesched.simulator.virtual_loop import run
+
+from .lock_server import LockServer, Plain, Way
 
 _START = datetime(2024, 5, 1, 10, tzinfo=UTC)
 _DEFAULT = ElectionTiming()

@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from client.lock_server import LockServer
-from client.speaking_server import Asked, serving
 from kubesched.api.errors import ApiError
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
 from kubesched.client.requests import Request
 from kubesched.client.resource_locks import new_lock
+
+from .lock_server import LockServer
+from .speaking_server import Asked, serving
 
 _TIMING = ElectionTiming(
     lease_duration_seconds=2, renew_deadline_seconds=1, retry_period_seconds=0.005

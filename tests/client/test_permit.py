@@ -6,10 +6,11 @@ import time
 import pytest
 from aiohttp import web
 
-from client.speaking_server import Asked, serving
 from kubesched.api.errors import ApiError
 from kubesched.client.requests import Request
 from kubesched.client.rest import AiohttpRest
+
+from .speaking_server import Asked, serving
 
 WRITE = Request(method="POST", path="/api/v1/x", body=b"{}")
 READ = Request(path="/api/v1/x")

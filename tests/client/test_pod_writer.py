@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from client.records import Answering, Plain, recorded_writes
 from kubesched.api.core import (
     ContainerExtendedResourceRequest,
     Pod,
@@ -21,6 +20,8 @@ from kubesched.api.scheduling import PodGroup, PodGroupStatus
 from kubesched.client.pod_writer import PodWriter
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
+
+from .records import Answering, Plain, recorded_writes
 
 NOW = 1_714_557_600_999_999_999
 NOW_TEXT = "2024-05-01T10:00:00Z"

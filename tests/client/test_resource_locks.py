@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from client.lock_server import LockServer, Way
 from kubesched.api.errors import ConflictError, NotFoundError
 from kubesched.api.volume import ObjectReference
 from kubesched.client.election_record import ElectionRecord
@@ -22,6 +21,8 @@ from kubesched.client.resource_locks import (
     new_lock,
 )
 from kubesched.simulator.virtual_loop import run
+
+from .lock_server import LockServer, Way
 
 _TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/n"

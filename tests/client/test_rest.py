@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiohttp import web
 
-from client.speaking_server import Answer, Asked, SpeakingServer, serving
 from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from kubesched.client.credentials import Credential, bearer
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import JSON_PATCH, Request
 from kubesched.client.rest import AiohttpRest, Transport
+
+from .speaking_server import Answer, Asked, SpeakingServer, serving
 
 STATUS = {
     "kind": "Status",

@@ -6,7 +6,6 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING
 
-from client.records import Answering
 from kubesched.api.core import Pod
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
@@ -21,6 +20,8 @@ from kubesched.scheduler.api_client import (
     PodGroupConditionPatch,
 )
 from kubesched.scheduler.eventhandlers import EventHandlers
+
+from .records import Answering
 
 if TYPE_CHECKING:
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from client.certificates import Authority, KeyPair
-from client.speaking_server import Asked, serving
 from kubesched.api.errors import ApiError
 from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.credentials import Credential
 from kubesched.client.requests import Request
 from kubesched.client.rest import AiohttpRest, Transport
 from kubesched.client.tls import CertificateFiles, TlsError, load_key_pair, tls_context
+
+from .certificates import Authority, KeyPair
+from .speaking_server import Asked, serving
 
 _AUTHORITY = Authority()
 _SERVER = _AUTHORITY.issue("server", "127.0.0.1", "kube.example")

@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from client.records import Answering, Plain, recorded_writes
 from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.client.volume_writer import VolumeWriter
+
+from .records import Answering, Plain, recorded_writes
 
 CLAIM: Plain = {
     "kind": "PersistentVolumeClaim",

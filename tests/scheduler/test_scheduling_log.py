@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 
 import pytest
-from tests.scheduler.running import running
 
 from kubesched.framework.structured_log import FIELDS, V2, V3, V5, V10, ObjectRef
 from kubesched.scheduler.scheduling_log import log_move
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+
+from .running import running
 
 Line = tuple[str, dict[str, object]]
 

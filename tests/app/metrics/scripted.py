@@ -9,9 +9,8 @@ from random import Random
 from typing import Any, Final
 
 from msgspec.structs import replace
-from tests.app.port_records import exchanges
-from tests.scheduler.running import FakeApi
 
+from app.port_records import exchanges
 from kubesched.api.core import Node, Pod
 from kubesched.app.metrics.pages import Pages
 from kubesched.config.feature_gates import FeatureGates
@@ -20,6 +19,7 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.assembly import assemble
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+from scheduler.running import FakeApi
 
 Families = dict[str, dict[str, Any]]
 

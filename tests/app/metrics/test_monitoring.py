@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from tests.app.metrics.scripted import families_of, page_of_recorded_run
 
 from kubesched.app.metrics.family import Family
 from kubesched.app.metrics.process_families import (
@@ -21,6 +20,8 @@ from kubesched.app.metrics.process_families import (
     REQUESTS,
 )
 from kubesched.app.metrics.scheduler_families import FAMILIES
+
+from .scripted import families_of, page_of_recorded_run
 
 FOLDER: Final = Path(__file__).parents[3] / "deploy" / "monitoring"
 

@@ -3,13 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.app.metrics.scripted import families_of
-from tests.app.port_records import exchanges
 
+from app.port_records import exchanges
 from kubesched.api.core import Pod
 from kubesched.app.metrics.exposition import write_page
 from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.testing.builders import make_pod
+
+from .scripted import families_of
 
 
 def _page(*pods: Pod) -> str:

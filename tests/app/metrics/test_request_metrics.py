@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from threading import Thread
 
-from tests.app.metrics.scripted import families_of, recorded_families
-
 from kubesched.app.metrics.exposition import write_page
 from kubesched.app.metrics.request_metrics import RequestMetrics
 from kubesched.client.request_observer import RequestObserver
+
+from .scripted import families_of, recorded_families
 
 
 def _one_request() -> RequestMetrics:

@@ -5,7 +5,14 @@ from functools import cache
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.app.metrics.scripted import (
+
+from kubesched.app.metrics import scheduler_families
+from kubesched.app.metrics.family import Family, Kind
+from kubesched.app.metrics.scheduler_families import ABSENT, FAMILIES
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_node, make_pod
+
+from .scripted import (
     Families,
     families_of,
     measured,
@@ -13,12 +20,6 @@ from tests.app.metrics.scripted import (
     recorded_families,
     recorded_run,
 )
-
-from kubesched.app.metrics import scheduler_families
-from kubesched.app.metrics.family import Family, Kind
-from kubesched.app.metrics.scheduler_families import ABSENT, FAMILIES
-from kubesched.simulator.virtual_loop import run
-from kubesched.testing.builders import make_node, make_pod
 
 OWN = "scheduler_"
 PLUGIN_SECONDS = "scheduler_plugin_execution_duration_seconds"

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import yaml
-from tests.contract.placeholders import DifferenceError, Placeholders
 
+from contract.placeholders import DifferenceError, Placeholders
 from kubesched.apiserver.request import Request, Response, User
 from kubesched.apiserver.server import ApiServer
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from random import Random
 
 import pytest
-from tests.contract.placeholders import EPOCH
 
+from contract.placeholders import EPOCH
 from kubesched.apiserver.server import ApiServer
 from kubesched.simulator.virtual_loop import run
 

@@ -15,8 +15,8 @@ from random import Random
 from typing import Final
 
 import msgspec
-from tests.contract.placeholders import EPOCH
 
+from contract.placeholders import EPOCH
 from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import Request, Response
 from kubesched.apiserver.server import ADMIN, ApiServer

@@ -24,7 +24,8 @@ from kubesched.scheduler.api_client import EventRecord as Event
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Placed, Rejected
-from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Observer
 from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan
 from kubesched.simulator.informer import Handler

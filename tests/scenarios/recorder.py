@@ -17,7 +17,8 @@ from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
-from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Observer
 from kubesched.snapshot.pod_info import PodInfo
 
 PLACES: Final = {

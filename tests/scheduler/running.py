@@ -27,7 +27,8 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
-from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Observer
 from kubesched.testing.builders import make_pod
 
 GANGS: Final = {"GenericWorkload": True, "GangScheduling": True}

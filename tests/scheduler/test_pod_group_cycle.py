@@ -18,7 +18,7 @@ from kubesched.framework.status import (
 )
 from kubesched.scheduler.api_client import PodGroupConditionPatch
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.loop import Observer
+from kubesched.scheduler.observer import Observer
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
 from scheduler.running import GANGS, make_group, make_member, running

@@ -28,7 +28,8 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.extenders import Connect, Extenders
-from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.profile_building import build_profiles

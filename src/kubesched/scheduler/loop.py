@@ -39,6 +39,7 @@ from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.flushing import Flushing
+from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.phase_timer import POST_BIND
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_lister import PodLister
@@ -61,22 +62,6 @@ _ASSIGNED_POD_DELETE: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 log = logging.getLogger(__name__)
 
 
-class Observer:
-    """Is told what the loop does; every method may be left out."""
-
-    def decided(self, decision: Decision, now: float) -> None:
-        """A scheduling cycle ended that began at `now`."""
-
-    def bound(self, assumed: Assumed, now: float) -> None:
-        """A pod was bound."""
-
-    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
-        """A binding cycle failed and was undone."""
-
-    def failed(self, scheduler_name: str, status: Status, started: float, now: float) -> None:
-        """An attempt that began at `started` ended without a binding, wherever it failed."""
-
-
 class Scheduler:
     """Schedules the pods of a queue.
 
@@ -88,6 +73,7 @@ class Scheduler:
         waiting_pods: Pods that Permit plugins hold.
         evictions: Preemptions under way.
         pods: The pods as last observed; kept by the event handlers.
+        observers: Are told what it does.
     """
 
     def __init__(
@@ -104,7 +90,7 @@ class Scheduler:
         self.cache = cache
         self.queue = queue
         self._api = api
-        self._observers = observers
+        self.observers = observers
         self.pods = pods
         sampler = NodeSampler()
         self.cycles: Mapping[str, SchedulingCycle] = {
@@ -238,7 +224,7 @@ class Scheduler:
 
     def tell(self, decision: Decision, started: float) -> None:
         """Tell the observers that a cycle ended, which began at `started`."""
-        for observer in self._observers:
+        for observer in self.observers:
             observer.decided(decision, started)
 
     def between_cycles(self, change: Callable[[], None]) -> None:
@@ -382,7 +368,7 @@ class Scheduler:
         log_bound(assumed)
         note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
         self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)
-        for observer in self._observers:
+        for observer in self.observers:
             observer.bound(assumed, now)
         _post_bind(assumed)
         self._activate_requested(assumed.cycle)
@@ -391,7 +377,7 @@ class Scheduler:
         now = self.now()
         pod = assumed.pod
         was_there = self.undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
-        for observer in self._observers:
+        for observer in self.observers:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:
             self.queue.move_all(_ASSIGNED_POD_DELETE, assumed_pod(pod), None, now)
@@ -427,7 +413,7 @@ class Scheduler:
     ) -> None:
         """Put the pod back into the queue and say why; the attempt began at `started`."""
         pod = queued.pod_info
-        for observer in self._observers:
+        for observer in self.observers:
             observer.failed(profile.scheduler_name, status, started, self.now())
         message = status.message
         if diagnosis is None and status.is_rejected and self.queue.is_in_flight(pod.uid):

@@ -36,6 +36,8 @@ PRE_BIND_PRE_FLIGHT = "PreBindPreFlight"
 PRE_BIND = "PreBind"
 BIND = "Bind"
 POST_BIND = "PostBind"
+PLACEMENT_GENERATE = "PlacementGenerate"
+PLACEMENT_SCORE = "PlacementScore"
 
 
 class PhaseTimer(Protocol):
@@ -85,6 +87,14 @@ class PhaseTimer(Protocol):
 
     def begin_gates(self) -> float:
         """The PreEnqueue plugins are to be asked about a pod; return the time."""
+        ...
+
+    def begin_placements(self) -> float:
+        """A phase about placements begins, whose plugins are timed anyway; return the time."""
+        ...
+
+    def end_placements(self, extension_point: str, code: Code, started: float) -> None:
+        """That phase, which began at `started`, has ended."""
         ...
 
     # Single plugins.

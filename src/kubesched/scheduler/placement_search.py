@@ -23,11 +23,12 @@ from kubesched.framework.pod_group_plugin import (
     PlacementScorePlugin,
     PodGroupAssignments,
 )
-from kubesched.framework.status import Status, failure, unschedulable
+from kubesched.framework.status import Code, Status, failure, unschedulable
+from kubesched.scheduler.phase_timer import PLACEMENT_GENERATE, PLACEMENT_SCORE
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.scoring import select_host
 
-GENERATE: Final = ""
+GENERATE: Final = 'running PlacementGenerate plugin "{}": '
 SCORE: Final = 'running PlacementScore plugins: plugin "{}" failed with: '
 NORMALIZE: Final = (
     'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
@@ -49,6 +50,15 @@ class PlacementSearch:
 
     def generate(self) -> GeneratedPlacements:
         """Return the placements to try; all nodes as one if no plugin divides them."""
+        timer = self._profile.timer
+        if timer is None:
+            return self._generate()
+        started = timer.begin_placements()
+        found = self._generate()
+        timer.end_placements(PLACEMENT_GENERATE, found.status.code, started)
+        return found
+
+    def _generate(self) -> GeneratedPlacements:
         everything = Placement("", tuple(self._nodes.snapshot_order.tolist()))
         if not self._profile.placement_generate_plugins:
             return GeneratedPlacements((everything,))
@@ -79,6 +89,15 @@ class PlacementSearch:
 
     def best(self, assignments: Sequence[PodGroupAssignments]) -> int | Status:
         """Return the index of the best placement, drawn among equals, or why there is none."""
+        timer = self._profile.timer
+        started = timer.begin_placements() if timer is not None else 0.0
+        found = self._totals(assignments)
+        code = found.code if isinstance(found, Status) else Code.SUCCESS
+        if timer is not None:
+            timer.end_placements(PLACEMENT_SCORE, code, started)
+        return found if isinstance(found, Status) else select_host(found, self._profile.random)
+
+    def _totals(self, assignments: Sequence[PodGroupAssignments]) -> NDArray[np.int64] | Status:
         totals = np.zeros(len(assignments), np.int64)
         try:
             scores = {
@@ -98,7 +117,7 @@ class PlacementSearch:
                 )
             weight = self._profile.placement_score_weights[name]
             totals += np.array(found, np.int64) * np.int64(weight)
-        return select_host(totals, self._profile.random)
+        return totals
 
     def _scores(
         self, plugin: PlacementScorePlugin, assignments: Sequence[PodGroupAssignments]

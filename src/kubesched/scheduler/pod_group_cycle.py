@@ -24,8 +24,8 @@ Differs:  pods are tried in the table itself, not in a copy, so changes of the c
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -34,29 +34,30 @@ from kubesched.cache.cache import Cache, CacheError
 from kubesched.cache.pod_groups import PodGroupStates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.pod_group_plugin import (
-    Placement,
-    PodGroupAssignments,
-    ProposedAssignment,
-)
+from kubesched.framework.pod_group_plugin import Placement, PodGroupAssignments
 from kubesched.framework.pod_group_states import pod_group_name_of, state_not_found
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import SUCCESS, Code, Status, failure, unschedulable
+from kubesched.framework.status import Code, Status, failure, unschedulable
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.api_client import PodGroupConditionPatch
 from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed, Placed, Rejected
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.eviction import Evictions
+from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.placement_search import PlacementSearch
+from kubesched.scheduler.pod_group_outcome import (
+    SCHEDULED,
+    Attempt,
+    Outcome,
+    condition_of,
+    outcome_of,
+    refused,
+    verdict,
+)
 from kubesched.scheduler.pod_group_preemption import PodGroupPreemption
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.reserving import ask_permit, reserve
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
-
-SCHEDULED: Final = "PodGroupScheduled"
-UNSCHEDULABLE: Final = "pod group is unschedulable"
-WAITS_FOR_PREEMPTION: Final = "pod group is waiting for preemption to complete"
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class PodByPod(Protocol):
     queue: SchedulingQueue
     status_writer: StatusWriter
     evictions: Evictions
+    observers: Sequence[Observer]
 
     def now(self) -> float:
         """Seconds on the event loop's clock."""
@@ -115,49 +117,6 @@ class PodByPod(Protocol):
         ...
 
 
-class Attempt(msgspec.Struct, frozen=True):
-    """What became of one pod of the group.
-
-    Attributes:
-        queued: The pod.
-        decision: What was decided for it alone.
-        status: Success if it was placed tentatively; with a preemption, the rejection before it.
-        nominated_node_name: What a rejection means for its nomination.
-        diagnosis: Who rejected it; None if one plugin did on the one node.
-        there: The pod where it was placed tentatively; None if it was not.
-        permit: What the Permit plugins said there: success, or Wait.
-        duration_seconds: How long it took.
-    """
-
-    queued: QueuedPodInfo
-    decision: Decision
-    status: Status = SUCCESS
-    nominated_node_name: str | None = ""
-    diagnosis: Diagnosis | None = NOBODY_REJECTED
-    there: PodInfo | None = None
-    permit: Status = SUCCESS
-    duration_seconds: float = 0.0
-
-    @property
-    def requires_preemption(self) -> bool:
-        """Whether victims must go before it can be where it was placed."""
-        return self.there is not None and not self.status.is_success
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of the group.
-
-    Attributes:
-        status: Success, Unschedulable, or Error.
-        attempts: One per pod in the order of trying; fewer after an error, none without placements.
-        waits_for_preemption: Whether all that is in the way are victims on their way out.
-    """
-
-    status: Status
-    attempts: Sequence[Attempt]
-    waits_for_preemption: bool = False
-
-
 class PodGroupCycle:
     """Schedules pods that belong to groups, a group at a time."""
 
@@ -183,10 +142,15 @@ class PodGroupCycle:
         members = [member for member in members if not self._is_skipped(member, profile)]
         if not members:
             return
+        started = self._loop.now()
         outcome = await self._try(pod.namespace, name, members, profile)
+        for observer in self._loop.observers:
+            observer.pod_group_tried(profile.scheduler_name, started, self._loop.now())
         if outcome.status.code is Code.UNSCHEDULABLE:
             outcome = await self._preempt(pod, name, members, outcome, profile)
         self._submit(members, outcome, profile)
+        for observer in self._loop.observers:
+            observer.pod_group_decided(profile.scheduler_name, outcome, started, self._loop.now())
         self._report(pod.namespace, name, outcome.status)
 
     # Gather.
@@ -275,7 +239,7 @@ class PodGroupCycle:
                     text = attempt.status.message
                     status = failure(f"failed to schedule other pod from a pod group: {text}")
                     return Outcome(status, attempts)
-            return _outcome(attempts)
+            return outcome_of(attempts)
         finally:
             for attempt in reversed(attempts):
                 self._revert(attempt, profile)
@@ -308,7 +272,7 @@ class PodGroupCycle:
         try:
             there = self._loop.cache.assume_pod(pod, node_name)
         except CacheError as error:
-            return _refused(attempt, failure(str(error)))
+            return refused(attempt, failure(str(error)))
         self._loop.queue.nominator.delete(pod.uid)
         status = reserve(profile, cycle, there, node_name)
         if status.is_success:
@@ -317,7 +281,7 @@ class PodGroupCycle:
             return msgspec.structs.replace(attempt, there=there, permit=status)
         self._take_back(attempt, profile, cycle, there)
         # Reserve or Permit: the story of one node.
-        return msgspec.structs.replace(_refused(attempt, status), diagnosis=None)
+        return msgspec.structs.replace(refused(attempt, status), diagnosis=None)
 
     def _revert(self, attempt: Attempt, profile: Profile) -> None:
         if attempt.there is not None and not isinstance(attempt.decision, Failed):
@@ -376,7 +340,7 @@ class PodGroupCycle:
                 self._loop.tell(decision, started)
                 self._loop.place(decision, attempt.queued, profile, started)
             else:
-                self._put_back(_verdict(attempt, outcome), profile, started)
+                self._put_back(verdict(attempt, outcome), profile, started)
         for member in members[len(outcome.attempts) :]:
             failed = Failed(member.pod_info, outcome.status)
             nominated = None if outcome.status.is_rejected else ""
@@ -402,7 +366,7 @@ class PodGroupCycle:
         if group is None:
             log.error("Pod group %s/%s is gone, its status is not written", namespace, name)
             return
-        condition = _condition(status, group.metadata.generation)
+        condition = condition_of(status, group.metadata.generation)
         known = next((c for c in group.status.conditions if c.type == SCHEDULED), None)
         if known is not None:
             if known.status == "True" and condition.status != "True":
@@ -435,63 +399,7 @@ def _best(
     if len(fitting) == 1:
         return fitting[0][1]
     assignments = [
-        PodGroupAssignments(placement, tuple(_proposed(outcome))) for placement, outcome in fitting
+        PodGroupAssignments(placement, outcome.proposed) for placement, outcome in fitting
     ]
     chosen = search.best(assignments)
     return Outcome(chosen, ()) if isinstance(chosen, Status) else fitting[chosen][1]
-
-
-def _proposed(outcome: Outcome) -> Iterator[ProposedAssignment]:
-    for attempt in outcome.attempts:
-        if attempt.there is not None:
-            yield ProposedAssignment(attempt.queued.pod_info, attempt.there.node_name)
-
-
-def _outcome(attempts: Sequence[Attempt]) -> Outcome:
-    """Return what the attempts, none of them an error, mean for the group."""
-    status, waits = Status(Code.UNSCHEDULABLE, error=UNSCHEDULABLE), False
-    requires_preemption = False
-    for attempt in attempts:
-        if attempt.there is None:
-            continue
-        requires_preemption = requires_preemption or attempt.requires_preemption
-        if not attempt.permit.is_success:
-            continue
-        if requires_preemption:
-            status, waits = _rejection(WAITS_FOR_PREEMPTION), True
-        else:
-            status = SUCCESS
-    return Outcome(status, attempts, waits)
-
-
-def _refused(attempt: Attempt, status: Status) -> Attempt:
-    """Return that the pod was not placed after all."""
-    return Attempt(attempt.queued, Failed(attempt.queued.pod_info, status), status)
-
-
-def _rejection(reason: str) -> Status:
-    return Status(Code.UNSCHEDULABLE, (reason,), error=UNSCHEDULABLE)
-
-
-def _verdict(attempt: Attempt, outcome: Outcome) -> Attempt:
-    """Return with what a pod goes back to the queue."""
-    if attempt.there is None and outcome.status.code is not Code.ERROR:
-        return attempt
-    if outcome.status.code is Code.ERROR:
-        if attempt.status.code is Code.ERROR:
-            return attempt
-        status, nominated = outcome.status, ""
-    elif not outcome.waits_for_preemption:
-        status, nominated = _rejection(attempt.permit.message), ""
-    elif attempt.requires_preemption:
-        return attempt
-    else:
-        status, nominated = outcome.status, attempt.there.node_name if attempt.there else ""
-    return msgspec.structs.replace(_refused(attempt, status), nominated_node_name=nominated)
-
-
-def _condition(status: Status, generation: int) -> PodGroupConditionPatch:
-    if status.is_success:
-        return PodGroupConditionPatch(SCHEDULED, "True", "Scheduled", status.message, generation)
-    reason = "Unschedulable" if status.is_rejected else "SchedulerError"
-    return PodGroupConditionPatch(SCHEDULED, "False", reason, status.message, generation)

@@ -17,7 +17,7 @@ from kubesched.framework.status import Status
 from kubesched.queue.moves import QueueMove
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
-from kubesched.scheduler.loop import Observer
+from kubesched.scheduler.observer import Observer
 
 _SECONDS_DIGITS: Final = 6
 

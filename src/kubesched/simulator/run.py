@@ -27,7 +27,8 @@ from kubesched.queue.moves import QueueMove
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.loop import Observer, Scheduler
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Observer
 from kubesched.simulator.checkers import Checkers
 from kubesched.simulator.decision_log import DecisionLog
 from kubesched.simulator.dice import Dice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, Final
@@ -44,9 +44,8 @@ class Measured:
         scheduler: The scheduler.
     """
 
-    def __init__(self, gates: FeatureGates, *, always_sample: bool) -> None:
+    def __init__(self, gates: FeatureGates, dice: Callable[[], float]) -> None:
         clock = asyncio.get_running_loop().time
-        dice = (lambda: 0.0) if always_sample else Random(7).random
         self.pages = Pages(gates, clock, dice)
         self.api = PatientApi()
         self.scheduler, self.api.handlers = assemble(
@@ -64,9 +63,11 @@ class Measured:
 
 
 @asynccontextmanager
-async def measured(*, always_sample: bool = True) -> AsyncIterator[Measured]:
-    """Run a scheduler with metrics."""
-    found = Measured(FeatureGates(), always_sample=always_sample)
+async def measured(
+    dice: Callable[[], float] = lambda: 0.0, gates: FeatureGates | None = None
+) -> AsyncIterator[Measured]:
+    """Run a scheduler with metrics; by default the plugins of every cycle are timed."""
+    found = Measured(gates or FeatureGates(), dice)
     running = asyncio.ensure_future(found.scheduler.run())
     try:
         yield found

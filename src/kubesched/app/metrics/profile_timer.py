@@ -21,6 +21,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler import phase_timer as phases
+from kubesched.scheduler import placement_search as placements
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.assembly import PRE_ENQUEUE
 from kubesched.scheduler.binding import PRE_BIND_PRE_FLIGHT
@@ -47,6 +48,9 @@ _POINTS: Final = {
     RESERVE: phases.RESERVE,
     PERMIT: phases.PERMIT,
     PRE_BIND_PRE_FLIGHT: phases.PRE_BIND_PRE_FLIGHT,
+    placements.GENERATE: phases.PLACEMENT_GENERATE,
+    placements.SCORE: phases.PLACEMENT_SCORE,
+    placements.NORMALIZE: "PlacementScoreExtensionNormalize",
 }
 
 
@@ -87,7 +91,7 @@ class ProfileTimer:
             clock: Seconds.
             dice: Drawn from 0 to 1, to choose the cycles whose plugins are timed.
         """
-        self.is_sampling = False
+        self.is_sampling = self._was_sampling = False
         self.now = clock
         self._dice = dice
         self._observations = observations
@@ -171,6 +175,16 @@ class ProfileTimer:
         """Choose whether PreEnqueue plugins are timed; return the time."""
         self.is_sampling = self._dice() < SAMPLED
         return self.now()
+
+    def begin_placements(self) -> float:
+        """Time plugins, whatever the sample; return the time."""
+        self._was_sampling, self.is_sampling = self.is_sampling, True
+        return self.now()
+
+    def end_placements(self, extension_point: str, code: Code, started: float) -> None:
+        """Write down the phase, and go on with the sample."""
+        self.is_sampling = self._was_sampling
+        self.passed(extension_point, code, started)
 
     # Single plugins.
 
@@ -266,7 +280,7 @@ class _Asked:
 
 def _code_of(answer: object) -> Code:
     if isinstance(answer, tuple):
-        answer = answer[0]
+        answer = next((each for each in answer if isinstance(each, Status)), None)
     if isinstance(answer, Status):
         return answer.code
     if isinstance(answer, NodeToStatus):

@@ -159,6 +159,24 @@ PREEMPTION_EXECUTIONS: Final = _counter(
     ("result",),
     "[ALPHA] Number of preemption goroutines executed.",
 )
+GROUP_ATTEMPTS: Final = _counter(
+    "podgroup_schedule_attempts_total",
+    ("result", "profile"),
+    "[ALPHA] Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod "
+    "group could not be scheduled, while 'error' means an internal scheduler problem.",
+)
+GROUP_ATTEMPT_DURATION: Final = _histogram(
+    "podgroup_scheduling_attempt_duration_seconds",
+    ("result", "profile"),
+    "[ALPHA] Pod group scheduling attempt latency in seconds (scheduling algorithm + binding)",
+    _MILLISECONDS,
+)
+GROUP_ALGORITHM_DURATION: Final = _histogram(
+    "podgroup_scheduling_algorithm_duration_seconds",
+    (),
+    "[ALPHA] Pod group scheduling algorithm latency in seconds",
+    _MILLISECONDS,
+)
 
 FAMILIES: Final = (
     SCHEDULE_ATTEMPTS,
@@ -183,11 +201,13 @@ FAMILIES: Final = (
     PLUGIN_EVALUATIONS,
     PREEMPTION_DURATION,
     PREEMPTION_EXECUTIONS,
+    GROUP_ATTEMPTS,
+    GROUP_ATTEMPT_DURATION,
+    GROUP_ALGORITHM_DURATION,
 )
 
 _BATCHING: Final = "there is no batching: what it saves, remembered answers save"
 _ASYNC_API: Final = "there is no dispatcher of API calls: calls are tasks of the event loop"
-_POD_GROUPS: Final = "the pods of a group are counted one by one, the group is not"
 _PLUGINS: Final = "plugins count nothing: their failures show in the duration families' status"
 
 ABSENT: Final[Mapping[str, str]] = {
@@ -198,9 +218,6 @@ ABSENT: Final[Mapping[str, str]] = {
     "scheduler_async_api_call_execution_total": _ASYNC_API,
     "scheduler_async_api_call_execution_duration_seconds": _ASYNC_API,
     "scheduler_pending_async_api_calls": _ASYNC_API,
-    "scheduler_podgroup_schedule_attempts_total": _POD_GROUPS,
-    "scheduler_podgroup_scheduling_attempt_duration_seconds": _POD_GROUPS,
-    "scheduler_podgroup_scheduling_algorithm_duration_seconds": _POD_GROUPS,
     "scheduler_resourceclaim_creates_total": _PLUGINS,
     "scheduler_dra_bindingconditions_allocations_total": _PLUGINS,
     "scheduler_dra_bindingconditions_wait_duration_seconds": _PLUGINS,

@@ -7,7 +7,8 @@ Differs:  the gauges are of the moment of the scrape, not of up to a second befo
           never dropped for want of buffers; `pod_scheduled_after_flush_total` counts, where
           upstream loses the mark on the way; a preemption's duration and result are those at its
           end, where upstream takes both at its beginning; the workers of phases that need none are
-          always 0.
+          always 0; the algorithm's duration of a group's pod counts once in a cycle of the group,
+          in however many placements the pod was tried.
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.eventhandlers import EventHandlers, HandlingObserver
 from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
 from kubesched.scheduler.eviction import EvictionObserver
-from kubesched.scheduler.loop import Observer, Scheduler
-from kubesched.scheduler.phase_timer import FILTER, PRE_ENQUEUE, SCORE
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Observer
+from kubesched.scheduler.phase_timer import FILTER, PLACEMENT_SCORE, PRE_ENQUEUE, SCORE
+from kubesched.scheduler.pod_group_outcome import Outcome
 
 _ATTEMPTS_MAX: Final = 15
 _BINDING: Final = "binding"
+_WITH_WORKERS: Final = (FILTER, PLACEMENT_SCORE, SCORE)
 
 
 class SchedulerMetrics(Observer, EvictionObserver):
@@ -74,6 +78,9 @@ class SchedulerMetrics(Observer, EvictionObserver):
             self._histogram(families.PLUGIN_DURATION),
             self._histogram(families.PERMIT_WAIT),
         )
+        self._group_attempts = Counter()
+        self._group_attempt_seconds = Histogram(families.GROUP_ATTEMPT_DURATION.bounds)
+        self._group_algorithm_seconds = Histogram(families.GROUP_ALGORITHM_DURATION.bounds)
         self._held[families.PREEMPTION_ATTEMPTS] = self._observations.preemption_attempts
         self._timers: list[ProfileTimer] = []
         self._scheduler: Scheduler | None = None
@@ -112,6 +119,15 @@ class SchedulerMetrics(Observer, EvictionObserver):
         scheduler.queue.gates.timer = self
         scheduler.evictions.observer = self
         handlers.observer = _Handling(self._now, self._handling_seconds)
+        if scheduler.cache.pod_groups is not None:
+            self._hold_pod_groups()
+
+    def _hold_pod_groups(self) -> None:
+        """Show what is counted of pod groups, which upstream registers with their feature only."""
+        self._held[families.GROUP_ATTEMPTS] = self._group_attempts
+        self._held[families.GROUP_ATTEMPT_DURATION] = self._group_attempt_seconds
+        self._held[families.GROUP_ALGORITHM_DURATION] = self._group_algorithm_seconds
+        self._start()
 
     # The loop: `Observer`.
 
@@ -139,6 +155,18 @@ class SchedulerMetrics(Observer, EvictionObserver):
         labels = (result, profile)
         self._attempts.add(labels)
         self._attempt_seconds.observe(seconds, labels)
+
+    def pod_group_tried(self, scheduler_name: str, started: float, now: float) -> None:
+        """Time the algorithm of a group."""
+        self._group_algorithm_seconds.observe(self._now() - started)
+
+    def pod_group_decided(
+        self, scheduler_name: str, outcome: Outcome, started: float, now: float
+    ) -> None:
+        """Count an attempt to schedule a group."""
+        labels = (_result_of(outcome), scheduler_name)
+        self._group_attempts.add(labels)
+        self._group_attempt_seconds.observe(self._now() - started, labels)
 
     # The queue.
 
@@ -242,7 +270,7 @@ class SchedulerMetrics(Observer, EvictionObserver):
         if self._has_preempted or len(scheduler.evictions):
             running.append(((PREEMPTING_PLUGIN,), len(scheduler.evictions)))
         # A page is never asked for in the middle of these.
-        running += [((point,), 0) for point in (FILTER, SCORE) if point in points]
+        running += [((point,), 0) for point in _WITH_WORKERS if point in points]
         if self._pod_attempts.of(()).cumulative()[-1] or scheduler.bindings:
             running.append(((_BINDING,), scheduler.bindings))
         return running
@@ -260,3 +288,11 @@ class _Handling(HandlingObserver):
 
     def handled(self, event: str, seconds: float) -> None:
         self._seconds.observe(seconds, (event,))
+
+
+def _result_of(outcome: Outcome) -> str:
+    if outcome.status.is_success:
+        return "scheduled"
+    if not outcome.status.is_rejected:
+        return "error"
+    return "waiting_on_preemption" if outcome.waits_for_preemption else "unschedulable"

@@ -1,0 +1,128 @@
+"""Outcome is what became of a pod group: what its pods' attempts add up to, and say afterwards.
+
+Upstream: pkg/scheduler/schedule_one_podgroup.go, podGroupAlgorithmResult and what is made of it
+          (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.pod_group_plugin import ProposedAssignment
+from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.framework.status import SUCCESS, Code, Status
+from kubesched.scheduler.api_client import PodGroupConditionPatch
+from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed
+from kubesched.snapshot.pod_info import PodInfo
+
+SCHEDULED: Final = "PodGroupScheduled"
+UNSCHEDULABLE: Final = "pod group is unschedulable"
+WAITS_FOR_PREEMPTION: Final = "pod group is waiting for preemption to complete"
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """What became of one pod of the group.
+
+    Attributes:
+        queued: The pod.
+        decision: What was decided for it alone.
+        status: Success if it was placed tentatively; with a preemption, the rejection before it.
+        nominated_node_name: What a rejection means for its nomination.
+        diagnosis: Who rejected it; None if one plugin did on the one node.
+        there: The pod where it was placed tentatively; None if it was not.
+        permit: What the Permit plugins said there: success, or Wait.
+        duration_seconds: How long it took.
+    """
+
+    queued: QueuedPodInfo
+    decision: Decision
+    status: Status = SUCCESS
+    nominated_node_name: str | None = ""
+    diagnosis: Diagnosis | None = NOBODY_REJECTED
+    there: PodInfo | None = None
+    permit: Status = SUCCESS
+    duration_seconds: float = 0.0
+
+    @property
+    def requires_preemption(self) -> bool:
+        """Whether victims must go before it can be where it was placed."""
+        return self.there is not None and not self.status.is_success
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of the group.
+
+    Attributes:
+        status: Success, Unschedulable, or Error.
+        attempts: One per pod in the order of trying; fewer after an error, none without placements.
+        waits_for_preemption: Whether all that is in the way are victims on their way out.
+    """
+
+    status: Status
+    attempts: Sequence[Attempt]
+    waits_for_preemption: bool = False
+
+    @property
+    def proposed(self) -> tuple[ProposedAssignment, ...]:
+        """The pods that found a node, in the order of trying."""
+        return tuple(
+            ProposedAssignment(attempt.queued.pod_info, attempt.there.node_name)
+            for attempt in self.attempts
+            if attempt.there is not None
+        )
+
+
+def outcome_of(attempts: Sequence[Attempt]) -> Outcome:
+    """Return what the attempts, none of them an error, mean for the group."""
+    status, waits = Status(Code.UNSCHEDULABLE, error=UNSCHEDULABLE), False
+    requires_preemption = False
+    for attempt in attempts:
+        if attempt.there is None:
+            continue
+        requires_preemption = requires_preemption or attempt.requires_preemption
+        if not attempt.permit.is_success:
+            continue
+        if requires_preemption:
+            status, waits = _rejection(WAITS_FOR_PREEMPTION), True
+        else:
+            status = SUCCESS
+    return Outcome(status, attempts, waits)
+
+
+def refused(attempt: Attempt, status: Status) -> Attempt:
+    """Return that the pod was not placed after all."""
+    return Attempt(attempt.queued, Failed(attempt.queued.pod_info, status), status)
+
+
+def verdict(attempt: Attempt, outcome: Outcome) -> Attempt:
+    """Return with what a pod goes back to the queue."""
+    if attempt.there is None and outcome.status.code is not Code.ERROR:
+        return attempt
+    if outcome.status.code is Code.ERROR:
+        if attempt.status.code is Code.ERROR:
+            return attempt
+        status, nominated = outcome.status, ""
+    elif not outcome.waits_for_preemption:
+        status, nominated = _rejection(attempt.permit.message), ""
+    elif attempt.requires_preemption:
+        return attempt
+    else:
+        status, nominated = outcome.status, attempt.there.node_name if attempt.there else ""
+    return msgspec.structs.replace(refused(attempt, status), nominated_node_name=nominated)
+
+
+def condition_of(status: Status, generation: int) -> PodGroupConditionPatch:
+    """Return what the group's condition says of a cycle that ended with `status`."""
+    if status.is_success:
+        return PodGroupConditionPatch(SCHEDULED, "True", "Scheduled", status.message, generation)
+    reason = "Unschedulable" if status.is_rejected else "SchedulerError"
+    return PodGroupConditionPatch(SCHEDULED, "False", reason, status.message, generation)
+
+
+def _rejection(reason: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, (reason,), error=UNSCHEDULABLE)

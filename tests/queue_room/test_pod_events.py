@@ -1,8 +1,23 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
+from kubesched.api.pod import (
+    Container,
+    ContainerStatus,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
+from kubesched.api.pod_requests import pod_request_amounts
+from kubesched.api.quantity import Quantity
+from kubesched.queue import pod_events as module
 from kubesched.queue.pod_events import is_pod_updated, pod_events
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import PodFields, make_pod
@@ -166,3 +181,40 @@ def test_resource(old: str, new: str, expected: str) -> None:
 def test_is_pod_updated(new: Pod, expected: bool) -> None:
     """Without hints, only the status and what every write changes does not count."""
     assert expected == is_pod_updated(make_pod("p"), new)
+
+
+_AMOUNTS = st.sampled_from(({}, {"cpu": "1"}, {"cpu": "2"}, {"cpu": "1", "memory": "1Gi"}))
+_REPORTED = st.one_of(st.none(), _AMOUNTS)
+
+
+@given(*[st.tuples(_AMOUNTS, _REPORTED, _REPORTED, st.booleans())] * 2)
+def test_scaling_down_is_told_by_the_requests(
+    before: tuple[Any, Any, Any, bool], after: tuple[Any, Any, Any, bool]
+) -> None:
+    """However it is found out, it is what the amounts say."""
+    old, new = _resized_pod(*before), _resized_pod(*after)
+    amounts = [pod_request_amounts(pod, use_status=True) for pod in (old, new)]
+    expected = any(
+        name not in amounts[1] or amount.milli_value() > amounts[1][name].milli_value()
+        for name, amount in amounts[0].items()
+    )
+    assert expected == module._is_scaled_down(old, new)
+
+
+def _resized_pod(
+    asked: dict[str, Quantity],
+    actuated: dict[str, Quantity] | None,
+    allocated: dict[str, Quantity] | None,
+    is_infeasible: bool,
+) -> Pod:
+    resources = None if actuated is None else ResourceRequirements(requests=actuated)
+    reported = ContainerStatus(name="c", resources=resources, allocated_resources=allocated)
+    condition = PodCondition(type="PodResizePending", status="True", reason="Infeasible")
+    return Pod(
+        spec=PodSpec(
+            containers=(Container(name="c", resources=ResourceRequirements(requests=asked)),)
+        ),
+        status=PodStatus(
+            container_statuses=(reported,), conditions=(condition,) if is_infeasible else ()
+        ),
+    )

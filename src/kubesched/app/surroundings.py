@@ -27,6 +27,8 @@ from kubesched.client.rest import Permit
 from kubesched.config.types import Extender
 from kubesched.scheduler.extender import ExtenderTransport
 
+_COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
+
 
 class Connection(Rest, Protocol):
     """Sends requests until it is closed."""
@@ -66,6 +68,8 @@ def _settle_memory() -> None:
     # What was there at the start stays; the collector need not look at it again and again.
     gc.collect()
     gc.freeze()
+    # Most of what comes later stays as well, and next to nothing of it is a cycle.
+    gc.set_threshold(*_COLLECTOR_THRESHOLDS)
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):

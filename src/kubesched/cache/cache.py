@@ -13,7 +13,9 @@ A pod is in one of two states:
 Upstream: pkg/scheduler/backend/cache (v1.36)
 Invariants: every pod is on the row of its node, or waits for that node under its name (`check()`).
 Differs:  a pod whose node changes in an update, or that is removed from another node than it was
-          on, is moved; upstream ends the process with exit code 1.
+          on, is moved; upstream ends the process with exit code 1; a snapshot is the table itself,
+          which changes with each observation: there is no refresh at the beginning of a cycle
+          that could fail, and no cycle that ends in an error because of it.
 """
 
 from __future__ import annotations

@@ -2,14 +2,15 @@
 
 Upstream: pkg/scheduler/framework/preemption/executor.go (v1.36)
 Invariants: a pod whose preemption runs is held back until its last victim is seen going.
-Differs:  nothing.
+Differs:  however many victims there are, they are evicted at once; upstream has no more under way
+          than the `parallelism` of the configuration.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Final, Self
 
 import msgspec
@@ -147,7 +148,7 @@ class Evictions:
         """Evict all victims at once and wait: how it was before SchedulerAsyncPreemption.
 
         Raises:
-            ApiError: the first refusal.
+            ApiError: the first refusal, which calls back the other evictions.
         """
         self.observer.preempting(len(preemption.victims))
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
@@ -231,8 +232,14 @@ class Evictions:
         await self._api.delete_pod(victim.pod)
 
 
-async def _all(evictions: Iterable[Awaitable[None]]) -> None:
-    """Await all; raise the first failure after every one has ended."""
-    for outcome in await asyncio.gather(*evictions, return_exceptions=True):
-        if isinstance(outcome, BaseException):
-            raise outcome
+async def _all(evictions: Iterable[Coroutine[object, object, None]]) -> None:
+    """Await all; the first failure calls back those that are still under way, and is raised.
+
+    What has reached the API server by then is done all the same.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            for eviction in evictions:
+                group.create_task(eviction)
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None

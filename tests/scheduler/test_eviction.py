@@ -1,0 +1,168 @@
+"""Evictions, against an API server that takes its time and refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from kubesched.api.core import Pod
+from kubesched.api.errors import ApiError, NotFoundError
+from kubesched.cache.cache import Cache
+from kubesched.framework.waiting_pods import WaitingPods
+from kubesched.queue.nominator import Nominator
+from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.scheduler.eviction import EvictionObserver, Evictions, Preemption, Preemptor
+from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.simulator.virtual_loop import run
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod
+from scheduler.running import FakeApi
+
+REFUSED: Final = ApiError(403, "Forbidden", "no")
+GONE: Final = NotFoundError("gone")
+PREEMPTOR: Final = PodInfo(make_pod("boss", priority=9))
+
+
+class SlowApi(FakeApi):
+    """Answers after a while.
+
+    Attributes:
+        asked, answered: `patch pod` and `delete pod`, in order.
+    """
+
+    def __init__(
+        self, seconds: Mapping[str, float], refusals: Mapping[str, ApiError] | None = None
+    ) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.answered: list[str] = []
+        self._seconds = seconds
+        self._refusals = refusals or {}
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        condition: PodConditionPatch | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Say yes or no to the condition of a victim."""
+        await self._answer("patch", pod)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Say yes or no."""
+        await self._answer("delete", pod)
+
+    async def _answer(self, verb: str, pod: Pod) -> None:
+        request = f"{verb} {pod.metadata.name}"
+        self.asked.append(request)
+        await asyncio.sleep(self._seconds.get(request, 1.0))
+        if request in self._refusals:
+            raise self._refusals[request]
+        self.answered.append(request)
+
+
+class Outcomes(EvictionObserver):
+    """Writes down how preemptions end."""
+
+    def __init__(self) -> None:
+        self.seen: list[bool] = []
+
+    def preempted(self, started: float, *, is_success: bool) -> None:
+        """Write it down."""
+        self.seen.append(is_success)
+
+
+class Scene:
+    """Evictions of some victims on one node."""
+
+    def __init__(self, api: SlowApi, *names: str) -> None:
+        cache = Cache()
+        cache.add_node(make_node("n"))
+        self.activated: list[str] = []
+        self.outcomes = Outcomes()
+        self.evictions = Evictions(
+            api,
+            cache,
+            Nominator(),
+            WaitingPods(),
+            StatusWriter(api),
+            lambda pods: self.activated.extend(pod.name for pod in pods),
+        )
+        self.evictions.observer = self.outcomes
+        victims = tuple(PodInfo(make_pod(name, node_name="n")) for name in names)
+        for victim in victims:
+            cache.add_pod(victim.pod)
+        preemptor = Preemptor.of_pod(PREEMPTOR)
+        self.preemption = Preemption(preemptor, "n", victims, "default-scheduler")
+
+
+@pytest.mark.parametrize("in_background", [True, False], ids=["background", "waiting"])
+def test_first_refusal_calls_the_others_back(in_background: bool) -> None:
+    """Who was only marked as a victim by then stays; who is being deleted may be gone."""
+    seconds = {"patch a": 0.5, "delete a": 0.1, "patch c": 2.0, "patch last": 2.0}
+    api = SlowApi(seconds, {"patch b": REFUSED})
+
+    async def main() -> str:
+        scene = Scene(api, "a", "b", "c", "last")
+        error = await scene.evictions.carry_out(scene.preemption, in_background=in_background)
+        await scene.evictions.drain()
+        assert 1.0 == pytest.approx(asyncio.get_running_loop().time(), abs=0.01)
+        if in_background:
+            assert ([False], ["boss"]) == (scene.outcomes.seen, scene.activated)
+            assert not scene.evictions.is_running(PREEMPTOR.uid)
+        return error
+
+    error = run(main())
+    assert ("" if in_background else "no") == error
+    # In the background the last victim waits for the others, and then is spared.
+    others = ["patch a", "patch b", "patch c"]
+    assert [*others, *(() if in_background else ("patch last",)), "delete a"] == api.asked
+    assert ["patch a", "delete a"] == api.answered
+    assert ["a"] == [event.split()[1].rstrip(":") for event in api.events]
+
+
+def test_the_first_refusal_is_the_one_that_is_told() -> None:
+    """Not that of the first victim."""
+    late = ApiError(500, "InternalError", "late")
+    seconds = {"delete a": 3.0, "delete b": 2.0}
+    api = SlowApi(seconds, {"delete a": late, "delete b": REFUSED})
+
+    async def main() -> str:
+        scene = Scene(api, "a", "b")
+        return await scene.evictions.carry_out(scene.preemption, in_background=False)
+
+    assert "no" == run(main())
+
+
+def test_a_victim_that_is_gone_is_no_refusal() -> None:
+    """The others go on, and the last one follows."""
+    api = SlowApi({}, {"patch a": GONE, "delete b": GONE})
+
+    async def main() -> None:
+        scene = Scene(api, "a", "b", "c", "last")
+        await scene.evictions.carry_out(scene.preemption, in_background=True)
+        await scene.evictions.drain()
+        assert ([True], []) == (scene.outcomes.seen, scene.activated)
+
+    run(main())
+    assert ["patch b", "patch c", "delete c", "patch last", "delete last"] == api.answered
+
+
+def test_whoever_stops_waiting_calls_all_back() -> None:
+    """No eviction outlives the one who waits for it."""
+    api = SlowApi({})
+
+    async def main() -> None:
+        scene = Scene(api, "a", "b")
+        waiting = asyncio.ensure_future(scene.evictions.run_to_end(scene.preemption))
+        await asyncio.sleep(0.5)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.sleep(5)
+
+    run(main())
+    assert (["patch a", "patch b"], []) == (api.asked, api.answered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -25,6 +26,26 @@ def test_help_lists_the_subcommands() -> None:
     for name, found in SUBCOMMANDS.items():
         assert name in result.stdout
         assert found.summary in result.stdout
+
+
+def test_what_is_live_comes_first() -> None:
+    """`run` and `sandbox` head the list, each with a summary that fits its line."""
+    lines = run("--help", COLUMNS="80").stdout.partition("Commands:\n")[2].splitlines()
+    assert ["run", "sandbox"] == [line.split()[0] for line in lines[:2]]
+    assert len(SUBCOMMANDS) == len(lines)
+
+
+@pytest.mark.parametrize("name", ["", *SUBCOMMANDS])
+def test_examples_are_shown_as_they_are_typed(name: str) -> None:
+    """However narrow the terminal is, no example is rewrapped."""
+    context = click.Context(kubesched)
+    command = kubesched.get_command(context, name) if name else kubesched
+    assert command is not None
+    told = inspect.cleandoc(command.help or "").splitlines()
+    examples = [line for line in told if line.startswith("  ")]
+    assert examples
+    shown = run(*filter(None, [name]), "--help", COLUMNS="40").stdout.splitlines()
+    assert [f"  {line}" for line in examples] == [line for line in shown if line[2:] in examples]
 
 
 def test_version() -> None:

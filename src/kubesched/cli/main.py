@@ -23,6 +23,9 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: Final = {
     "run": Subcommand("kubesched.cli.run:run", "Run as a cluster's scheduler."),
+    "sandbox": Subcommand(
+        "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
+    ),
     "explain": Subcommand(
         "kubesched.cli.explain:explain", "Say why a pod goes where it goes, or why nowhere."
     ),
@@ -35,9 +38,6 @@ SUBCOMMANDS: Final = {
     ),
     "compare": Subcommand(
         "kubesched.cli.compare:compare", "Play scenarios over time, and compare the reports."
-    ),
-    "sandbox": Subcommand(
-        "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
     ),
     "completion": Subcommand(
         "kubesched.cli.completion:completion", "Print the completion script for a shell."
@@ -111,18 +111,20 @@ def _without_broken_pipes(command: object) -> int:
 )
 @click.version_option(__version__, "-V", "--version", prog_name="kubesched")
 def kubesched() -> None:
-    """Ask the Kubernetes scheduler what it would do, and why.
+    """Make the decisions of the Kubernetes scheduler, 1.36, and say why.
 
-    kubesched makes the decisions of kube-scheduler 1.36 on files instead of a live cluster: save
-    what `kubectl get nodes,pods -A -o json` prints, and ask. Nothing is sent anywhere.
+    `run` makes them for a cluster, and `sandbox` is a cluster to try that on. The others make them
+    on files instead: save what `kubectl get nodes,pods -A -o json` prints, and ask. Those send
+    nothing anywhere.
 
     \b
     Examples:
+      kubesched run --kubeconfig ~/.kube/config --dry-run
+      kubesched sandbox --nodes 10
       kubectl get nodes,pods,pv,pvc,sc,pdb -A -o json > cluster.json
       kubesched explain web-1 cluster.json
       kubesched simulate cluster.json --pods batch.yaml
 
-    \b
     Exit codes: 0 done; 1 what was to be checked does not hold; 2 the input is at fault (one line
     per fault on stderr); 130 interrupted. NO_COLOR=1 turns colours off, KUBESCHED_DEBUG=1 turns
     tracebacks on.

@@ -278,3 +278,224 @@ def test_updates() -> None:
 def test_other_kinds(kind: str, api_version: str, obj: dict[str, Any], expected: list[str]) -> None:
     """Nodes, volumes and storage classes have warnings of their own."""
     assert expected == warnings_of_new(found(kind, api_version), obj)
+
+
+WORKLOAD_NAME = (
+    "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
+    "behavior; a DNS label is recommended: [must not contain dots]"
+)
+HALF = {"resources": {"requests": {"storage": "500m"}, "limits": {"storage": "1"}}}
+ALL_HISTORY = (
+    "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is "
+    "recommended"
+)
+TOKENS = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
+    "prevent possible logging of tokens in volume attributes"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "is_told"),
+    [
+        pytest.param("Deployment", "apps/v1", True, id="deployment"),
+        pytest.param("ReplicaSet", "apps/v1", True, id="replica set"),
+        pytest.param("ReplicationController", "v1", True, id="controller"),
+        pytest.param("Job", "batch/v1", True, id="job"),
+        pytest.param("CronJob", "batch/v1", True, id="cron job"),
+        pytest.param("StatefulSet", "apps/v1", False, id="stateful set"),
+        pytest.param("DaemonSet", "apps/v1", False, id="daemon set"),
+    ],
+)
+def test_names_that_become_those_of_pods(
+    kind: str, api_version: str, is_told: bool
+) -> None:  # a column of the table
+    """A dot in a name is told where pods are named after it, and only when it is new."""
+    obj = {"metadata": {"name": "a.b"}, "spec": {}}
+    resource = found(kind, api_version)
+    assert ([WORKLOAD_NAME] if is_told else []) == warnings_of_new(resource, obj)
+    assert [] == warnings_of_update(resource, obj, obj, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "obj", "expected"),
+    [
+        pytest.param(
+            "PersistentVolumeClaim",
+            "v1",
+            {"spec": HALF},
+            [
+                (
+                    'spec.resources.requests[storage]: fractional byte value "500m" is invalid, '
+                    "must be an integer"
+                )
+            ],
+            id="half a byte",
+        ),
+        pytest.param(
+            "StatefulSet",
+            "apps/v1",
+            {"spec": {"volumeClaimTemplates": [{"spec": HALF}], "revisionHistoryLimit": -1}},
+            [
+                (
+                    "spec.volumeClaimTemplates[0].resources.requests[storage]: fractional byte "
+                    'value "500m" is invalid, must be an integer'
+                ),
+                ALL_HISTORY,
+            ],
+            id="stateful set",
+        ),
+        pytest.param(
+            "PodTemplate",
+            "v1",
+            {
+                "template": {
+                    "spec": {
+                        "volumes": [{"ephemeral": {"volumeClaimTemplate": {"spec": HALF}}}],
+                    }
+                }
+            },
+            [
+                (
+                    "template.spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources"
+                    '.requests[storage]: fractional byte value "500m" is invalid, must be an '
+                    "integer"
+                )
+            ],
+            id="a claim inside of a pod",
+        ),
+        pytest.param(
+            "CSIDriver",
+            "storage.k8s.io/v1",
+            {"spec": {"tokenRequests": [{"audience": "a"}]}},
+            [TOKENS],
+            id="tokens",
+        ),
+        pytest.param(
+            "CSIDriver",
+            "storage.k8s.io/v1",
+            {
+                "spec": {
+                    "tokenRequests": [{"audience": "a"}],
+                    "serviceAccountTokenInSecrets": False,
+                }
+            },
+            [],
+            id="tokens by choice",
+        ),
+        pytest.param(
+            "ResourceSlice",
+            "resource.k8s.io/v1",
+            {"spec": {"driver": "A.com"}},
+            [
+                (
+                    'spec.driver: driver names should be lowercase; "A.com" contains uppercase '
+                    "characters"
+                )
+            ],
+            id="driver",
+        ),
+        pytest.param(
+            "RuntimeClass",
+            "node.k8s.io/v1",
+            {"scheduling": {"nodeSelector": {OLD_ZONE: "z"}}},
+            [f"scheduling.nodeSelector: {ZONE_MESSAGE}"],
+            id="runtime class",
+        ),
+        pytest.param(
+            "Service",
+            "v1",
+            {
+                "spec": {
+                    "type": "ClusterIP",
+                    "clusterIP": "None",
+                    "sessionAffinity": "ClientIP",
+                    "externalName": "e",
+                    "trafficDistribution": "PreferClose",
+                }
+            },
+            [
+                "spec.SessionAffinity is ignored for headless services",
+                'spec.externalName is ignored when spec.type is not "ExternalName"',
+                'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"',
+            ],
+            id="headless service",
+        ),
+        pytest.param(
+            "Service",
+            "v1",
+            {"spec": {"type": "ClusterIP", "externalIPs": ["1.2.3.4"]}},
+            ["spec.externalIPs is deprecated and may no longer be implemented in some clusters"],
+            id="service",
+        ),
+        pytest.param(
+            "Job",
+            "batch/v1",
+            {
+                "metadata": {"name": "j"},
+                "spec": {
+                    "completionMode": "Indexed",
+                    "completions": 100_001,
+                    "parallelism": 10_001,
+                },
+            },
+            [
+                (
+                    "spec: In Indexed Jobs with a number of completions higher than 10^5 and a "
+                    "parallelism higher than 10^4, Kubernetes might not be able to track "
+                    "completedIndexes when a big number of indexes fail"
+                )
+            ],
+            id="job",
+        ),
+        pytest.param(
+            "Ingress",
+            "networking.k8s.io/v1",
+            {"metadata": {"annotations": {"kubernetes.io/ingress.class": "a"}}},
+            [
+                (
+                    'annotation "kubernetes.io/ingress.class" is deprecated, please use '
+                    "'spec.ingressClassName' instead"
+                )
+            ],
+            id="ingress",
+        ),
+    ],
+)
+def test_kinds_that_are_checked_once(
+    kind: str, api_version: str, obj: dict[str, Any], expected: list[str]
+) -> None:
+    """What is new and hardly meant is told by kind."""
+    assert expected == warnings_of_new(found(kind, api_version), obj)
+
+
+def test_what_is_told_of_changes_only() -> None:
+    """Changed tokens are told and others are not; the schedule of a cron job is told then."""
+    driver = found("CSIDriver", "storage.k8s.io/v1")
+    old, new = ({"spec": {"tokenRequests": [{"audience": one}]}} for one in "ab")
+    assert [] == warnings_of_update(driver, old, old, "")
+    assert [TOKENS] == warnings_of_update(driver, new, old, "")
+    job = found("CronJob", "batch/v1")
+    spec = {"metadata": {"name": "c"}, "spec": {"schedule": "CRON_TZ=UTC * * * * *"}}
+    (warning,) = warnings_of_update(job, spec, spec, "")
+    assert warning.startswith("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone")
+    assert [] == warnings_of_new(job, spec)
+
+
+def test_a_changed_stateful_set() -> None:
+    """Its claims are told by a name that no field has, and with every change."""
+    resource = found("StatefulSet", "apps/v1")
+    obj = {"spec": {"volumeClaimTemplates": [{"spec": HALF}], "revisionHistoryLimit": -1}}
+    half, history = warnings_of_update(resource, obj, obj, "")
+    assert half.startswith("spec.volumeClaimTemplates[0].Spec.resources.requests[storage]: ")
+    assert ALL_HISTORY == history
+
+
+def test_a_changed_replication_controller() -> None:
+    """The template that it had is told of, not the one that it has."""
+    resource = found("ReplicationController")
+    odd = {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": -1}}}}
+    old, new = {"metadata": {"generation": 1}}, {"metadata": {"generation": 2}}
+    fine: dict[str, Any] = {"spec": {"template": {"spec": {}}}}
+    assert [] == warnings_of_update(resource, {**new, **odd}, {**old, **fine}, "")
+    assert 1 == len(warnings_of_update(resource, {**new, **fine}, {**old, **odd}, ""))

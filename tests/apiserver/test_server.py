@@ -362,3 +362,134 @@ def test_a_port_that_is_taken_is_an_error() -> None:
             await new_server().start(port=port)
 
     over_http(hold)
+
+
+def _answers(*asked: tuple[str, str, object, dict[str, tuple[str, ...]]]) -> list[Response]:
+    """Ask a new server several things, one after the other."""
+
+    async def live() -> list[Response]:
+        server = new_server()
+        return [await ask(server, method, path, body, query) for method, path, body, query in asked]
+
+    return run(live())
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+DRY: dict[str, tuple[str, ...]] = {"dryRun": ("All",)}
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u"}
+
+
+def test_refused_requests_have_their_warnings() -> None:
+    """What was found odd before a request was refused is sent with the refusal."""
+    body = {"metadata": {"name": "c"}, "dataa": {}}
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    odd = {**POD, "spec": {**spec, "nodeSelector": {"beta.kubernetes.io/os": "linux"}}}
+    answers = _answers(
+        ("POST", MAPS, body, {}),
+        ("POST", MAPS, body, {}),
+        ("POST", MAPS, {**body, "metadata": {"name": "C"}}, {}),
+        ("POST", PODS, odd, {}),
+        ("POST", PODS, odd, {}),
+    )
+    unknown = 'unknown field "dataa"'
+    old = (
+        "spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "
+        '"kubernetes.io/os" instead'
+    )
+    assert [
+        (201, (unknown,)),
+        (409, (unknown,)),
+        (422, (unknown,)),
+        (201, (old,)),
+        (409, (old,)),
+    ] == [(answer.status, answer.warnings) for answer in answers]
+
+
+def test_a_warning_that_no_header_can_carry_is_not_sent() -> None:
+    """A name with a line end does not end the answer."""
+    body = {"metadata": {"name": "c"}, "a\nb": 1, "c": 2}
+
+    async def converse(_: ApiServer, session: aiohttp.ClientSession) -> None:
+        async with session.post(MAPS, json=body) as answer:
+            assert 201 == answer.status
+            assert ['299 - "unknown field \\"c\\""'] == answer.headers.getall("warning")
+
+    over_http(converse)
+
+
+def test_what_has_no_namespace_loses_it() -> None:
+    """Objects of the whole cluster may come with a namespace, which is dropped."""
+    node = {"metadata": {"name": "n", "namespace": "default"}}
+    answers = _answers(
+        ("POST", "/api/v1/nodes", node, {}),
+        ("PUT", "/api/v1/nodes/n", node, {}),
+        ("POST", "/api/v1/namespaces", {"metadata": {"name": "m", "namespace": "x"}}, {}),
+        ("POST", MAPS, {"metadata": {"name": "c", "namespace": "other"}}, {}),
+    )
+    assert [201, 200, 201, 400] == [answer.status for answer in answers]
+    assert all("namespace" not in json.loads(one.body)["metadata"] for one in answers[:3])
+
+
+def test_versions_on_create() -> None:
+    """A dry run keeps the version that it is given; what is no version says nothing."""
+
+    def config(version: str) -> object:
+        return {"metadata": {"name": "c", "resourceVersion": version}}
+
+    answers = _answers(
+        ("POST", MAPS, config("5"), DRY),
+        ("POST", MAPS, config("5"), {}),
+        ("POST", MAPS, config("x"), {}),
+        ("POST", MAPS, config("x"), DRY),
+    )
+    assert [201, 500, 201, 409] == [answer.status for answer in answers]
+    assert "5" == json.loads(answers[0].body)["metadata"]["resourceVersion"]
+    assert json.loads(answers[2].body)["metadata"]["resourceVersion"].isdecimal()
+
+
+def test_owners_are_named_once() -> None:
+    """An owner that is named twice is taken out, and told; other words for it are another."""
+    other = {**OWNER, "controller": True}
+    metadata = {"name": "c", "ownerReferences": [OWNER, other, OWNER, OWNER]}
+    once = [OWNER, other]
+    answers = _answers(
+        ("POST", MAPS, {"metadata": metadata}, {}),
+        ("PUT", f"{MAPS}/c", {"metadata": metadata}, {}),
+    )
+    (warning,) = answers[0].warnings
+    assert warning.startswith(".metadata.ownerReferences contains duplicate entries; API server ")
+    assert warning.endswith("; duplicate UID(s) observed: u, u")
+    assert [once, once] == [json.loads(one.body)["metadata"]["ownerReferences"] for one in answers]
+    assert answers[0].warnings == answers[1].warnings
+
+
+def test_owners_that_a_patch_names_twice() -> None:
+    """What a patch makes is looked at after admission, and says so."""
+    operations = [{"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER, OWNER]}]
+
+    async def live() -> Response:
+        server = new_server()
+        await ask(server, "POST", MAPS, {"metadata": {"name": "c"}})
+        headers = {"content-type": "application/json-patch+json"}
+        return await ask(server, "PATCH", f"{MAPS}/c", operations, headers=headers)
+
+    answer = run(live())
+    assert [OWNER] == json.loads(answer.body)["metadata"]["ownerReferences"]
+    (warning,) = answer.warnings
+    assert "duplicate entries after mutating admission happens; " in warning
+
+
+def test_generated_names_are_known_to_what_depends_on_them() -> None:
+    """The label of a namespace and those of a job's pods have the name that was drawn."""
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    job = {"metadata": {"generateName": "j-"}, "spec": {"template": template}}
+    answers = _answers(
+        ("POST", "/api/v1/namespaces", {"metadata": {"generateName": "n-"}}, {}),
+        ("POST", "/apis/batch/v1/namespaces/default/jobs", job, {}),
+    )
+    namespace, made = (json.loads(one.body) for one in answers)
+    name = namespace["metadata"]["name"]
+    assert name.startswith("n-")
+    assert {"kubernetes.io/metadata.name": name} == namespace["metadata"]["labels"]
+    labels = made["spec"]["template"]["metadata"]["labels"]
+    assert made["metadata"]["name"] == labels["batch.kubernetes.io/job-name"]

@@ -2,75 +2,41 @@
 
 Upstream: pkg/api/{pod,node,persistentvolume,storage}, WarningsOnCreate and WarningsOnUpdate of
           pkg/registry/*/*/strategy.go (v1.36)
-Differs:  nothing is said about overlapping paths in volumes, old forms of IP addresses, security
-          annotations, and claims inside of pods.
+Differs:  nothing is said about overlapping paths in volumes, old forms of addresses and names in
+          networks, security annotations, and keys that do not go with their certificates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
-from kubesched.api.quantity import QuantityError, parse_quantity
 from kubesched.apiserver.names import dns_label
 from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.pod_advice import (
+    OLD_LABELS,
+    OLD_POD_VOLUMES,
+    SHOWN_AS,
+    about_annotations,
+    about_claim,
+    about_hostname,
+    about_pod,
+    about_term,
+)
 from kubesched.apiserver.resource import Resource
 
-_NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
-_OLD_LABELS: Final = {
-    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
-    "failure-domain.beta.kubernetes.io/region": (
-        'deprecated since v1.17; use "topology.kubernetes.io/region" instead'
-    ),
-    "failure-domain.beta.kubernetes.io/zone": (
-        'deprecated since v1.17; use "topology.kubernetes.io/zone" instead'
-    ),
-    "beta.kubernetes.io/instance-type": (
-        'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead'
-    ),
-    "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": (
-        "deprecated since v1.22; use Taints and Tolerations instead"
-    ),
-    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
-}
-_OLD_POD_ANNOTATIONS: Final = {
-    "scheduler.alpha.kubernetes.io/critical-pod": (
-        'non-functional in v1.16+; use the "priorityClassName" field instead'
-    ),
-    "security.alpha.kubernetes.io/sysctls": (
-        'non-functional in v1.11+; use the "sysctls" field instead'
-    ),
-    "security.alpha.kubernetes.io/unsafe-sysctls": (
-        'non-functional in v1.11+; use the "sysctls" field instead'
-    ),
-}
+_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _OLD_VOLUME_ANNOTATIONS: Final = {
-    "volume.beta.kubernetes.io/storage-class": (
-        'deprecated since v1.8; use "storageClassName" attribute instead'
-    ),
+    _OLD_CLASS: ('deprecated since v1.8; use "storageClassName" attribute instead'),
     "volume.beta.kubernetes.io/mount-options": (
         'deprecated since v1.31; use "mountOptions" attribute instead'
     ),
 }
-_OLD_POD_VOLUMES: Final = {
-    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
-    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
-    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
-    "flocker": "deprecated in v1.22, non-functional in v1.25+",
-    "storageos": "deprecated in v1.22, non-functional in v1.25+",
-    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
-    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
-    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
-    "rbd": "deprecated in v1.28, non-functional in v1.31+",
-}
-_SHOWN_AS: Final = {"storageos": "storageOS"}
 _RECYCLE: Final = (
     "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic "
     "provisioning."
 )
-_TEMPLATES: Final = {
+_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "DaemonSet": ("spec", "template"),
     "Deployment": ("spec", "template"),
     "Job": ("spec", "template"),
@@ -78,15 +44,33 @@ _TEMPLATES: Final = {
     "ReplicationController": ("spec", "template"),
     "StatefulSet": ("spec", "template"),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "PodTemplate": ("template",),
 }
-_BYTES: Final = ("memory", "ephemeral-storage")
+_NAMES_PODS: Final = frozenset(
+    ("CronJob", "Deployment", "Job", "ReplicaSet", "ReplicationController")
+)
+_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+_COMPLETIONS_MAX: Final = 100_000
+_PARALLELISM_MAX: Final = 10_000
+_ENFORCE_SECRETS: Final = "kubernetes.io/enforce-mountable-secrets"
+_OLD_HINTS: Final = "service.kubernetes.io/topology-aware-hints"
+_INGRESS_CLASS: Final = "kubernetes.io/ingress.class"
+_STATIC: Final = ".static.k8s.io"
 
 
 def warnings_of_new(resource: Resource, obj: Plain) -> list[str]:
     """Return what to tell the user about a new object."""
     if resource.kind == "Pod":
-        return list(dict.fromkeys((*_hostname(obj), *_pod(obj, ""))))
-    return _warnings(resource, obj)
+        found = (*about_hostname(obj), *about_pod(obj, ""))
+    elif resource.kind in _TEMPLATES:
+        found = (
+            *_workload_name(resource, obj),
+            *_template(resource, obj),
+            *_workload(resource, obj, None),
+        )
+    else:
+        found = tuple(_others(resource, obj, None))
+    return list(dict.fromkeys(found))
 
 
 def warnings_of_update(resource: Resource, new: Plain, old: Plain, subresource: str) -> list[str]:
@@ -94,205 +78,79 @@ def warnings_of_update(resource: Resource, new: Plain, old: Plain, subresource: 
     # Pods and statuses change too often, and seldom by people.
     if subresource or resource.kind == "Pod":
         return []
-    if resource.kind in _TEMPLATES and get(new, "metadata", "generation") == get(
-        old, "metadata", "generation"
-    ):
-        return []
-    return _warnings(resource, new)
-
-
-def _warnings(resource: Resource, obj: Plain) -> list[str]:
-    path = _TEMPLATES.get(resource.kind)
-    if path is not None:
-        template = get(obj, *path)
-        found = () if template is None else _pod(template, f"{'.'.join(path)}.")
-    elif resource.kind == "Node":
-        found = _node(obj)
-    elif resource.kind == "PersistentVolume":
-        found = _volume(obj)
-    elif resource.kind == "StorageClass":
-        found = _storage_class(obj)
+    if resource.kind in _TEMPLATES:
+        found = (*_changed_template(resource, new, old), *_workload(resource, new, old))
     else:
-        found = ()
+        found = tuple(_others(resource, new, old))
     return list(dict.fromkeys(found))
 
 
-def _hostname(pod: Plain) -> Iterator[str]:
-    faults = dns_label(pod["metadata"]["name"])
+def _workload_name(resource: Resource, obj: Plain) -> Iterator[str]:
+    faults = dns_label(obj["metadata"]["name"]) if resource.kind in _NAMES_PODS else []
     if faults:
         yield (
-            "metadata.name: this is used in the Pod's hostname, which can result in surprising "
-            f"behavior; a DNS label is recommended: [{' '.join(faults)}]"
+            "metadata.name: this is used in Pod names and hostnames, which can result in "
+            f"surprising behavior; a DNS label is recommended: [{' '.join(faults)}]"
         )
 
 
-def _pod(pod: Plain, path: str) -> Iterator[str]:
-    """Yield warnings about a pod or a template of pods.
+def _template(resource: Resource, obj: Plain) -> Iterator[str]:
+    path = _TEMPLATES[resource.kind]
+    if resource.kind in {"CronJob", "Job"}:
+        yield from _job(get(obj, *path[:-1]) or {}, ".".join(path[:-1]))
+    template = get(obj, *path)
+    if template is not None:
+        yield from about_pod(template, f"{'.'.join(path)}.")
 
-    Args:
-        pod: With metadata and spec.
-        path: Of the pod in what is sent, with a dot behind; "" for the pod itself.
-    """
-    spec, at = pod.get("spec") or {}, f"{path}spec"
-    for key in spec.get("nodeSelector") or ():
-        if key in _OLD_LABELS:
-            yield f"{at}.nodeSelector[{key}]: {_OLD_LABELS[key]}"
-    yield from _node_affinity(spec, f"{at}.affinity.nodeAffinity")
-    yield from _spread(spec, f"{at}.topologySpreadConstraints")
-    yield from _annotations(pod, _OLD_POD_ANNOTATIONS, path)
-    for number, volume in enumerate(spec.get("volumes") or ()):
-        for name, message in _OLD_POD_VOLUMES.items():
-            if name in volume:
-                yield f"{at}.volumes[{number}].{_SHOWN_AS.get(name, name)}: {message}"
-    yield from _duplicates(spec, "hostAliases", "ip", at)
-    yield from _duplicates(spec, "imagePullSecrets", "name", at)
-    yield from _empty_secrets(spec, at)
-    yield from _fractions(spec.get("overhead") or {}, f"{at}.overhead")
-    for where, container in _containers(spec, at):
-        for name in ("limits", "requests"):
-            amounts = (container.get("resources") or {}).get(name) or {}
-            yield from _fractions(amounts, f"{where}.resources.{name}")
-        yield from _environment(container, where)
-    yield from _ports(spec, at)
-    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+
+def _changed_template(resource: Resource, new: Plain, old: Plain) -> Iterator[str]:
+    where: tuple[str, ...] = ("metadata", "generation")
+    if resource.kind == "DaemonSet":
+        where = ("metadata", "annotations", _TEMPLATE_GENERATION)
+    if get(new, *where) != get(old, *where):
+        # Upstream confuses the two here.
+        yield from _template(resource, old if resource.kind == "ReplicationController" else new)
+
+
+def _job(spec: Plain, at: str) -> Iterator[str]:
+    if (
+        spec.get("completionMode") == "Indexed"
+        and (spec.get("completions") or 0) > _COMPLETIONS_MAX
+        and (spec.get("parallelism") or 0) > _PARALLELISM_MAX
+    ):
         yield (
-            f"{at}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and "
-            "will be treated as 1"
+            f"{at}: In Indexed Jobs with a number of completions higher than 10^5 and a "
+            "parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes "
+            "when a big number of indexes fail"
         )
-    yield from _pod_affinity(spec, f"{at}.affinity")
 
 
-def _containers(spec: Plain, at: str) -> Iterator[tuple[str, Plain]]:
-    for name in ("initContainers", "containers", "ephemeralContainers"):
-        for number, container in enumerate(spec.get(name) or ()):
-            yield f"{at}.{name}[{number}]", container
-
-
-def _node_affinity(spec: Plain, at: str) -> Iterator[str]:
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-    terms = get(spec, "affinity", "nodeAffinity", required, "nodeSelectorTerms")
-    for number, term in enumerate(terms or ()):
-        yield from _term(term, f"{at}.{required}.nodeSelectorTerms[{number}]")
-    for number, term in enumerate(get(spec, "affinity", "nodeAffinity", preferred) or ()):
-        yield from _term(term.get("preference") or {}, f"{at}.{preferred}[{number}].preference")
-
-
-def _term(term: Plain, at: str) -> Iterator[str]:
-    for number, expression in enumerate(term.get("matchExpressions") or ()):
-        key = expression["key"]
-        if key in _OLD_LABELS:
-            yield f"{at}.matchExpressions[{number}].key: {key} is {_OLD_LABELS[key]}"
-
-
-def _spread(spec: Plain, at: str) -> Iterator[str]:
-    for number, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        key = constraint.get("topologyKey", "")
-        if key in _OLD_LABELS:
-            yield f"{at}[{number}].topologyKey: {key} is {_OLD_LABELS[key]}"
-        if constraint.get("labelSelector") is None:
-            yield f"{at}[{number}].labelSelector: {_NO_SELECTOR}"
-
-
-def _pod_affinity(spec: Plain, at: str) -> Iterator[str]:
-    for name in ("podAffinity", "podAntiAffinity"):
-        affinity = get(spec, "affinity", name) or {}
-        required = "requiredDuringSchedulingIgnoredDuringExecution"
-        for number, term in enumerate(affinity.get(required) or ()):
-            if term.get("labelSelector") is None:
-                yield f"{at}.{name}.{required}[{number}].labelSelector: {_NO_SELECTOR}"
-        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-        for number, term in enumerate(affinity.get(preferred) or ()):
-            if get(term, "podAffinityTerm", "labelSelector") is None:
-                where = f"{at}.{name}.{preferred}[{number}].podAffinityTerm.labelSelector"
-                yield f"{where}: {_NO_SELECTOR}"
-
-
-def _annotations(obj: Plain, old: dict[str, str], path: str) -> Iterator[str]:
-    present = get(obj, "metadata", "annotations") or {}
-    for key, message in old.items():
-        if key in present:
-            yield f"{path}metadata.annotations[{key}]: {message}"
-
-
-def _duplicates(spec: Plain, name: str, key: str, at: str) -> Iterator[str]:
-    seen: list[Any] = []
-    for number, one in enumerate(spec.get(name) or ()):
-        value = one.get(key, "")
-        if value in seen:
-            yield f'{at}.{name}[{number}].{key}: duplicate {key} "{value}"'
-        seen.append(value)
-
-
-def _empty_secrets(spec: Plain, at: str) -> Iterator[str]:
-    for number, one in enumerate(spec.get("imagePullSecrets") or ()):
-        if not one.get("name"):
-            yield f'{at}.imagePullSecrets[{number}].name: invalid empty name ""'
-
-
-def _fractions(amounts: Plain, at: str) -> Iterator[str]:
-    for name in _BYTES:
-        text = amounts.get(name)
-        if text is not None and _is_fraction(text):
-            yield f'{at}[{name}]: fractional byte value "{text}" is invalid, must be an integer'
-
-
-def _is_fraction(text: str) -> bool:
-    try:
-        return parse_quantity(text).milli_value() % 1000 != 0
-    except QuantityError:
-        return False
-
-
-def _environment(container: Plain, at: str) -> Iterator[str]:
-    seen: list[str] = []
-    for number, one in enumerate(container.get("env") or ()):
-        name, value = one["name"], one.get("value", "")
-        earlier = f"$({name})"
-        is_kept = "valueFrom" not in one and value != earlier and earlier in value
-        if name in seen and not is_kept:
+def _workload(resource: Resource, new: Plain, old: Plain | None) -> Iterator[str]:
+    """Yield warnings about what only some workloads have."""
+    spec = new.get("spec") or {}
+    if resource.kind == "StatefulSet":
+        for number, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            at = f"spec.volumeClaimTemplates[{number}]"
+            yield from about_claim(claim.get("spec") or {}, at if old is None else f"{at}.Spec")
+        if (spec.get("revisionHistoryLimit") or 0) < 0:
             yield (
-                f'{at}.env[{number}]: hides previous definition of "{name}", which may be dropped '
-                "when using apply"
+                "spec.revisionHistoryLimit: a negative value retains all historical revisions; a "
+                "value >= 0 is recommended"
             )
-        seen.append(name)
+    if resource.kind == "CronJob" and old is not None and "TZ" in spec.get("schedule", ""):
+        yield (
+            "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see "
+            "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+        )
 
 
-def _ports(spec: Plain, at: str) -> Iterator[str]:
-    seen: list[tuple[str, Plain]] = []
-    for where, container in _containers(spec, at):
-        for number, port in enumerate(container.get("ports") or ()):
-            here = f"{where}.ports[{number}]"
-            for other_place, other in seen:
-                verdict = _port_verdict(port, other)
-                if verdict:
-                    yield f"{here}: {verdict} port definition with {other_place}"
-            seen.append((here, port))
-    names: dict[str, str] = {}
-    for where, port in seen:
-        name = port.get("name")
-        if name and name in names:
-            other_place = names[name]
-            yield (
-                f'{where}: duplicate port name "{name}" with {other_place}, services and probes '
-                f"that select ports by name will use {other_place}"
-            )
-        elif name:
-            names[name] = where
-
-
-def _port_verdict(port: Plain, other: Plain) -> str:
-    """Return what is odd about two ports, "" if nothing is."""
-    if any(port.get(name) != other.get(name) for name in ("containerPort", "protocol")):
-        return ""
-    address, other_address = port.get("hostIP", ""), other.get("hostIP", "")
-    host, other_host = port.get("hostPort", 0), other.get("hostPort", 0)
-    if (address, host) == (other_address, other_host):
-        return "duplicate"
-    if not host or not other_host:
-        return "overlapping"
-    is_ambiguous = host == other_host and bool(address) != bool(other_address)
-    return "dangerously ambiguous" if is_ambiguous else ""
+def _others(resource: Resource, new: Plain, old: Plain | None) -> Iterator[str]:
+    if resource.kind == "CSIDriver":
+        yield from _driver(new, old)
+    elif resource.kind == "ServiceAccount":
+        yield from _service_account(new, old)
+    elif resource.kind in _ADVICE:
+        yield from _ADVICE[resource.kind](new)
 
 
 def _node(node: Plain) -> Iterator[str]:
@@ -304,22 +162,123 @@ def _node(node: Plain) -> Iterator[str]:
 
 
 def _volume(volume: Plain) -> Iterator[str]:
-    yield from _annotations(volume, _OLD_VOLUME_ANNOTATIONS, "")
+    yield from about_annotations(volume, _OLD_VOLUME_ANNOTATIONS, "")
     spec = volume.get("spec") or {}
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         yield f"spec.persistentVolumeReclaimPolicy: {_RECYCLE}"
     terms = get(spec, "nodeAffinity", "required", "nodeSelectorTerms")
     for number, term in enumerate(terms or ()):
-        yield from _term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{number}]")
+        yield from about_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{number}]")
     for name in ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd"):
         if name in spec:
-            yield f"spec.{_SHOWN_AS.get(name, name)}: {_OLD_POD_VOLUMES[name]}"
+            yield f"spec.{SHOWN_AS.get(name, name)}: {OLD_POD_VOLUMES[name]}"
 
 
 def _storage_class(storage_class: Plain) -> Iterator[str]:
     for number, term in enumerate(storage_class.get("allowedTopologies") or ()):
         for place, expression in enumerate(term.get("matchLabelExpressions") or ()):
-            message = _OLD_LABELS.get(expression["key"])
+            message = OLD_LABELS.get(expression["key"])
             if message is not None:
                 where = f"allowedTopologies[{number}].matchLabelExpressions[{place}].key"
                 yield f"{where}: {message}"
+
+
+def _volume_claim(claim: Plain) -> Iterator[str]:
+    old = {_OLD_CLASS: _OLD_VOLUME_ANNOTATIONS[_OLD_CLASS]}
+    yield from about_annotations(claim, old, "")
+    yield from about_claim(claim.get("spec") or {}, "spec")
+
+
+def _driver(new: Plain, old: Plain | None) -> Iterator[str]:
+    spec = new.get("spec") or {}
+    tokens = spec.get("tokenRequests") or ()
+    is_unchanged = old is not None and tokens == (get(old, "spec", "tokenRequests") or ())
+    if tokens and not is_unchanged and "serviceAccountTokenInSecrets" not in spec:
+        yield (
+            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to "
+            "true to prevent possible logging of tokens in volume attributes"
+        )
+
+
+def _service_account(new: Plain, old: Plain | None) -> Iterator[str]:
+    is_old = old is not None and _ENFORCE_SECRETS in (get(old, "metadata", "annotations") or {})
+    if not is_old and _ENFORCE_SECRETS in (get(new, "metadata", "annotations") or {}):
+        yield (
+            f"metadata.annotations[{_ENFORCE_SECRETS}]: deprecated in v1.32+; prefer separate "
+            "namespaces to isolate access to mounted secrets"
+        )
+
+
+def _runtime_class(runtime_class: Plain) -> Iterator[str]:
+    for key in get(runtime_class, "scheduling", "nodeSelector") or ():
+        if key in OLD_LABELS:
+            yield f"scheduling.nodeSelector: {OLD_LABELS[key]}"
+
+
+def _slice(device_slice: Plain) -> Iterator[str]:
+    driver = get(device_slice, "spec", "driver") or ""
+    if driver != driver.lower():
+        yield (
+            f'spec.driver: driver names should be lowercase; "{driver}" contains uppercase '
+            "characters"
+        )
+
+
+def _ingress(ingress: Plain) -> Iterator[str]:
+    is_annotated = _INGRESS_CLASS in (get(ingress, "metadata", "annotations") or {})
+    if is_annotated and get(ingress, "spec", "ingressClassName") is None:
+        yield (
+            f"annotation \"{_INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' "
+            "instead"
+        )
+
+
+def _service(service: Plain) -> Iterator[str]:
+    spec = service.get("spec") or {}
+    if _OLD_HINTS in (get(service, "metadata", "annotations") or {}):
+        yield (
+            f"annotation {_OLD_HINTS} is deprecated, please use "
+            "service.kubernetes.io/topology-mode instead"
+        )
+    is_name = spec.get("type") == "ExternalName"
+    is_headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
+    if is_headless:
+        for name in ("loadBalancerIP", "externalIPs"):
+            if spec.get(name):
+                yield f"spec.{name} is ignored for headless services"
+        if spec.get("sessionAffinity") != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+    if spec.get("externalIPs") and not is_headless and not is_name:
+        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    if is_name and spec.get("externalIPs"):
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if not is_name and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _static_name(obj: Plain) -> Iterator[str]:
+    if obj["metadata"]["name"].endswith(_STATIC):
+        yield (
+            f'metadata.name: names ending with "{_STATIC}" are reserved for static manifest-based '
+            "configurations and cannot be managed via the API"
+        )
+
+
+_ADVICE: Final[Mapping[str, Callable[[Plain], Iterator[str]]]] = {
+    "Ingress": _ingress,
+    "MutatingAdmissionPolicy": _static_name,
+    "MutatingAdmissionPolicyBinding": _static_name,
+    "MutatingWebhookConfiguration": _static_name,
+    "Node": _node,
+    "PersistentVolume": _volume,
+    "PersistentVolumeClaim": _volume_claim,
+    "ResourceSlice": _slice,
+    "RuntimeClass": _runtime_class,
+    "Service": _service,
+    "StorageClass": _storage_class,
+    "ValidatingAdmissionPolicy": _static_name,
+    "ValidatingAdmissionPolicyBinding": _static_name,
+    "ValidatingWebhookConfiguration": _static_name,
+}

@@ -178,6 +178,11 @@ def exact_version(text: str) -> int:
     return int(text or "0")
 
 
+def is_version(text: str) -> bool:
+    """Whether an object that carries this has a version; neither "0" nor a word is one."""
+    return _VERSION.fullmatch(text) is not None and 0 < int(text) <= _UINT64_MAX
+
+
 def version_of_object(text: str) -> int:
     """Return the version that an object carries; 0 for none.
 

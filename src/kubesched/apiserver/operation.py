@@ -38,7 +38,6 @@ class Operation(msgspec.Struct):
         subresource: "" for the object itself.
         is_dry_run: Whether nothing is to be kept.
         validation: What to do about unknown fields: `Ignore`, `Strict` or `Warn`.
-        warnings: For the user, in order.
     """
 
     request: Request
@@ -48,7 +47,11 @@ class Operation(msgspec.Struct):
     subresource: str = ""
     is_dry_run: bool = False
     validation: str = "Warn"
-    warnings: list[str] = []
+
+    @property
+    def warnings(self) -> list[str]:
+        """Texts for the user, in order; they are sent even where the request is refused."""
+        return self.request.warnings
 
     @property
     def user(self) -> User:

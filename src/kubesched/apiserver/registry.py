@@ -19,9 +19,10 @@ from kubesched.apiserver.advice import warnings_of_new, warnings_of_update
 from kubesched.apiserver.clock import Clock
 from kubesched.apiserver.event_forms import EVENTS_GROUP, from_core, to_core
 from kubesched.apiserver.field_fault import invalid_status
-from kubesched.apiserver.list_options import version_of_object
+from kubesched.apiserver.list_options import is_version, version_of_object
 from kubesched.apiserver.lookup import StoredObjects
 from kubesched.apiserver.operation import Operation
+from kubesched.apiserver.owner_references import without_repeated_owners
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resource import Resource
 from kubesched.apiserver.resources import Resources
@@ -110,19 +111,22 @@ class Registry:
         if is_tracked:
             obj = self._tracked(operation, None, obj)
         obj = admission.admit(resource, obj, admission.CREATE, self.lookup, operation.user)
+        obj = without_repeated_owners(operation, obj, is_admitted=True)
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
         faults = validation.faults_of_new(resource, obj)
         if faults:
             raise invalid_status(_internal(resource), metadata.get("name", ""), faults)
+        operation.warnings.extend(warnings_of_new(resource, obj))
         admission.check(resource, obj, admission.CREATE, self.lookup, operation.user)
-        if version_of_object(version):
+        if operation.is_dry_run and version:
+            metadata["resourceVersion"] = version
+        elif is_version(version):
             raise internal("resourceVersion should not be set on objects to be created")
         name = metadata["name"]
         key = key_of(resource, operation.namespace, name)
         if self.store.find(key) is not None:
             raise already_exists(resource, name)
-        operation.warnings.extend(warnings_of_new(resource, obj))
         stored = StoredObject(_storage_form(resource, obj))
         return stored if operation.is_dry_run else self.store.create(key, stored)
 
@@ -132,12 +136,10 @@ class Registry:
             metadata.pop(name, None)
         metadata.pop("resourceVersion", None)
         metadata |= {"uid": self.clock.uid(), "creationTimestamp": self.clock.timestamp()}
-        obj = strategy.prepare_for_create(operation.resource, obj)
-        metadata = obj["metadata"]
         prefix = metadata.get("generateName")
         if prefix and not metadata.get("name"):
             metadata["name"] = self.clock.name_after(prefix)
-        return obj
+        return strategy.prepare_for_create(operation.resource, obj)
 
     def _tracked(self, operation: Operation, old: Plain | None, new: Plain) -> Plain:
         if not self._tracks_managers:
@@ -197,6 +199,7 @@ class Registry:
             _check_uid(operation, old["metadata"], new["metadata"])
         admitted = (admission.UPDATE, self.lookup, operation.user)
         new = admission.admit(resource, new, *admitted, old=old, subresource=operation.subresource)
+        new = without_repeated_owners(operation, new, is_admitted=True)
         _check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
@@ -205,8 +208,8 @@ class Registry:
         faults = validation.faults_of_update(resource, new, old, operation.subresource)
         if faults:
             raise invalid_status(_internal(resource), operation.name, faults)
-        admission.check(resource, new, *admitted, old=old, subresource=operation.subresource)
         operation.warnings.extend(warnings_of_update(resource, new, old, operation.subresource))
+        admission.check(resource, new, *admitted, old=old, subresource=operation.subresource)
         return new
 
     def replace(self, operation: Operation, found: StoredObject, new: Plain) -> StoredObject:
@@ -229,18 +232,14 @@ class Registry:
 
 
 def check_namespace(operation: Operation, obj: Plain) -> None:
-    """Put an object into the namespace of its path.
+    """Put an object into the namespace of its path, or into none where its kind has none.
 
     Raises:
         StatusError: It says that it lives in another.
     """
     metadata = obj["metadata"]
     if not operation.resource.is_namespaced:
-        if metadata.get("namespace"):
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the "
-                "request"
-            )
+        metadata.pop("namespace", None)
         return
     given = metadata.get("namespace")
     if given and given != operation.namespace:

@@ -46,6 +46,7 @@ class Request(msgspec.Struct, frozen=True):
         headers: By name in lower case.
         body: As it came.
         user: Who asks.
+        warnings: Texts for the user, in the order in which they come up while it is answered.
     """
 
     method: str
@@ -54,6 +55,7 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     body: bytes = b""
     user: User = ANONYMOUS
+    warnings: list[str] = []
 
     def parameter(self, name: str) -> str:
         """Return the first value of a parameter, "" if it is missing."""
@@ -102,9 +104,9 @@ class Response(msgspec.Struct):
     stream: AsyncGenerator[bytes] | None = None
 
 
-def json_response(status: int, value: object, warnings: tuple[str, ...] = ()) -> Response:
+def json_response(status: int, value: object) -> Response:
     """Return an answer with a JSON body."""
-    return Response(status, encode(value), warnings=warnings)
+    return Response(status, encode(value))
 
 
 class Target(msgspec.Struct, frozen=True):

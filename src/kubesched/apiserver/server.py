@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from random import Random, SystemRandom
 from typing import Final
 
+import msgspec
+
 from kubesched.api.errors import ApiError
 from kubesched.api.yaml_syntax import dump
 from kubesched.apiserver.authorization import (
@@ -42,6 +44,7 @@ from kubesched.apiserver.reviews import Reviewer
 from kubesched.apiserver.status import StatusError, unauthorized
 from kubesched.apiserver.store import CHANGES_KEPT, Store
 from kubesched.apiserver.stored_object import StoredObject, stamp
+from kubesched.apiserver.warning_texts import sendable
 
 _LOG: Final = logging.getLogger(__name__)
 ADMIN: Final = User("admin", ("system:masters", "system:authenticated"))
@@ -152,6 +155,7 @@ class ApiServer:
 
     async def handle(self, request: Request) -> Response:
         """Return the answer to a request, whatever it is; nothing is raised."""
+        request = msgspec.structs.replace(request, warnings=[])
         try:
             answer = await self._answer(request)
         except ApiError as error:
@@ -170,13 +174,15 @@ class ApiServer:
             return self._others.answer(request)
         if target.group not in self._groups:
             return page_not_found()
+        warning = self._handler.deprecation_of(target)
+        if warning:
+            request.warnings.append(warning)
         try:
             answer = await self._handler.handle(request, target)
         except ApiError as error:
             answer = refused(error)
-        warning = self._handler.deprecation_of(target)
-        if warning:
-            answer.warnings = (warning, *answer.warnings)
+        if request.warnings:
+            answer.warnings = sendable(request.warnings)
         return answer
 
 

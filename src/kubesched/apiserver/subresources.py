@@ -16,6 +16,7 @@ from kubesched.apiserver.bodies import read_object
 from kubesched.apiserver.decoding import decoded, typed
 from kubesched.apiserver.eviction import evict
 from kubesched.apiserver.operation import Operation, operation_of
+from kubesched.apiserver.owner_references import without_repeated_owners
 from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation
@@ -78,8 +79,9 @@ class Subresources:
             obj = decoded(operation, self._registry.resources, resource)
             check_namespace(operation, obj)
             check_name(operation, obj)
+            obj = without_repeated_owners(operation, obj, is_admitted=False)
             stored, _ = self._registry.update(operation, lambda _: obj)
-        return Response(200, presentation.one(stored), warnings=tuple(operation.warnings))
+        return Response(200, presentation.one(stored))
 
     def _scale(self, request: Request, target: Target, resource: Resource) -> Response:
         if target.verb == "get":

@@ -16,6 +16,7 @@ from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.list_options import list_options
 from kubesched.apiserver.listing import ObjectList, list_objects
 from kubesched.apiserver.operation import Operation, operation_of
+from kubesched.apiserver.owner_references import without_repeated_owners
 from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
 from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.registry import Registry, check_namespace
@@ -67,8 +68,10 @@ class Writes:
             check_namespace(operation, obj)
             bind(self._registry, operation, self._pods, obj)
             return json_response(201, success(201))
+        check_namespace(operation, obj)
+        obj = without_repeated_owners(operation, obj, is_admitted=False)
         stored = self._registry.create(operation, obj)
-        return Response(201, presentation.one(stored), warnings=tuple(operation.warnings))
+        return Response(201, presentation.one(stored))
 
     def _update(
         self, request: Request, target: Target, resource: Resource, presentation: Presentation
@@ -77,11 +80,12 @@ class Writes:
         obj = decoded(operation, self._registry.resources, resource)
         check_namespace(operation, obj)
         check_name(operation, obj)
+        obj = without_repeated_owners(operation, obj, is_admitted=False)
         stored, is_new = self._registry.update(
             operation, lambda _: obj, creates=is_created_by_update(resource)
         )
         status = 201 if is_new else 200
-        return Response(status, presentation.one(stored), warnings=tuple(operation.warnings))
+        return Response(status, presentation.one(stored))
 
     def _patch(
         self, request: Request, target: Target, resource: Resource, presentation: Presentation
@@ -96,7 +100,7 @@ class Writes:
             is_tracked=not patch.is_apply,
         )
         status = 201 if is_new else 200
-        return Response(status, presentation.one(stored), warnings=tuple(operation.warnings))
+        return Response(status, presentation.one(stored))
 
     def _delete(
         self, request: Request, target: Target, resource: Resource, presentation: Presentation

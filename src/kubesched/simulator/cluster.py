@@ -2,8 +2,8 @@
 
 Upstream: pkg/scheduler/eventhandlers.go (which objects count as what, v1.36)
 Reads:    any Kubernetes objects
-Differs:  which pods a pod group has is not known, so that GangScheduling, where it is on, holds them
-          all back: a group is placed by the running scheduler only.
+Differs:  which pods a pod group has is not known, so that GangScheduling, where it is on, holds
+          them all back: a group is placed by the running scheduler only.
 """
 
 from __future__ import annotations

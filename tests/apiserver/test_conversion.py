@@ -14,6 +14,10 @@ from kubesched.apiserver.go_values import go_text
         pytest.param({"spec": {"priority": "x"}}, "unrecognized type: int32", id="text"),
         pytest.param({"spec": {"priority": 1.5}}, "cannot convert float64 to int32", id="float"),
         pytest.param({"spec": {"nodeName": 1}}, "cannot convert int64 to string", id="int"),
+        pytest.param(
+            {"spec": {"dnsPolicy": 1}}, "cannot convert int64 to v1.DNSPolicy", id="int for a word"
+        ),
+        pytest.param({"spec": {"dnsPolicy": True}}, "unrecognized type: string", id="a word"),
         pytest.param({"spec": {"nodeName": True}}, "unrecognized type: string", id="bool"),
         pytest.param({"spec": {"hostNetwork": 1}}, "unrecognized type: bool", id="for a bool"),
         pytest.param({"spec": []}, "cannot restore struct from: slice", id="list"),

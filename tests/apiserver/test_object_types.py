@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.object_types import ObjectType, decoded, type_of
+from kubesched.apiserver.object_types import (
+    Field,
+    ObjectType,
+    decoded,
+    type_of,
+    type_of_object,
+)
 from kubesched.apiserver.reading import DecodeError
+from kubesched.apiserver.resource_table import ALPHA_GROUP_VERSIONS, GROUP_VERSIONS
+from kubesched.apiserver.resources import RESOURCES, Resources
+from kubesched.apiserver.value_types import ListType, MapType, ValueType
 
 from .recorded import read
 
@@ -152,3 +161,110 @@ def test_kinds_that_are_not_known_have_no_type() -> None:
     """Neither a kind nor a version that does not exist has one."""
     assert type_of("", "v1", "Nothing") is None
     assert type_of("nowhere.example.com", "v1", "Pod") is None
+
+
+def test_every_served_kind_has_a_type() -> None:
+    """Whatever can be stored has known fields."""
+    served = [
+        resource
+        for group_version in RESOURCES.group_versions
+        for resource in group_version.resources
+    ]
+    assert [] == [one for one in served if type_of(one.group, one.version, one.kind) is None]
+
+
+def test_every_type_that_is_named_is_there() -> None:
+    """No field leads to a type that the table lacks, and patches know every key of a list."""
+    seen: set[str] = set()
+    waiting: list[ValueType] = [
+        found
+        for group_version in Resources((*GROUP_VERSIONS, *ALPHA_GROUP_VERSIONS)).group_versions
+        for one in group_version.resources
+        if (found := type_of(one.group, one.version, one.kind)) is not None
+    ]
+    while waiting:
+        value_type = waiting.pop()
+        if isinstance(value_type, ListType | MapType):
+            waiting.append(value_type.element)
+        elif isinstance(value_type, ObjectType) and value_type.name not in seen:
+            seen.add(value_type.name)
+            waiting += [field.type for field in value_type.fields.values()]
+            assert not [field for field in value_type.fields.values() if _lacks_keys(field)]
+    assert len(seen) > 400
+
+
+def _lacks_keys(field: Field) -> bool:
+    merging = field.merging
+    keys = {*merging.list_keys, merging.merge_key} - {""}
+    element = getattr(field.type, "element", None)
+    return bool(keys) and not (isinstance(element, ObjectType) and keys <= element.fields.keys())
+
+
+@pytest.mark.parametrize(
+    ("owner", "field", "merge_key", "list_keys"),
+    [
+        pytest.param("PodSpec", "containers", "name", ("name",), id="containers"),
+        pytest.param("PodSpec", "tolerations", None, (), id="tolerations"),
+        pytest.param("PodSpec", "volumes", "name", ("name",), id="volumes"),
+        pytest.param("PodSpec", "schedulingGates", "name", ("name",), id="gates"),
+        pytest.param("PodStatus", "conditions", "type", ("type",), id="conditions"),
+        pytest.param("PodStatus", "hostIPs", "ip", (), id="merged only"),
+        pytest.param("NodeSpec", "taints", None, (), id="taints"),
+        pytest.param("NodeSpec", "podCIDRs", "", (), id="a merged set"),
+        pytest.param(
+            "Container",
+            "ports",
+            "containerPort",
+            ("containerPort", "protocol"),
+            id="two kinds of keys",
+        ),
+    ],
+)
+def test_merge_keys(
+    owner: str, field: str, merge_key: str | None, list_keys: tuple[str, ...]
+) -> None:
+    """Lists merge by the keys that the API says."""
+    merging = _type(owner).fields[field].merging
+    assert merge_key == (merging.merge_key if merging.is_merged else None)
+    assert list_keys == merging.list_keys
+
+
+def test_what_is_owned_as_a_whole() -> None:
+    """Types and fields say so, and fields have the last word."""
+    assert _type("ObjectReference").is_atomic
+    assert not _type("PodSpec").is_atomic
+    assert True is _type("PodSpec").fields["nodeSelector"].merging.is_atomic
+    assert False is _type("PersistentVolumeSpec").fields["claimRef"].merging.is_atomic
+    assert None is _type("PodSpec").fields["affinity"].merging.is_atomic
+
+
+def test_kinds_are_found_as_objects_name_them() -> None:
+    """A group and its version come as one text."""
+    assert type_of_object("v1", "Pod") is _type("Pod")
+    assert type_of_object("apps/v1", "Deployment") is _type("Deployment", "apps")
+    assert type_of_object("", "Pod") is None
+
+
+def test_the_object_that_says_nothing() -> None:
+    """It has what Go writes of a kind of which nothing is given."""
+    assert {"metadata": {}, "spec": {"containers": None}, "status": {}} == _type("Pod").zero()
+    assert {"metadata": {}} == _type("ConfigMap").zero()
+    group = "scheduling.k8s.io"
+    assert {"metadata": {}, "value": 0} == _type("PriorityClass", group).zero()
+    times = dict.fromkeys(("eventTime", "firstTimestamp", "lastTimestamp"))
+    reporters = dict.fromkeys(("reportingComponent", "reportingInstance"), "")
+    expected: Any = {"metadata": {}, "involvedObject": {}, "source": {}, **times, **reporters}
+    assert expected == _type("Event").zero()
+
+
+def test_a_type_that_holds_itself() -> None:
+    """Schemas of custom resources are read as deep as they go."""
+    schema = {"type": "object", "properties": {"a": {"not": {"allOf": [{"typ": 1, "title": ""}]}}}}
+    versions = [{"schema": {"openAPIV3Schema": schema}}]
+    definition = {"spec": {"versions": versions}}
+    read_, unknown = decoded(_type("CustomResourceDefinition", "apiextensions.k8s.io"), definition)
+    path = "spec.versions[0].schema.openAPIV3Schema.properties.a.not.allOf[0].typ"
+    assert [path] == unknown
+    (version,) = read_["spec"]["versions"]
+    kept = {"type": "object", "properties": {"a": {"not": {"allOf": [{}]}}}}
+    assert kept == version["schema"]["openAPIV3Schema"]

@@ -13,7 +13,6 @@ from kubesched.apiserver.owned_values import (
     field_set,
     merge,
     remove,
-    zero_object,
 )
 from kubesched.apiserver.plain import Plain, deep_copy
 
@@ -199,12 +198,3 @@ def test_duplicates_are_owned_together() -> None:
 def test_faults(value: Plain, expected: str) -> None:
     """What cannot be applied is told with its path."""
     assert [expected] == faults(value, _layout())
-
-
-def test_the_object_that_says_nothing() -> None:
-    """It has the objects that are always there, and nulls for lists and times that have to be."""
-    assert {"metadata": {}, "spec": {"containers": None}, "status": {}} == zero_object(_layout())
-    assert {"metadata": {}} == zero_object(_layout("v1", "ConfigMap"))
-    times = dict.fromkeys(("eventTime", "firstTimestamp", "lastTimestamp"))
-    expected: dict[str, object] = {"metadata": {}, "involvedObject": {}, "source": {}, **times}
-    assert expected == zero_object(_layout("v1", "Event"))

@@ -254,7 +254,9 @@ def test_an_entry_that_is_null_beside_an_element_order_is_refused() -> None:
         }
     }
     with pytest.raises(PatchError, match="expected a map"):
-        strategic_merge.apply("Pod", {"spec": {"containers": _containers("a=1")}}, patch)
+        strategic_merge.apply(
+            "Pod", {"apiVersion": "v1", "spec": {"containers": _containers("a=1")}}, patch
+        )
 
 
 @given(current=ENTRIES)

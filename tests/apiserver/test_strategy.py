@@ -201,3 +201,22 @@ def test_nothing_that_comes_in_is_changed() -> None:
         old, new = deepcopy(once), deepcopy(once)
         prepare_for_update(resource, new, old, "", NOW)
         assert (once, once) == (old, new)
+
+
+def test_new_custom_resources_know_their_stored_version() -> None:
+    """Names are completed, and a status that is sent is replaced."""
+    versions = [
+        {"name": name, "served": True, "storage": name == "v2"} for name in ("v1", "v2", "v3")
+    ]
+    definition = _new(
+        "CustomResourceDefinition",
+        "apiextensions.k8s.io",
+        spec={"group": "x.io", "names": {"plural": "cats", "kind": "Cat"}, "versions": versions},
+        status={"storedVersions": ["v7"]},
+    )
+    names = {"plural": "cats", "kind": "Cat", "singular": "cat", "listKind": "CatList"}
+    assert names == definition["spec"]["names"]
+    assert {"strategy": "None"} == definition["spec"]["conversion"]
+    assert 1 == definition["metadata"]["generation"]
+    status = {"conditions": None, "storedVersions": ["v2"]}
+    assert {**status, "acceptedNames": {"plural": "", "kind": ""}} == definition["status"]

@@ -4,9 +4,8 @@ Strategic merge patches go through that converter, not through a JSON decoder. I
 first fault; fields that are not known are no fault.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/runtime/converter.go (v1.36)
-Differs:  of several faults the first by field name is told; Go's own names for types of text
-          are not known, so messages say `string`. Numbers that are too large for their field are
-          a fault; upstream lets them overflow.
+Differs:  of several faults the first by field name is told. Numbers that are too large for their
+          field are a fault; upstream lets them overflow.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ from typing import Any, Final, NamedTuple
 
 from kubesched.api.quantity import QuantityError, parse_quantity
 from kubesched.apiserver.go_values import go_kind
+from kubesched.apiserver.object_types import ObjectType, type_of_object
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import Form, Shape, Struct, schema
+from kubesched.apiserver.value_types import ListType, MapType, Scalar, ValueType
 
 __all__ = ["first_fault"]
 
@@ -28,7 +28,7 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d
 _JSON_WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
 _GO_SCALARS: Final[Mapping[str, tuple[type, ...]]] = {
     "bool": (bool,),
-    "double": (int, float),
+    "float64": (int, float),
     "int32": (int, float),
     "int64": (int, float),
     "string": (str,),
@@ -40,10 +40,10 @@ _QUANTITY_FORM: Final = (
 
 
 class _Misfit(NamedTuple):
-    """A value that is not of its shape."""
+    """A value that is not of its type."""
 
     value: Any
-    shape: Shape
+    type: ValueType
 
 
 def first_fault(api_version: str, kind: str, value: Plain) -> str | None:
@@ -51,38 +51,34 @@ def first_fault(api_version: str, kind: str, value: Plain) -> str | None:
 
     Kinds that are not known have no faults.
     """
-    struct = schema().struct_of(api_version, kind)
-    misfit = next(_struct_misfits(value, struct), None) if struct else None
+    object_type = type_of_object(api_version, kind)
+    misfit = next(_field_misfits(value, object_type), None) if object_type else None
     return _fault(misfit) if misfit else None
 
 
-def _struct_misfits(value: Plain, struct: Struct) -> Iterator[_Misfit]:
+def _field_misfits(value: Plain, object_type: ObjectType) -> Iterator[_Misfit]:
     for name in sorted(value):
-        field = struct.fields.get(name)
+        field = object_type.fields.get(name)
         if field is not None:
-            yield from _misfits(value[name], field.shape)
+            yield from _misfits(value[name], field.type)
 
 
-def _misfits(value: Any, shape: Shape) -> Iterator[_Misfit]:
+def _misfits(value: Any, value_type: ValueType) -> Iterator[_Misfit]:
     if value is None:
         return
-    if shape.form is Form.SCALAR:
-        if not _is_scalar(value, shape.name):
-            yield _Misfit(value, shape)
-    elif isinstance(value, dict) and shape.form is Form.STRUCT:
-        yield from _struct_misfits(value, schema().struct(shape.name))
-    elif isinstance(value, dict) and shape.form is Form.MAP:
-        yield from _child_misfits([value[name] for name in sorted(value)], shape)
-    elif isinstance(value, list) and shape.form is Form.LIST:
-        yield from _child_misfits(value, shape)
+    if isinstance(value_type, Scalar):
+        if not _is_scalar(value, value_type.form):
+            yield _Misfit(value, value_type)
+    elif isinstance(value, dict) and isinstance(value_type, ObjectType):
+        yield from _field_misfits(value, value_type)
+    elif isinstance(value, dict) and isinstance(value_type, MapType):
+        for name in sorted(value):
+            yield from _misfits(value[name], value_type.element)
+    elif isinstance(value, list) and isinstance(value_type, ListType):
+        for child in value:
+            yield from _misfits(child, value_type.element)
     else:
-        yield _Misfit(value, shape)
-
-
-def _child_misfits(children: list[Any], shape: Shape) -> Iterator[_Misfit]:
-    assert shape.element is not None, "lists and maps have elements"
-    for child in children:
-        yield from _misfits(child, shape.element)
+        yield _Misfit(value, value_type)
 
 
 def _is_scalar(value: Any, name: str) -> bool:
@@ -140,18 +136,18 @@ _SPECIAL_CHECKS: Final = {
 
 
 def _fault(misfit: _Misfit) -> str:
-    kind, form, name = go_kind(misfit.value), misfit.shape.form, misfit.shape.name
-    if form is Form.STRUCT:
+    kind, value_type = go_kind(misfit.value), misfit.type
+    if isinstance(value_type, ObjectType):
         return f"cannot restore struct from: {kind}"
-    if form is not Form.SCALAR:
-        return f"cannot restore {'map' if form is Form.MAP else 'slice'} from {kind}"
-    if name not in _GO_SCALARS:
-        return _special_fault(misfit.value, name)
-    go_name = "float64" if name == "double" else name
-    is_number = kind in ("int64", "float64") and name not in ("bool", "string")
-    if is_number or (kind, name) == ("int64", "string"):
-        return f"cannot convert {kind} to {go_name}"
-    return f"unrecognized type: {go_name}"
+    if not isinstance(value_type, Scalar):
+        return f"cannot restore {'map' if isinstance(value_type, MapType) else 'slice'} from {kind}"
+    form = value_type.form
+    if form not in _GO_SCALARS:
+        return _special_fault(misfit.value, form)
+    is_number = kind in ("int64", "float64") and form not in ("bool", "string")
+    if is_number or (kind, form) == ("int64", "string"):
+        return f"cannot convert {kind} to {value_type.go_name}"
+    return f"unrecognized type: {form}"
 
 
 def _special_fault(value: Any, name: str) -> str:

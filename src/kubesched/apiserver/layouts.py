@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from kubesched.apiserver.field_sets import Path, key_element, value_element
+from kubesched.apiserver.object_types import NO_MERGING, Merging, ObjectType, type_of_object
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import Field, Form, Shape, Struct, schema
+from kubesched.apiserver.value_types import ListType, MapType, ValueType
 
 __all__ = ["Division", "EntryError", "Layout", "entry_element", "layout_of_kind", "with_named"]
 
@@ -23,7 +24,7 @@ class Division(Enum):
     """What has an owner of its own."""
 
     WHOLE = "the value"
-    FIELDS = "each field of the struct"
+    FIELDS = "each field of the object"
     ENTRIES = "each entry of the map"
     KEYED = "each object of the list, told apart by keys"
     SET = "each scalar of the list"
@@ -38,24 +39,20 @@ class Layout(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         division: What has an owner.
-        shape: Of the value.
-        struct: Its type, if it is a struct; also where that is owned as a whole.
+        type: Of the value.
         element: The layout of entries, of maps and lists of all kinds.
         keys: What tells list entries apart.
     """
 
     division: Division
-    shape: Shape
-    struct: Struct | None = None
+    type: ValueType
     element: Layout | None = None
     keys: tuple[str, ...] = ()
 
     def child(self, name: str) -> Layout | None:
         """Return the layout of a field or of a map's entry, None if there is no such field."""
-        if self.struct is not None:
-            if name not in self.struct.fields:
-                return None
-            return _field_layout(self.struct.name, name)
+        if isinstance(self.type, ObjectType):
+            return _field_layout(self.type, name)
         return self.element
 
     @property
@@ -65,34 +62,34 @@ class Layout(msgspec.Struct, frozen=True, eq=False):
 
 
 @lru_cache(maxsize=8192)
-def _field_layout(struct_name: str, name: str) -> Layout:
-    field = schema().struct(struct_name).fields[name]
-    return _layout(field.shape, field)
+def _field_layout(object_type: ObjectType, name: str) -> Layout | None:
+    field = object_type.fields.get(name)
+    return _layout(field.type, field.merging) if field else None
 
 
 @lru_cache(maxsize=512)
 def layout_of_kind(api_version: str, kind: str) -> Layout | None:
     """Return the layout of objects of a kind, None if it is not known."""
-    struct = schema().struct_of(api_version, kind)
-    return _layout(Shape(Form.STRUCT, struct.name)) if struct else None
+    object_type = type_of_object(api_version, kind)
+    return _layout(object_type) if object_type else None
 
 
-def _layout(shape: Shape, field: Field | None = None) -> Layout:
-    element = _layout(shape.element) if shape.element else None
-    if shape.form is Form.LIST:
-        keys = field.list_keys if field else ()
-        is_set = field is not None and field.is_set
-        division = Division.KEYED if keys else Division.SET if is_set else Division.WHOLE
-        return Layout(division, shape, element=element, keys=keys)
-    is_atomic = field.is_atomic if field else None
-    if shape.form is Form.MAP:
-        return Layout(Division.WHOLE if is_atomic else Division.ENTRIES, shape, element=element)
-    if shape.form is Form.SCALAR:
-        return Layout(Division.WHOLE, shape)
-    struct = schema().struct(shape.name)
+def _layout(value_type: ValueType, merging: Merging = NO_MERGING) -> Layout:
+    if isinstance(value_type, ListType):
+        division = Division.SET if merging.is_set else Division.WHOLE
+        if merging.list_keys:
+            division = Division.KEYED
+        element = _layout(value_type.element)
+        return Layout(division, value_type, element, merging.list_keys)
+    if isinstance(value_type, MapType):
+        division = Division.WHOLE if merging.is_atomic else Division.ENTRIES
+        return Layout(division, value_type, _layout(value_type.element))
+    if not isinstance(value_type, ObjectType):
+        return Layout(Division.WHOLE, value_type)
+    is_atomic = merging.is_atomic
     if is_atomic is None:
-        is_atomic = struct.is_atomic
-    return Layout(Division.WHOLE if is_atomic else Division.FIELDS, shape, struct=struct)
+        is_atomic = value_type.is_atomic
+    return Layout(Division.WHOLE if is_atomic else Division.FIELDS, value_type)
 
 
 def entry_element(layout: Layout, entry: Any) -> str:
@@ -125,18 +122,18 @@ def entry_element(layout: Layout, entry: Any) -> str:
 
 def _keys_of(layout: Layout, entry: Plain) -> Plain:
     assert layout.element is not None, "lists have elements"
-    struct = layout.element.struct
+    entry_type = layout.element.type
     keys: Plain = {}
     for name in layout.keys:
         if name in entry:
             keys[name] = entry[name]
-        elif struct is not None and (default := struct.fields[name].default) is not None:
-            keys[name] = default
+        elif isinstance(entry_type, ObjectType) and entry_type.fields[name].default is not None:
+            keys[name] = entry_type.fields[name].default
     return keys
 
 
 def with_named(fields: frozenset[Path], layout: Layout) -> frozenset[Path]:
-    """Add the fields of structs that have something below them in the set."""
+    """Add the fields of objects that have something below them in the set."""
     named: dict[Path, None] = dict.fromkeys(fields)
     for path in fields:
         at: Layout | None = layout

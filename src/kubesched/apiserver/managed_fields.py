@@ -22,7 +22,7 @@ from kubesched.apiserver.field_sets import (
     without_below,
 )
 from kubesched.apiserver.layouts import Layout, layout_of_kind
-from kubesched.apiserver.owned_values import Comparison, compare, zero_object
+from kubesched.apiserver.owned_values import Comparison, compare
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resource import Resource
 
@@ -308,7 +308,7 @@ def _update(
     ignored: FieldSet,
     now: str,
 ) -> Managers:
-    before = zero_object(layout) if old is None else without_managed_fields(old)
+    before = layout.type.zero() if old is None else without_managed_fields(old)
     changes = _heeded(compare(before, without_managed_fields(new), layout), ignored)
     changed = disown(managers, changes)
     mine = stripped(changes.changed)

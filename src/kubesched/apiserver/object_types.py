@@ -1,4 +1,4 @@
-"""Object types tell the fields of every kind that is served, and how each is read and written.
+"""Object types tell the fields of every kind that is served: how they are read, written and merged.
 
 They stand in `fields/`, one file per version of a group:
 
@@ -9,22 +9,33 @@ They stand in `fields/`, one file per version of a group:
       creationTimestamp Time ~          left out where it is zero
       httpGet *HTTPGetAction ? in Probe the field of an object embedded in this one
       metadata meta_v1/ObjectMeta       a type of another file
+      ports []Port ? : map(a,b) merge(a) how patches treat it
+    ObjectReference atomic              server-side apply owns it as a whole
 
 A `*` marks a value that may be absent; without it an absent value is written as its zero, unless
-it is left out.
+it is left out. What patches need to know stands behind a colon:
 
-Upstream: staging/src/k8s.io/api/*/*/types.go,
+    map(a,b)    server-side apply tells the entries of the list apart by these keys
+    set         server-side apply owns each entry of the list
+    atomic      server-side apply owns the map or object as a whole
+    granular    it does not, although the type says so
+    merge(a)    strategic merge patches merge the list by this key; `merge` alone: as a set
+    replace     strategic merge patches replace the object
+
+Upstream: staging/src/k8s.io/api/*/*/types.go, api/openapi-spec/v3,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
-Differs:  of two fields of the same name in one body only the last is read; they are not merged.
+Differs:  of two fields of the same name in one body only the last is read; they are not merged Of
+          schemas of custom resources, what `items`, `additionalItems`, `additionalProperties` and
+          `dependencies` hold is kept as it is sent.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -41,9 +52,34 @@ from kubesched.apiserver.value_types import (
 
 _FIELD: Final = re.compile(
     r"  (?P<name>\S+) (?P<pointer>\*?)(?P<type>\S+)(?: (?P<flag>[?~]))?"
-    r"(?: in (?P<embedded>\S+))?(?: = (?P<default>\S+))?"
+    r"(?: in (?P<embedded>\S+))?(?: = (?P<default>\S+))?(?: : (?P<notes>.+))?"
 )
+_NOTES: Final = frozenset(("map", "set", "atomic", "granular", "merge", "replace"))
+_NOTE: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 _MAP: Final = re.compile(r"map\[([^\]]+)\](.*)")
+
+
+class Merging(msgspec.Struct, frozen=True):
+    """How patches treat a field.
+
+    Attributes:
+        list_keys: What tells entries of the list apart for server-side apply; () if nothing.
+        is_set: Whether server-side apply owns each entry of the list.
+        is_atomic: Whether server-side apply owns the whole value; None if the value's type says.
+        is_merged: Whether strategic merge patches merge the list.
+        merge_key: What tells entries of a merged list apart; "" for lists of scalars.
+        is_replaced: Whether strategic merge patches replace the object.
+    """
+
+    list_keys: tuple[str, ...] = ()
+    is_set: bool = False
+    is_atomic: bool | None = None
+    is_merged: bool = False
+    merge_key: str = ""
+    is_replaced: bool = False
+
+
+NO_MERGING: Final = Merging()
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -58,7 +94,8 @@ class Field(msgspec.Struct, frozen=True):
         is_left_out: Whether it is not written when it is empty.
         is_always_written: Whether it is written even if nobody gave it.
         default: What fills it in where it is absent or, if it has to be there, empty; None if
-            nothing does.
+            nothing does. It also stands for an absent key of a list entry.
+        merging: How patches treat it.
     """
 
     name: str
@@ -69,6 +106,7 @@ class Field(msgspec.Struct, frozen=True):
     is_left_out: bool
     is_always_written: bool
     default: Any = None
+    merging: Merging = NO_MERGING
 
 
 class ObjectType:
@@ -76,18 +114,30 @@ class ObjectType:
 
     Attributes:
         name: File and name, such as `core_v1/PodSpec`.
+        short_name: Without the file, such as `PodSpec`.
         go_name: Package and name, such as `v1.PodSpec`.
-        fields: By name, in Go's order.
+        is_atomic: Whether server-side apply owns it as a whole.
     """
 
     is_struct = True
 
-    def __init__(self, name: str, fields: Mapping[str, Field]) -> None:
-        self.name = name
-        file, _, short = name.partition("/")
-        self.go_name = f"{file.rpartition('_')[2]}.{short}"
-        self.fields = fields
-        self._always = [field for field in fields.values() if field.is_always_written]
+    def __init__(self, file: str, name: str, source: _Source) -> None:
+        self.name = f"{file}/{name}"
+        self.short_name = name
+        self.go_name = _go_name(file, name)
+        self.is_atomic = source.is_atomic
+        self._file = file
+        self._lines = source.lines
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """Its fields by name, in Go's order; read late, since types may hold themselves."""
+        fields = (_field(line, self._file, self.short_name) for line in self._lines)
+        return {field.name: field for field in fields}
+
+    @cached_property
+    def _always(self) -> list[Field]:
+        return [field for field in self.fields.values() if field.is_always_written]
 
     def zero(self) -> Plain:
         """Return what is written of an object that nobody gave."""
@@ -132,38 +182,67 @@ def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
 def type_of(group: str, version: str, kind: str) -> ObjectType | None:
     """Return the type of a kind, None if its fields are not known."""
     file = f"{group.partition('.')[0] or 'core'}_{version}"
-    if kind not in _lines(file):
+    if kind not in _sources(file):
         return None
     found = _named(file, kind)
     assert isinstance(found, ObjectType), "kinds are objects"
     return found
 
 
+def type_of_object(api_version: str, kind: str) -> ObjectType | None:
+    """Return the type of a kind, None if its fields are not known.
+
+    Args:
+        api_version: Group and version, as objects have them.
+        kind: As objects have it.
+    """
+    group, _, version = api_version.rpartition("/")
+    return type_of(group, version, kind)
+
+
+class _Source(NamedTuple):
+    """What the table says of one type.
+
+    Attributes:
+        meaning: The type that it is a name for; "" for objects.
+        is_atomic: Whether server-side apply owns it as a whole.
+        lines: One for each field.
+    """
+
+    meaning: str
+    is_atomic: bool
+    lines: list[str]
+
+
 @cache
-def _lines(file: str) -> Mapping[str, list[str]]:
-    """Return the lines of each type of a file: its fields, or the type it is a name for."""
+def _sources(file: str) -> Mapping[str, _Source]:
+    """Return what a file says of its types, by name; nothing if there is no such file."""
     source = files(__package__).joinpath("fields", f"{file}.txt")
     if not source.is_file():
         return {}
-    types: dict[str, list[str]] = {}
-    fields: list[str] = []
+    types: dict[str, _Source] = {}
+    lines: list[str] = []
     for line in source.read_text(encoding="utf-8").splitlines():
         if line.startswith("  "):
-            fields.append(line)
+            lines.append(line)
         elif line:
-            name, _, meaning = line.partition(" = ")
-            fields = types[name] = [meaning] if meaning else []
+            before, _, meaning = line.partition(" = ")
+            name, _, flag = before.partition(" ")
+            lines = []
+            types[name] = _Source(meaning, flag == "atomic", lines)
     return types
 
 
 @cache
 def _named(file: str, name: str) -> ValueType:
-    lines = _lines(file)[name]
-    if lines and not lines[0].startswith(" "):
-        go_name = f"{file.rpartition('_')[2]}.{name}"
-        return _type(lines[0], file, go_name)
-    fields = (_field(line, file, name) for line in lines)
-    return ObjectType(f"{file}/{name}", {field.name: field for field in fields})
+    source = _sources(file)[name]
+    if source.meaning:
+        return _type(source.meaning, file, _go_name(file, name))
+    return ObjectType(file, name, source)
+
+
+def _go_name(file: str, name: str) -> str:
+    return f"{file.rpartition('_')[2]}.{name}"
 
 
 def _type(text: str, file: str, go_name: str = "") -> ValueType:
@@ -197,4 +276,18 @@ def _field(line: str, file: str, owner: str) -> Field:
         is_left_out=bool(match["flag"]) and not is_pointer and not value_type.is_struct,
         is_always_written=not match["flag"] or (is_bare_struct and match["flag"] == "?"),
         default=None if default is None else msgspec.json.decode(default),
+        merging=_merging(match["notes"]) if match["notes"] else NO_MERGING,
+    )
+
+
+def _merging(text: str) -> Merging:
+    notes: dict[str, str] = dict(_NOTE.findall(text))
+    assert notes.keys() <= _NOTES, text
+    return Merging(
+        list_keys=tuple(notes["map"].split(",")) if "map" in notes else (),
+        is_set="set" in notes,
+        is_atomic="atomic" in notes if notes.keys() & {"atomic", "granular"} else None,
+        is_merged="merge" in notes,
+        merge_key=notes.get("merge", ""),
+        is_replaced="replace" in notes,
     )

@@ -16,9 +16,9 @@ import msgspec
 from kubesched.apiserver.field_sets import FieldSet, Path, path_text, to_fields_v1
 from kubesched.apiserver.layouts import Division, EntryError, Layout, entry_element
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import Form, Shape, schema
+from kubesched.apiserver.value_types import ListType, Scalar
 
-__all__ = ["Comparison", "compare", "faults", "field_set", "merge", "remove", "zero_object"]
+__all__ = ["Comparison", "compare", "faults", "field_set", "merge", "remove"]
 
 
 class _Absent:
@@ -27,7 +27,7 @@ class _Absent:
 
 _ABSENT: Final = _Absent()
 _TEXT_SCALARS: Final = ("bytes", "microTime", "string", "time")
-_NUMBERS: Final = ("double", "int32", "int64")
+_NUMBERS: Final = ("float64", "int32", "int64")
 _GO_TYPES: Final = {
     bool: "bool",
     dict: "map[string]interface {}",
@@ -47,10 +47,10 @@ def _faults(value: Any, layout: Layout, path: Path) -> Iterator[str]:
     where = f"{path_text(path)}: " if path else ""
     if value is None:
         return
-    if layout.shape.form is Form.SCALAR:
-        if fault := _scalar_fault(value, layout.shape.name):
+    if isinstance(layout.type, Scalar):
+        if fault := _scalar_fault(value, layout.type.form):
             yield where + fault
-    elif layout.shape.form is Form.LIST:
+    elif isinstance(layout.type, ListType):
         if isinstance(value, list):
             yield from _entry_faults(value, layout, path)
         else:
@@ -85,18 +85,18 @@ def _entry_faults(entries: list[Any], layout: Layout, path: Path) -> Iterator[st
         yield from _faults(entry, layout.element, (*path, element))
 
 
-def _scalar_fault(value: Any, name: str) -> str | None:
-    if name in _TEXT_SCALARS:
+def _scalar_fault(value: Any, form: str) -> str | None:
+    if form in _TEXT_SCALARS:
         if not isinstance(value, str):
             shown = _go_syntax(value)
             return f"expected string, got &value.valueUnstructured{{Value:{shown}}}"
-    elif name in _NUMBERS:
+    elif form in _NUMBERS:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return f"expected numeric (int or float), got {_GO_TYPES[type(value)]}"
-    elif name == "bool":
+    elif form == "bool":
         if not isinstance(value, bool):
             return f"expected boolean, got &{{{_go_value(value)}}}"
-    elif name != "any" and isinstance(value, dict | list):
+    elif form != "any" and isinstance(value, dict | list):
         return f"expected any scalar, got &{{{_go_value(value)}}}"
     return None
 
@@ -316,7 +316,7 @@ def _remove(value: Any, unwanted: Plain, layout: Layout) -> Any:
         return value
     if layout.division is Division.WHOLE:
         # Somebody owned parts of what is now owned as a whole.
-        return value if layout.shape.form is Form.SCALAR else type(value)()
+        return value if isinstance(layout.type, Scalar) else type(value)()
     if isinstance(value, dict):
         kept: Plain = {}
         for name, child in value.items():
@@ -339,19 +339,3 @@ def _left_entries(entries: list[Any], unwanted: Plain, layout: Layout) -> Iterat
             yield entry
         elif node and "." not in node:
             yield _remove(entry, node, layout.element)
-
-
-def zero_object(layout: Layout) -> Plain:
-    """Return an object that says nothing: objects, and nulls for what else is always there."""
-    assert layout.struct is not None, "objects are structs"
-    zero: Plain = {}
-    for field in layout.struct.fields.values():
-        if field.is_always and field.shape.form is Form.STRUCT:
-            zero[field.name] = zero_object(_shape_layout(field.shape))
-        elif field.is_always or (field.is_required and field.shape.form is not Form.SCALAR):
-            zero[field.name] = None
-    return zero
-
-
-def _shape_layout(shape: Shape) -> Layout:
-    return Layout(Division.FIELDS, shape, struct=schema().struct(shape.name))

@@ -23,6 +23,7 @@ from kubesched.apiserver.merge_lists import (
     in_order,
     partitioned,
 )
+from kubesched.apiserver.object_types import NO_MERGING, Field, Merging, ObjectType, type_of_object
 from kubesched.apiserver.patch_error import (
     PatchError,
     bad_patch,
@@ -30,7 +31,7 @@ from kubesched.apiserver.patch_error import (
     unfit_patch,
 )
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.schema import Field, Form, Shape, Struct, schema
+from kubesched.apiserver.value_types import ListType, ValueType
 
 __all__ = ["apply"]
 
@@ -58,11 +59,11 @@ def apply(kind: str, current: Plain, patch: Any) -> Plain:
             f"json: cannot unmarshal {word} into Go value of type map[string]interface {{}}"
         )
     api_version = str(current.get("apiVersion", ""))
-    struct = schema().struct_of(api_version, kind)
+    object_type = type_of_object(api_version, kind)
     # The merge takes the patch apart; messages show what is left of it, as upstream.
     rest = deep_copy(patch or {})
     touched = tuple(rest)
-    merged = _merge_map(_copy_for(rest, current), rest, _Target(struct))
+    merged = _merge_map(_copy_for(rest, current), rest, _Target(object_type))
     changed = {name: merged[name] for name in touched if name in merged}
     if fault := first_fault(api_version, kind, changed):
         raise unfit_patch(go_text(rest), fault)
@@ -82,10 +83,10 @@ class _Target(msgspec.Struct, frozen=True):
     """What the object is that is merged into.
 
     Attributes:
-        struct: Its type; None where that is not known, as in maps.
+        type: Its own; None where that is not known, as in maps.
     """
 
-    struct: Struct | None = None
+    type: ObjectType | None = None
 
     def field(self, name: str) -> Field | None:
         """Return what is known of a field, None if nothing.
@@ -93,24 +94,26 @@ class _Target(msgspec.Struct, frozen=True):
         Raises:
             PatchError: The object has no such field.
         """
-        if self.struct is None:
+        if self.type is None:
             return None
-        field = self.struct.fields.get(name)
+        field = self.type.fields.get(name)
         if field is None:
             raise failed_patch(
-                f"unable to find api field in struct {self.struct.go_name} "
+                f"unable to find api field in struct {self.type.short_name} "
                 f'for the json field "{name}"'
             )
         return field
 
     def below(self, field: Field | None) -> _Target:
         """Return what an object or an entry in a field is."""
-        shape: Shape | None = field.shape if field else None
-        if shape is not None and shape.form is Form.LIST:
-            shape = shape.element
-        if shape is None or shape.form is not Form.STRUCT:
-            return _Target()
-        return _Target(schema().struct(shape.name))
+        value_type: ValueType | None = field.type if field else None
+        if isinstance(value_type, ListType):
+            value_type = value_type.element
+        return _Target(value_type if isinstance(value_type, ObjectType) else None)
+
+
+def _merging(field: Field | None) -> Merging:
+    return field.merging if field else NO_MERGING
 
 
 def _merge_map(original: Plain, patch: Plain, target: _Target) -> Plain:
@@ -188,12 +191,12 @@ def _merge_field(original: Plain, name: str, value: Any, target: _Target) -> Non
         _put(original, name, _without_nulls(value))
         return
     field = target.field(name)
-    below = target.below(field)
+    merging, below = _merging(field), target.below(field)
     if isinstance(value, dict):
-        is_replaced = field is not None and field.is_replaced
+        is_replaced = merging.is_replaced
         original[name] = value if is_replaced else _merge_map(original[name], value, below)
-    elif field is not None and field.is_merged:
-        original[name] = _merge_list(original[name], value, below, field.merge_key)
+    elif merging.is_merged:
+        original[name] = _merge_list(original[name], value, below, merging.merge_key)
     else:
         original[name] = value
 
@@ -239,7 +242,7 @@ def _merge_list(original: list[Any], patch: list[Any], below: _Target, key: str)
         merged = deduplicated([*original, *patch])
     else:
         if not key:
-            kind = "struct" if below.struct else "map"
+            kind = "struct" if below.type else "map"
             raise failed_patch(f"cannot merge lists without merge key for {kind}")
         original, patch = _apply_list_directives(original, patch, key)
         merged = _merge_entries(original, patch, below, key)
@@ -292,7 +295,8 @@ def _merge_ordered(original: Plain, patch: Plain, directive: str, target: _Targe
     name = _list_name(directive, _SET_ORDER)
     current, wanted = _list(original.get(name, [])), _list(patch.get(name, []))
     field = target.field(name)
-    key = field.merge_key if field else ""
+    merging = _merging(field)
+    key = merging.merge_key
     _check_order(wanted, order, key)
     if name not in original and name not in patch:
         return
@@ -300,9 +304,10 @@ def _merge_ordered(original: Plain, patch: Plain, directive: str, target: _Targe
     if name not in original:
         merged, _ = _without_directives(wanted)
     elif name in patch:
-        is_merged = field is not None and field.is_merged
         merged = (
-            _merge_list(list(current), wanted, target.below(field), key) if is_merged else wanted
+            _merge_list(list(current), wanted, target.below(field), key)
+            if merging.is_merged
+            else wanted
         )
     listed, others = partitioned(merged, order, key)
     element_kind(current, wanted)

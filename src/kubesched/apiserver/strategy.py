@@ -36,6 +36,7 @@ _GENERATION_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         (
             "CronJob",
+            "CustomResourceDefinition",
             "DaemonSet",
             "Deployment",
             "DeviceClass",
@@ -315,6 +316,8 @@ def _update_secret(new: Plain, old: Plain) -> Plain:
 
 
 _ON_CREATE: Final[Mapping[str, Callable[[Resource, Plain], Plain]]] = {
+    # Its status begins with the version that is stored, which is a default.
+    "CustomResourceDefinition": with_defaults,
     "DaemonSet": _create_daemon_set,
     "Job": _create_job,
     "Namespace": _create_namespace,

@@ -13,7 +13,7 @@ import base64
 import binascii
 import string
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from kubesched.api.quantity import Amount, QuantityError, canonical, parse_quantity
 from kubesched.apiserver.go_time import TimeError, canonical_micro_time, canonical_time
@@ -52,12 +52,18 @@ class ValueType(Protocol):
 
 
 class Simple:
-    """Text, a truth or a number: a value that either fits or does not."""
+    """Text, a truth or a number: a value that either fits or does not.
+
+    Attributes:
+        go_name: Go's name of the type, such as `v1.DNSPolicy`.
+        form: What it is a name for: `string`, `bool`, `int32`, `int64` or `float64`.
+    """
 
     is_struct = False
 
-    def __init__(self, go_name: str, fits: Callable[[Any], bool], zero: object) -> None:
+    def __init__(self, go_name: str, form: str, fits: Callable[[Any], bool], zero: object) -> None:
         self.go_name = go_name
+        self.form = form
         self._fits = fits
         self._zero = zero
 
@@ -78,6 +84,7 @@ class Bytes:
 
     is_struct = False
     go_name = "[]uint8"
+    form = "bytes"
 
     def zero(self) -> Any:
         """Return None: no bytes."""
@@ -134,14 +141,24 @@ def _behind_line_ends(data: bytes, at: int) -> int:
 
 
 class Special:
-    """A value that Go reads in its own way: quantities, times, numbers or text, anything."""
+    """A value that Go reads in its own way: quantities, times, numbers or text, anything.
+
+    Attributes:
+        go_name: Go's name of the type, such as `v1.Time`.
+        form: `quantity`, `time`, `microTime`, `intOrString` or `any`.
+    """
 
     is_struct = True
 
     def __init__(
-        self, go_name: str, read: Callable[[Any, Place | None], Any], zero: object = None
+        self,
+        go_name: str,
+        form: str,
+        read: Callable[[Any, Place | None], Any],
+        zero: object = None,
     ) -> None:
         self.go_name = go_name
+        self.form = form
         self._read = read
         self._zero = zero
 
@@ -152,6 +169,10 @@ class Special:
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the canonical value."""
         return self._read(value, place)
+
+
+Scalar: TypeAlias = Simple | Bytes | Special
+"""What is neither a list, a map nor an object of known fields."""
 
 
 class ListType:
@@ -248,20 +269,21 @@ def _read_anything(value: Any, _place: Place | None) -> Any:
     return value
 
 
-QUANTITY: Final = Special("resource.Quantity", _read_quantity, "0")
-ROUNDED_QUANTITY: Final = Special("resource.Quantity", _read_rounded_quantity, "0")
+QUANTITY: Final = Special("resource.Quantity", "quantity", _read_quantity, "0")
+ROUNDED_QUANTITY: Final = Special("resource.Quantity", "quantity", _read_rounded_quantity, "0")
 SIMPLE: Final[dict[str, Callable[[str], ValueType]]] = {
-    "string": lambda name: Simple(name, lambda value: isinstance(value, str), ""),
-    "bool": lambda name: Simple(name, lambda value: isinstance(value, bool), False),
-    "int32": lambda name: Simple(name, lambda value: is_int(value, 32), 0),
-    "int64": lambda name: Simple(name, lambda value: is_int(value, 64), 0),
+    "string": lambda name: Simple(name, "string", lambda value: isinstance(value, str), ""),
+    "bool": lambda name: Simple(name, "bool", lambda value: isinstance(value, bool), False),
+    "int32": lambda name: Simple(name, "int32", lambda value: is_int(value, 32), 0),
+    "int64": lambda name: Simple(name, "int64", lambda value: is_int(value, 64), 0),
+    "float64": lambda name: Simple(name, "float64", lambda value: type(value) in (int, float), 0),
 }
 SPECIAL: Final[dict[str, ValueType]] = {
     "bytes": Bytes(),
     "Quantity": QUANTITY,
-    "Time": Special("v1.Time", _time_reader(canonical_time)),
-    "MicroTime": Special("v1.MicroTime", _time_reader(canonical_micro_time)),
-    "IntOrString": Special("intstr.IntOrString", _read_int_or_string, 0),
-    "RawExtension": Special("runtime.RawExtension", _read_anything),
-    "FieldsV1": Special("v1.FieldsV1", _read_anything),
+    "Time": Special("v1.Time", "time", _time_reader(canonical_time)),
+    "MicroTime": Special("v1.MicroTime", "microTime", _time_reader(canonical_micro_time)),
+    "IntOrString": Special("intstr.IntOrString", "intOrString", _read_int_or_string, 0),
+    "RawExtension": Special("runtime.RawExtension", "any", _read_anything),
+    "FieldsV1": Special("v1.FieldsV1", "any", _read_anything),
 }

@@ -82,7 +82,10 @@ class _Plan:
         self.children = [
             (field.name, element, isinstance(field.type, ListType), isinstance(field.type, MapType))
             for field in object_type.fields.values()
-            if (element := _object_in(field)) is not None and _plan(element) is not None
+            if (element := _object_in(field)) is not None
+            # Types that hold themselves have no defaults.
+            and element is not object_type
+            and _plan(element) is not None
         ]
 
     def __bool__(self) -> bool:

@@ -1,6 +1,7 @@
 """Defaults of the remaining groups that depend on other fields.
 
-Upstream: pkg/apis/{networking,rbac,resource}/v1/defaults.go (v1.36)
+Upstream: pkg/apis/{networking,rbac,resource}/v1/defaults.go,
+          staging/src/k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go (v1.36)
 Differs:  nothing.
 """
 
@@ -29,7 +30,21 @@ def _device_request(request: Plain) -> None:
         request["count"] = request.get("count") or 1
 
 
+def _custom_resource(definition: Plain) -> None:
+    spec, status = definition["spec"], definition["status"]
+    names = spec["names"]
+    if not names.get("singular"):
+        names["singular"] = names["kind"].lower()
+    if not names.get("listKind") and names["kind"]:
+        names["listKind"] = f"{names['kind']}List"
+    spec.setdefault("conversion", {"strategy": "None"})
+    if not status.get("storedVersions"):
+        stored = (one["name"] for one in spec["versions"] or () if one["storage"])
+        status["storedVersions"] = list(stored)[:1] or None
+
+
 DEFAULTS: Final[Mapping[str, Callable[[Plain], None]]] = {
+    "apiextensions_v1/CustomResourceDefinition": _custom_resource,
     "networking_v1/NetworkPolicySpec": _network_policy_spec,
     "rbac_v1/Subject": _subject,
     "resource_v1/DeviceSubRequest": _device_request,

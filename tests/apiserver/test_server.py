@@ -493,3 +493,21 @@ def test_generated_names_are_known_to_what_depends_on_them() -> None:
     assert {"kubernetes.io/metadata.name": name} == namespace["metadata"]["labels"]
     labels = made["spec"]["template"]["metadata"]["labels"]
     assert made["metadata"]["name"] == labels["batch.kubernetes.io/job-name"]
+
+
+def test_stored_entries_without_keys_are_told_to_whoever_applies() -> None:
+    """An apply over an object whose entries cannot be told apart says which."""
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    applied = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s"}}
+
+    async def live() -> Response:
+        server = new_server()
+        await ask(server, "POST", accounts, {**applied, "secrets": [{"kind": "a"}]})
+        headers = {"content-type": "application/apply-patch+yaml"}
+        query = {"fieldManager": ("m",)}
+        return await ask(server, "PATCH", f"{accounts}/s", applied, query, headers)
+
+    answer = run(live())
+    assert 500 == answer.status
+    begin = "failed to create typed live object (default/s; /v1, Kind=ServiceAccount): .secrets: "
+    assert json.loads(answer.body)["message"].startswith(begin)

@@ -24,7 +24,7 @@ it is left out. What patches need to know stands behind a colon:
 
 Upstream: staging/src/k8s.io/api/*/*/types.go, api/openapi-spec/v3,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
-Differs:  of two fields of the same name in one body only the last is read; they are not merged Of
+Differs:  of two fields of the same name in one body only the last is read; they are not merged. Of
           schemas of custom resources, what `items`, `additionalItems`, `additionalProperties` and
           `dependencies` hold is kept as it is sent.
 """

@@ -4,7 +4,8 @@ They have a path for each kind, and say that patches take `dryRun`, `fieldManage
 `fieldValidation`; kubectl then leaves validation to the server.
 
 Upstream: staging/src/k8s.io/kube-openapi, vendor/github.com/google/gnostic-models/openapiv2 (v1.36)
-Differs:  there are no schemas of objects, so `kubectl explain` has nothing to explain.
+Differs:  there are no schemas of objects, so `kubectl explain` ends with the error that the kind
+          is not found in them.
 """
 
 from __future__ import annotations

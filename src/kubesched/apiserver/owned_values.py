@@ -26,6 +26,7 @@ class _Absent:
 
 
 _ABSENT: Final = _Absent()
+_DUPLICATE: Final = "duplicate entries for key"
 _TEXT_SCALARS: Final = ("bytes", "microTime", "string", "time")
 _NUMBERS: Final = ("float64", "int32", "int64")
 _GO_TYPES: Final = {
@@ -38,9 +39,16 @@ _GO_TYPES: Final = {
 }
 
 
-def faults(value: Any, layout: Layout) -> list[str]:
-    """Return why a value cannot be applied, each fault with its path; empty if it can."""
-    return list(_faults(value, layout, ()))
+def faults(value: Any, layout: Layout, *, allows_duplicates: bool = False) -> list[str]:
+    """Return why a value cannot be applied, each fault with its path; empty if it can.
+
+    Args:
+        value: An object.
+        layout: Of the object.
+        allows_duplicates: Whether keys of a list may stand twice, as in what is stored.
+    """
+    found = _faults(value, layout, ())
+    return [one for one in found if not (allows_duplicates and _DUPLICATE in one)]
 
 
 def _faults(value: Any, layout: Layout, path: Path) -> Iterator[str]:
@@ -80,7 +88,7 @@ def _entry_faults(entries: list[Any], layout: Layout, path: Path) -> Iterator[st
                 return
             if element in seen:
                 shown = path_text((element,))
-                yield f"{path_text(path)}: duplicate entries for key {shown}"
+                yield f"{path_text(path)}: {_DUPLICATE} {shown}"
             seen[element] = None
         yield from _faults(entry, layout.element, (*path, element))
 

@@ -84,6 +84,7 @@ def apply(
     """
     layout = _checked_layout(resource, applied)
     live = without_managed_fields(current or {})
+    _check_typed("live", live, layout, allows_duplicates=True)
     applying = _Applying(
         layout,
         live,
@@ -116,12 +117,23 @@ def _checked_layout(resource: Resource, applied: Plain) -> Layout:
     layout = layout_of_kind(version, kind)
     if layout is None:
         raise internal(f"no type found matching: {version}.{kind}")
-    if found := faults(applied, layout):
-        text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
-        namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
-        shown = f"{namespace}/{name}; {_kind_text(version, kind)}"
-        raise internal(f"failed to create typed patch object ({shown}): {text}")
+    _check_typed("patch", applied, layout)
     return layout
+
+
+def _check_typed(
+    word: str, value: Plain, layout: Layout, *, allows_duplicates: bool = False
+) -> None:
+    """Refuse an object whose fields cannot be told apart, or are not of their types."""
+    found = faults(value, layout, allows_duplicates=allows_duplicates)
+    if not found:
+        return
+    text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+    metadata = value.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
+    shown = f"{namespace}/{name}; {_kind_text(value['apiVersion'], value['kind'])}"
+    raise internal(f"failed to create typed {word} object ({shown}): {text}")
 
 
 def _text(value: Any) -> str:

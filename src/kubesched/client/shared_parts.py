@@ -53,7 +53,7 @@ class _Fields(NamedTuple):
 
     texts: tuple[tuple[str, _Keep], ...]
     values: tuple[tuple[str, _Keep], ...]
-    pieces: tuple[tuple[str, _Fields], ...]
+    pieces: tuple[tuple[str, _Fields, dict[Any, Any]], ...]
 
 
 class SharedParts:
@@ -120,9 +120,19 @@ def _share(fields: _Fields, whole: Any) -> None:
     for name, keep in fields.values:
         if value := getattr(whole, name):
             force_setattr(whole, name, keep(_encode(value), value))
-    for name, of_pieces in fields.pieces:
-        for piece in getattr(whole, name):
-            _share(of_pieces, piece)
+    for name, of_pieces, known in fields.pieces:
+        if pieces := getattr(whole, name):
+            force_setattr(whole, name, tuple([_piece(of_pieces, known, each) for each in pieces]))
+
+
+def _piece(fields: _Fields, known: dict[Any, Any], piece: Any) -> Any:
+    """Return a piece that is equal: what is said of many pods in one second is said alike."""
+    key = _encode(piece)
+    same = known.get(key)
+    if same is None:
+        _share(fields, piece)
+        known[key] = same = piece
+    return same
 
 
 def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -> _Fields:
@@ -130,12 +140,12 @@ def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -
     hints = get_type_hints(type_)
     texts: list[tuple[str, _Keep]] = []
     values: list[tuple[str, _Keep]] = []
-    pieces: list[tuple[str, _Fields]] = []
+    pieces: list[tuple[str, _Fields, dict[Any, Any]]] = []
     for name in type_.__struct_fields__:
         hint = hints[name]
         if name in _PIECEMEAL and get_origin(hint) is tuple:
             of_pieces = _fields_of(get_args(hint)[0], _WORDS_OF_PIECES, tables, f"{place}.{name}")
-            pieces.append((name, of_pieces))
+            pieces.append((name, of_pieces, tables[f"pieces of {place}.{name}"]))
         elif not _leaves(hint) <= _SIMPLE:
             # A table of its own: parts of different classes may look alike when encoded.
             values.append((name, tables[f"{place}.{name}"].setdefault))

@@ -23,6 +23,7 @@ from benchmarks.throughput import peak_rss_mib
 from benchmarks.workloads import Nodes, Workload, workload
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.scheduling import PodGroup
+from kubesched.app.surroundings import tune_collector
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -131,6 +132,8 @@ async def _play(objects: Objects, pods: Sequence[Pod]) -> LoopSpeed:
         handlers.added(item)
     running = asyncio.ensure_future(scheduler.run())
     await asyncio.sleep(0)
+    # As `kubesched run` does once it knows the cluster.
+    tune_collector()
     wall, cpu = perf_counter(), process_time()
     began = scheduler.now()
     for first in range(0, len(pods), _BURST_PODS):

@@ -64,7 +64,8 @@ class Extenders(Protocol):
         ...
 
 
-def _settle_memory() -> None:
+def tune_collector() -> None:
+    """Have the garbage collector look less often, once what was there at the start is known."""
     # What was there at the start stays; the collector need not look at it again and again.
     gc.collect()
     gc.freeze()
@@ -93,7 +94,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     dice: Callable[[], Random] = Random
     host_name: str = msgspec.field(default_factory=socket.gethostname)
     has_threads: bool = True
-    settle_memory: Callable[[], None] = _settle_memory
+    settle_memory: Callable[[], None] = tune_collector
 
 
 REAL: Final = Surroundings()

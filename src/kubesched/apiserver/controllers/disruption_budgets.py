@@ -15,6 +15,7 @@ import msgspec
 from kubesched.api.meta import LabelSelector
 from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
 from kubesched.apiserver.clock import moment_of
+from kubesched.apiserver.controllers.following import Following
 from kubesched.apiserver.controllers.owned_objects import controller_of
 from kubesched.apiserver.controllers.owner_controller import ready_since, with_conditions
 from kubesched.apiserver.controllers.work_queue import WorkQueue
@@ -30,7 +31,7 @@ _GONE_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = 0.05
 
 
-class DisruptionBudgetController:
+class DisruptionBudgetController(Following):
     """Looks after all budgets."""
 
     def __init__(self, client: LocalClient) -> None:
@@ -42,17 +43,6 @@ class DisruptionBudgetController:
             Follower(client.store, _BUDGETS, self._budget_changed),
             Follower(client.store, "pods", self._pod_changed),
         )
-
-    def start(self) -> None:
-        """Look at all budgets, and follow them and the pods from now on."""
-        for follower in self._followers:
-            follower.start()
-
-    def stop(self) -> None:
-        """Do nothing more."""
-        for follower in self._followers:
-            follower.stop()
-        self._queue.stop()
 
     def _budget_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         self._selectors.pop(key, None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.api.errors import ApiError
+from kubesched.apiserver.controllers.following import Following
 from kubesched.apiserver.controllers.work_queue import WorkQueue
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
@@ -23,7 +24,7 @@ _ORPHAN: Final = "orphan"
 _NOT_OWNED: Final = ("events",)
 
 
-class GarbageCollector:
+class GarbageCollector(Following):
     """Looks after everything that has owners, or is one."""
 
     def __init__(self, client: LocalClient) -> None:
@@ -36,17 +37,6 @@ class GarbageCollector:
             for kind in client.kinds()
             if kind not in _NOT_OWNED
         ]
-
-    def start(self) -> None:
-        """Look at everything, and follow from now on."""
-        for follower in self._followers:
-            follower.start()
-
-    def stop(self) -> None:
-        """Do nothing more."""
-        for follower in self._followers:
-            follower.stop()
-        self._queue.stop()
 
     # What it hears.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubesched.apiserver.controllers.following import Following
 from kubesched.apiserver.controllers.work_queue import WorkQueue
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
@@ -18,7 +19,7 @@ from kubesched.apiserver.store import Key
 _QUARANTINE_SECONDS: Final = 40.0
 
 
-class PodCollector:
+class PodCollector(Following):
     """Follows nodes and pods."""
 
     def __init__(self, client: LocalClient) -> None:
@@ -30,17 +31,6 @@ class PodCollector:
             Follower(client.store, "nodes", self._node_changed),
             Follower(client.store, "pods", self._pod_changed),
         )
-
-    def start(self) -> None:
-        """Look at all pods, and follow from now on."""
-        for follower in self._followers:
-            follower.start()
-
-    def stop(self) -> None:
-        """Do nothing more."""
-        for follower in self._followers:
-            follower.stop()
-        self._queue.stop()
 
     def _node_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is None:

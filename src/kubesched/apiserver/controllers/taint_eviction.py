@@ -14,6 +14,7 @@ from kubesched.api.errors import NotFoundError
 from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
+from kubesched.apiserver.controllers.following import Following
 from kubesched.apiserver.controllers.work_queue import WorkQueue
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
@@ -23,7 +24,7 @@ from kubesched.apiserver.store import Key
 _FINISHED: Final = ("Succeeded", "Failed")
 
 
-class TaintEviction:
+class TaintEviction(Following):
     """Follows nodes and pods."""
 
     def __init__(self, client: LocalClient) -> None:
@@ -38,17 +39,6 @@ class TaintEviction:
             Follower(client.store, "nodes", self._node_changed),
             Follower(client.store, "pods", self._pod_changed),
         )
-
-    def start(self) -> None:
-        """Look at all pods, and follow from now on."""
-        for follower in self._followers:
-            follower.start()
-
-    def stop(self) -> None:
-        """Do nothing more."""
-        for follower in self._followers:
-            follower.stop()
-        self._queue.stop()
 
     def _node_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         taints = _taints(after)

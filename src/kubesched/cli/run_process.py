@@ -62,15 +62,7 @@ def options_of(flags: dict[str, Any]) -> Options:
         election=ElectionOptions(**{ours: flags[theirs] for theirs, ours in _ELECTION.items()}),
         allow_removed_locks=flags["leader_elect_allow_removed_locks"],
         deprecated=DeprecatedOptions(**{name: flags[name] for name in _DEPRECATED}),
-        serving=ServingOptions(
-            bind_address=flags["bind_address"],
-            secure_port=flags["secure_port"],
-            tls_cert_file=flags["tls_cert_file"],
-            tls_private_key_file=flags["tls_private_key_file"],
-            cert_dir=flags["cert_dir"],
-            tls_min_version=flags["tls_min_version"],
-            tls_cipher_suites=flags["tls_cipher_suites"],
-        ),
+        serving=ServingOptions(**{name: flags[name] for name in ServingOptions.__struct_fields__}),
         access=AccessOptions(
             authentication_kubeconfig=flags["authentication_kubeconfig"],
             authentication_skip_lookup=flags["authentication_skip_lookup"],

@@ -54,6 +54,7 @@ class Cache:
         self.nodes = NodeColumns()
         self.pod_groups = pod_groups
         self._objects = ObjectStore()
+        self._without_nominated = Snapshot(self.nodes, self._objects)
         self._pods: dict[str, PodInfo] = {}
         self._assumed: dict[str, None] = {}
         self._waiting_for_node: dict[str, dict[str, PodInfo]] = {}
@@ -65,6 +66,8 @@ class Cache:
 
     def snapshot(self, nominated: NominatedPods = NOBODY_NOMINATED) -> Snapshot:
         """Return the cluster as it is now; nothing is copied, so use it before the next change."""
+        if nominated is NOBODY_NOMINATED:
+            return self._without_nominated
         return Snapshot(self.nodes, self._objects, nominated)
 
     def statistics(self) -> CacheStatistics:

@@ -53,6 +53,24 @@ class CycleState:
         self.skip_pre_bind: set[str] = set()
         self.shared: dict[str, object] = {}
 
+    @classmethod
+    def of(
+        cls,
+        filter_states: dict[str, object],
+        score_states: dict[str, object],
+        skip_filter: set[str],
+        skip_score: set[str],
+    ) -> Self:
+        """Begin with what is known; nothing is copied."""
+        cycle = cls.__new__(cls)
+        cycle.filter_states = filter_states
+        cycle.score_states = score_states
+        cycle.skip_filter = skip_filter
+        cycle.skip_score = skip_score
+        cycle.skip_pre_bind = set()
+        cycle.shared = {}
+        return cycle
+
     def clone(self) -> CycleState:
         """Copy; states that know how to clone themselves are cloned, others are shared."""
         copy = CycleState()

@@ -52,4 +52,6 @@ class QueuedPodInfo:
     @property
     def rejecting_plugins(self) -> frozenset[str]:
         """Plugins whose events are worth listening to."""
+        if not self.pending_plugins:
+            return self.unschedulable_plugins
         return self.unschedulable_plugins | self.pending_plugins

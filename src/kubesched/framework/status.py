@@ -38,6 +38,10 @@ class Code(IntEnum):
         return self in _REJECTED
 
 
+# Asked for several times per pod; to look a member up in its class costs more than to compare it.
+_SUCCESS: Final = Code.SUCCESS
+_SKIP: Final = Code.SKIP
+
 _LABELS: Final = {
     Code.SUCCESS: "Success",
     Code.ERROR: "Error",
@@ -70,17 +74,17 @@ class Status(msgspec.Struct, frozen=True):
     @property
     def is_success(self) -> bool:
         """Whether nothing stands in the way."""
-        return self.code is Code.SUCCESS
+        return self.code is _SUCCESS
 
     @property
     def is_skip(self) -> bool:
         """Whether the plugin has nothing to do for this pod."""
-        return self.code is Code.SKIP
+        return self.code is _SKIP
 
     @property
     def is_rejected(self) -> bool:
         """Whether the pod does not fit (yet), as opposed to a failure."""
-        return self.code.is_rejected
+        return self.code in _REJECTED
 
     @property
     def all_reasons(self) -> tuple[str, ...]:
@@ -94,7 +98,7 @@ class Status(msgspec.Struct, frozen=True):
 
     def by(self, plugin: str) -> Status:
         """Return the same status, answered by `plugin`; one already attributed stays so."""
-        if self.plugin or self.code is Code.SUCCESS:
+        if self.plugin or self.code is _SUCCESS:
             return self
         return Status(self.code, self.reasons, plugin, self.error)
 

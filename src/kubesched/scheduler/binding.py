@@ -18,12 +18,12 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin, PreBindPlugin
+from kubesched.framework.plugin import PreBindPlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure
 from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.scheduler.profile import Profile, failure_of
+from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -99,7 +99,7 @@ class BindingCycle:
         timer = profile.timer
         waiting = profile.waiting_pods.get(pod.uid)
         flight = SKIP
-        if profile.feature_gates.enabled("NominatedNodeNameForExpectation"):
+        if profile.nominates_for_expectation:
             began = timer.now() if timer is not None else 0.0
             flight = self._pre_flight(assumed)
             if timer is not None:
@@ -133,15 +133,13 @@ class BindingCycle:
         """Ask which PreBind plugins have work to do; keep the others out."""
         found = SKIP
         skipped: set[str] = set()
+        ask, cycle, pod = assumed.profile.ask, assumed.cycle, assumed.pod
         for plugin in assumed.profile.pre_bind_plugins:
-            status = assumed.profile.ask(
-                PRE_BIND_PRE_FLIGHT,
-                plugin,
-                plugin.pre_bind_pre_flight,
-                assumed.cycle,
-                assumed.pod,
-                assumed.node_name,
-            )
+            question = plugin.pre_bind_pre_flight
+            try:
+                status = ask(PRE_BIND_PRE_FLIGHT, plugin, question, cycle, pod, assumed.node_name)
+            except PluginFailure as raised:
+                return raised.status
             if status.is_skip:
                 skipped.add(plugin.name)
             elif status.is_success:
@@ -233,7 +231,7 @@ class BindingCycle:
     async def _ask_pre_bind(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
         work = plugin.pre_bind(assumed.cycle, assumed.pod, assumed.node_name)
         try:
-            status = await _timed(phases.PRE_BIND, plugin, assumed.profile, work)
+            status = await assumed.profile.ask_async(phases.PRE_BIND, plugin, work)
         except asyncio.CancelledError:
             return self._called_back(assumed, plugin)
         if status.is_success or status.is_rejected:
@@ -256,43 +254,29 @@ class BindingCycle:
             bound = await self.bind_with_extender(assumed.pod, assumed.node_name)
             if bound is not None:
                 return bound
-        timer = assumed.profile.timer
-        if timer is None:
-            return await self._ask_bind(assumed)
-        began = timer.now()
-        status = await self._ask_bind(assumed)
-        timer.passed(phases.BIND, status.code, began)
-        return status
-
-    @staticmethod
-    async def _ask_bind(assumed: Assumed) -> Status:
-        for plugin in assumed.profile.bind_plugins:
+        profile, status = assumed.profile, SKIP
+        timer = profile.timer
+        began = timer.now() if timer is not None else 0.0
+        for plugin in profile.bind_plugins:
             work = plugin.bind(assumed.cycle, assumed.pod, assumed.node_name)
-            status = await _timed(phases.BIND, plugin, assumed.profile, work)
+            status = await profile.ask_async(phases.BIND, plugin, work)
             if status.is_skip:
                 continue
             if status.is_success or status.is_rejected:
-                return status.by(plugin.name)
-            return failure_of(BIND, plugin.name, status.message)
-        return SKIP
-
-
-async def _timed(
-    extension_point: str, plugin: Plugin, profile: Profile, work: Awaitable[Status]
-) -> Status:
-    """Await a plugin's answer; if plugins are timed now, say how long it took."""
-    timer = profile.timer
-    if timer is None or not timer.is_sampling:
-        return await profile.ask_async(work)
-    began = timer.now()
-    status = await profile.ask_async(work)
-    timer.answered(extension_point, plugin.name, status.code, began)
-    return status
+                status = status.by(plugin.name)
+            else:
+                status = failure_of(BIND, plugin.name, status.message)
+            break
+        if timer is not None:
+            timer.passed(phases.BIND, status.code, began)
+        return status
 
 
 def _groups(plugins: tuple[PreBindPlugin, ...], skipped: set[str]) -> list[list[PreBindPlugin]]:
     """Put neighbours that allow it together; a plugin that does not splits, even if skipped."""
     groups: list[list[PreBindPlugin]] = []
+    if len(skipped) == len(plugins):
+        return groups
     is_open = False
     for plugin in plugins:
         if not plugin.allows_parallel:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
@@ -117,7 +118,7 @@ class EventHandlers:
 
     def added(self, item: KubernetesObject) -> None:
         """Take in an object that came."""
-        self._scheduler.between_cycles(lambda: self._added(item))
+        self._scheduler.between_cycles(self._added, item)
 
     def _added(self, item: KubernetesObject) -> None:
         match item:
@@ -135,7 +136,7 @@ class EventHandlers:
 
     def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
         """Take in an object that changed."""
-        self._scheduler.between_cycles(lambda: self._updated(old, new))
+        self._scheduler.between_cycles(self._updated, old, new)
 
     def _updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
         match old, new:
@@ -154,7 +155,7 @@ class EventHandlers:
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
         """Take in that an object is gone; `item` is what was last seen of it."""
         self._scheduler.between_cycles(
-            lambda: self._deleted(item, is_final_state_known=is_final_state_known)
+            partial(self._deleted, item, is_final_state_known=is_final_state_known)
         )
 
     def _deleted(self, item: KubernetesObject, *, is_final_state_known: bool) -> None:

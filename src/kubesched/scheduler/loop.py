@@ -17,7 +17,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from functools import partial
+from itertools import count
+from typing import Final, TypeVarTuple
 
 from msgspec.structs import replace
 
@@ -43,12 +45,14 @@ from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.phase_timer import POST_BIND
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_lister import PodLister
-from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.reserving import ask_permit, reserve, unreserve
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.scheduling_log import log_attempt, log_bound, log_failure, log_scores
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
+
+Arguments = TypeVarTuple("Arguments")
 
 PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
 
@@ -120,7 +124,9 @@ class Scheduler:
         self._wake = asyncio.Event()
         self._stopped = False
         self._flushing = Flushing(queue, self.wake)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._event_loop: asyncio.AbstractEventLoop | None = None
+        self._binding_numbers = count()
+        self._bindings: dict[int, asyncio.Task[None]] = {}
         for profile in profiles.values():
             profile.objects = cache.objects
             profile.waiting_pods = self.waiting_pods
@@ -130,10 +136,16 @@ class Scheduler:
                 profile.pod_group_states = cache.pod_groups
             profile.binder = ApiBinder(api)
 
-    @staticmethod
-    def now() -> float:
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        if self._event_loop is None:
+            self._event_loop = asyncio.get_running_loop()
+        return self._event_loop
+
+    def now(self) -> float:
         """Seconds on the event loop's clock."""
-        return asyncio.get_running_loop().time()
+        # Several times per pod, so not through the property.
+        return (self._event_loop or self._loop).time()
 
     def _done(self, uid: str) -> None:
         self.queue.done(uid, self.now())
@@ -171,15 +183,15 @@ class Scheduler:
 
     async def drain(self) -> None:
         """Wait for bindings, evictions and status writes under way."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        while running := [task for task in self._bindings.values() if not task.done()]:
+            await asyncio.gather(*running, return_exceptions=True)
         await self.evictions.drain()
         await self.status_writer.drain()
 
     @property
     def bindings(self) -> int:
         """How many binding cycles are under way."""
-        return len(self._tasks)
+        return len(self._bindings)
 
     def activate(self, pods: Sequence[PodInfo]) -> None:
         """Try these pods now, whatever their backoff."""
@@ -227,12 +239,12 @@ class Scheduler:
         for observer in self.observers:
             observer.decided(decision, started)
 
-    def between_cycles(self, change: Callable[[], None]) -> None:
+    def between_cycles(self, change: Callable[[*Arguments], None], *args: *Arguments) -> None:
         """Change cache and queue: now, or when the cycle that waits for extenders has ended."""
         if self._held is None:
-            change()
+            change(*args)
         else:
-            self._held.append(change)
+            self._held.append(partial(change, *args))
 
     @property
     def holds_changes(self) -> bool:
@@ -297,9 +309,9 @@ class Scheduler:
         if assumed is None:
             self.fail(queued, profile, status, nominated_node_name="", started=started)
             return
-        task = asyncio.ensure_future(self._bind(assumed))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        # The task takes itself off the list: a callback costs another turn of the event loop.
+        number = next(self._binding_numbers)
+        self._bindings[number] = self._loop.create_task(self._bind(number, assumed))
         self._activate_requested(placed.cycle)
 
     async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
@@ -356,15 +368,18 @@ class Scheduler:
 
     # Binding.
 
-    async def _bind(self, assumed: Assumed) -> None:
+    async def _bind(self, number: int, assumed: Assumed) -> None:
         try:
             status = await self._binding.run(assumed)
-        except PluginFailure as raised:
-            status = raised.status
+            if status.is_success:
+                self._bound(assumed)
+            else:
+                self.between_cycles(self._binding_failed, assumed, status)
+        finally:
+            del self._bindings[number]
+
+    def _bound(self, assumed: Assumed) -> None:
         now = self.now()
-        if not status.is_success:
-            self.between_cycles(lambda: self._binding_failed(assumed, status))
-            return
         log_bound(assumed)
         note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
         self._record(assumed.pod.pod, assumed.profile, "Normal", "Scheduled", "Binding", note)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from random import Random
 from typing import Final, TypeVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SUCCESS
 from kubesched.scheduler import profile as wording
+from kubesched.scheduler.best_rows import BestRows
 from kubesched.scheduler.missing_states import make_filter_states, make_score_states
 from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
 from kubesched.scheduler.row_answers import PASSED, RowAnswers, StatusTable
@@ -158,6 +160,7 @@ class Remembered:
             (scorer.score_scope or scorer.scope) is Scope.USAGE for scorer in self._row_scorers
         )
         self._outcomes: dict[Hashable, _RowOutcome] = {}
+        self._best = BestRows()
         self._epoch = -1
         self._position = 0
 
@@ -240,12 +243,12 @@ class Remembered:
 
     def new_cycle(self) -> CycleState:
         """Return a cycle that knows what remembered plugins know."""
-        cycle = CycleState()
-        cycle.filter_states = dict(self.filter_states)
-        cycle.score_states = dict(self.score_states)
-        cycle.skip_filter = set(self.skip_filter)
-        cycle.skip_score = set(self.skip_score)
-        return cycle
+        return CycleState.of(
+            self.filter_states.copy(),
+            self.score_states.copy(),
+            self.skip_filter.copy(),
+            self.skip_score.copy(),
+        )
 
     # The answers.
 
@@ -333,6 +336,8 @@ class Remembered:
             if score != known:
                 raw[row] = score
                 self._gain(scorer, row, weight * (score - known), score)
+        if self._masked is not None:
+            self._best.changed(self._masked, row)
 
     def _answers_for(self, pod: PodInfo, nodes: NodeColumns, row: int) -> _RowOutcome:
         """Return what the plugins that look at pods say of a row."""
@@ -438,6 +443,10 @@ class Remembered:
         if self._masked is None:
             self._masked = self.totals_where(self.feasible, pod)
         return self._masked
+
+    def select(self, pod: PodInfo, random: Random) -> int:
+        """Return a row with the largest of the masked totals; ties are drawn."""
+        return self._best.select(self.masked_totals(pod), random)
 
     def totals_where(self, feasible: NDArray[np.bool_], pod: PodInfo) -> NDArray[np.int64]:
         """Return the same for other feasible rows."""

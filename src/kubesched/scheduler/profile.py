@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
-from typing import Final, ParamSpec, TypeVar, cast
+from typing import Final, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,7 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-P = ParamSpec("P")
+Arguments = TypeVarTuple("Arguments")
 R = TypeVar("R")
 A = TypeVar("A", bound=Plugin)
 
@@ -88,6 +88,8 @@ class Profile:
         claim_tracker: What is allocated of devices; shared by all profiles.
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
         timer: Is told how long phases and plugins take; None if nobody wants to know.
+        nominates_for_expectation: Whether a pod's node is nominated before a binding that takes
+            time.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
         filters_without_pre_filter, scores_without_pre_score: Plugins that are to be asked for their
@@ -120,6 +122,7 @@ class Profile:
         self.claim_tracker = claim_tracker or new_claim_tracker(feature_gates)
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
         self.timer: PhaseTimer | None = None
+        self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
         self._take_places(build_plugins(configuration, registry, self, path))
@@ -182,25 +185,35 @@ class Profile:
     # The one wrapper around plugins.
 
     def ask(
-        self, wording: str, plugin: Plugin, question: Callable[P, R], *args: P.args, **kw: P.kwargs
+        self,
+        wording: str,
+        plugin: Plugin,
+        question: Callable[[*Arguments], R],
+        *args: *Arguments,
     ) -> R:
         """Ask a plugin; what it raises becomes a failure worded as upstream words it."""
         if self.timer is not None and self.timer.is_sampling:
             question = self.timer.timed(wording, plugin, question)
         try:
-            return question(*args, **kw)
+            return question(*args)
         except PluginFailure:
             raise
         except Exception as error:
             raise raised(wording, plugin, error) from error
 
-    @staticmethod
-    async def ask_async(answer: Awaitable[Status]) -> Status:
+    async def ask_async(
+        self, extension_point: str, plugin: Plugin, answer: Awaitable[Status]
+    ) -> Status:
         """Await a plugin's answer; what it raises becomes a failure, for the caller to word."""
+        timer = self.timer if self.timer is not None and self.timer.is_sampling else None
+        began = timer.now() if timer is not None else 0.0
         try:
-            return await answer
+            status = await answer
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            return Status(Code.ERROR, error=f"{type(error).__name__}: {error}")
+            status = Status(Code.ERROR, error=f"{type(error).__name__}: {error}")
+        if timer is not None:
+            timer.answered(extension_point, plugin.name, status.code, began)
+        return status
 
     def ask_filter(
         self, plugin: FilterPlugin[object], state: object, pod: PodInfo, nodes: NodeTable

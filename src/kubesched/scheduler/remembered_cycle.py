@@ -92,8 +92,7 @@ class RememberedCycle:
         if count == 1:
             row = int(feasible.argmax())
         else:
-            totals = self._prioritize(cycle, pod, snapshot, remembered, fewer)
-            row = select_host(totals, self._profile.random)
+            row = self._prioritize(cycle, pod, snapshot, remembered, fewer)
         if timer is not None:
             timer.pre_filtered(cycle)
             timer.filtered(cycle, (answers or remembered.answers).failed_at)
@@ -187,8 +186,11 @@ class RememberedCycle:
         snapshot: Snapshot,
         remembered: Remembered,
         feasible: NDArray[np.bool_] | None,
-    ) -> NDArray[np.int64]:
-        """Return the total per row; `feasible` is None where the remembered rows are the ones."""
+    ) -> int:
+        """Return a row of the largest total; ties are drawn.
+
+        `feasible` is None where the remembered rows are the ones.
+        """
         timer = self._profile.timer if self._profile.score_plugins else None
         if timer is not None:
             timer.enter(PRE_SCORE)
@@ -200,23 +202,38 @@ class RememberedCycle:
             timer.leave()
             timer.enter(SCORE)
         scores = [p for p in remembered.fresh_scores if p.name not in cycle.skip_score]
-        if feasible is None:
-            totals = remembered.masked_totals(pod)
+        if feasible is None and not scores:
+            row = remembered.select(pod, self._profile.random)
         else:
-            totals = remembered.totals_where(feasible, pod)
-        if scores:
-            totals = totals.copy()
-            rows = remembered.feasible_rows if feasible is None else np.flatnonzero(feasible)
-            for score in scores:
-                gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
-                if len(rows) == len(totals):
-                    totals += gain
-                else:
-                    totals[rows] += gain
+            totals = self._totals(cycle, pod, snapshot, remembered, feasible, scores)
+            row = select_host(totals, self._profile.random)
         if timer is not None:
             timer.leave()
             timer.pre_scored(cycle)
             timer.scored(cycle, int(np.count_nonzero(mask)))
+        return row
+
+    def _totals(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        remembered: Remembered,
+        feasible: NDArray[np.bool_] | None,
+        scores: list[ScorePlugin[object]],
+    ) -> NDArray[np.int64]:
+        """Return the total per row, with what the plugins of `scores` add."""
+        if feasible is not None:
+            totals = remembered.totals_where(feasible, pod)
+        else:
+            totals = remembered.masked_totals(pod).copy()
+        rows = remembered.feasible_rows if feasible is None else np.flatnonzero(feasible)
+        for score in scores:
+            gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
+            if len(rows) == len(totals):
+                totals += gain
+            else:
+                totals[rows] += gain
         return totals
 
     def _score_rows(

@@ -43,10 +43,11 @@ def _reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) 
             status = profile.ask(RESERVE, plugin, plugin.reserve, cycle, pod, node_name)
         except PluginFailure as raised:
             return raised.status
+        if status.is_success:
+            continue
         if status.is_rejected:
             return status.by(plugin.name)
-        if not status.is_success:
-            return failure_of(RESERVE, plugin.name, status.message)
+        return failure_of(RESERVE, plugin.name, status.message)
     return SUCCESS
 
 

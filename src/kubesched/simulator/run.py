@@ -27,7 +27,6 @@ from kubesched.queue.moves import QueueMove
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.checkers import Checkers
 from kubesched.simulator.decision_log import DecisionLog
@@ -152,7 +151,7 @@ class _Simulation:
     def step(self) -> None:
         """Look at what has just happened; called whenever nothing more happens at a moment."""
         if self._checkers is not None:
-            self._checkers.step(Scheduler.now())
+            self._checkers.step(self._scheduler.now())
 
     async def run(self, objects: list[KubernetesObject], *, checks: bool) -> TimelineReport:
         """Play to the end."""
@@ -187,13 +186,13 @@ class _Simulation:
 
     async def _sample(self) -> None:
         while True:
-            self._timeline.sample(self._scheduler.cache.nodes, Scheduler.now())
+            self._timeline.sample(self._scheduler.cache.nodes, self._scheduler.now())
             await asyncio.sleep(self._width_seconds)
 
     async def _check(self, checkers: Checkers) -> None:
         while True:
             await asyncio.sleep(self._check_seconds)
-            checkers.check(Scheduler.now())
+            checkers.check(self._scheduler.now())
 
     def _report(self, now: float) -> TimelineReport:
         timeline, api = self._timeline, self._world.api

@@ -265,6 +265,7 @@ class NodeColumns(NodeTable):
         self.changes_dropped = 0
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._claim_users: dict[str, int] = {}
+        self._offers: dict[int, bytes] = {}
         self._order: NDArray[np.intp] | None = None
         self._allocate(rows=16, resources=4)
 
@@ -289,12 +290,16 @@ class NodeColumns(NodeTable):
 
     def usage(self, row: int) -> Hashable:
         """Return all numbers of a row as one value: equal values, equal numbers."""
+        offer = self._offers.get(row)
+        if offer is None:
+            # Pods do not change it.
+            offered = self.allocatable[:, row].tobytes(), self.allowed_pods[row].tobytes()
+            offer = self._offers[row] = b"".join(offered)
         return (
-            self.allocatable[:, row].tobytes(),
+            offer,
             self.requested[:, row].tobytes(),
             self.non_zero_requested[:, row].tobytes(),
             self.pod_counts.item(row),
-            self.allowed_pods.item(row),
         )
 
     @property
@@ -439,6 +444,7 @@ class NodeColumns(NodeTable):
                 exact = milli_value(amount) if name == "cpu" else value(amount)
                 column[self.resources[name]] = exact
         self._allocatable[:, row] = column
+        self._offers.pop(row, None)
 
     def _add_resource(self, name: str) -> None:
         at = self.resources[name] = len(self.resources)
@@ -471,6 +477,7 @@ class NodeColumns(NodeTable):
     def _hand_out(self) -> None:
         """Renew the read-only views of the storage, after its shape changed."""
         rows, resources = len(self.names), len(self.resources)
+        self._offers.clear()
         self.unschedulable = _read_only(self._unschedulable[:rows])
         self.allowed_pods = _read_only(self._allowed_pods[:rows])
         self.pod_counts = _read_only(self._pod_counts[:rows])

@@ -189,14 +189,18 @@ def _template_of(pod: Pod) -> PodTemplate:
 
 def _template_key(pod: Pod) -> bytes:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
-    # A volume that only mounts configuration has a name of its own in every pod.
-    volumes = [volume for volume in spec.volumes if volume.is_seen_by_scheduling]
+    name, volumes = "", spec.volumes
+    if volumes:
+        # A volume that only mounts configuration has a name of its own in every pod.
+        volumes = tuple(volume for volume in volumes if volume.is_seen_by_scheduling)
+        if any(volume.ephemeral for volume in volumes):
+            name = metadata.name
     return _encode(
         (
             metadata.namespace,
             metadata.labels,
             metadata.owner_references,
-            metadata.name if any(volume.ephemeral for volume in volumes) else "",
+            name,
             volumes,
             _resized(status) if status.container_statuses or status.resources else None,
             spec.containers,

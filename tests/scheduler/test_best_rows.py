@@ -1,0 +1,47 @@
+"""BestRows draws what `select_host` draws, however totals change in between."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.scheduler.best_rows import BestRows
+from kubesched.scheduler.scoring import select_host
+
+_TOTALS = st.lists(st.integers(-2, 3), min_size=1, max_size=8)
+# (row, its new total) or a column that replaces all of it.
+_STEPS = st.lists(st.tuples(st.integers(0, 7), st.integers(-2, 4)) | _TOTALS, max_size=30)
+
+
+@given(_TOTALS, _STEPS, st.booleans())
+def test_draws_equal_those_of_a_look_at_all_rows(
+    first: list[int], steps: list[tuple[int, int] | list[int]], draws_each_time: bool
+) -> None:
+    """From the same dice, after any changes of single totals and of whole columns."""
+    totals, best = np.array(first, np.int64), BestRows()
+    dice, same_dice = Random(7), Random(7)
+    for number, step in enumerate(steps):
+        if isinstance(step, list):
+            totals = np.array(step, np.int64)
+        else:
+            row, total = step
+            row %= len(totals)
+            totals[row] = total
+            best.changed(totals, row)
+        if draws_each_time or number % 3 == 0:
+            assert best.select(totals, dice) == select_host(totals, same_dice)
+
+
+def test_rows_are_listed_anew_when_none_is_left() -> None:
+    """Taking the best down one by one leads to the next best, and on."""
+    totals, best = np.array([5, 5, 3], np.int64), BestRows()
+    drawn = []
+    for _ in range(5):
+        row = best.select(totals, Random(1))
+        drawn.append((row, int(totals[row])))
+        totals[row] -= 3
+        best.changed(totals, row)
+    assert [total for _, total in drawn] == [5, 5, 3, 2, 2]

@@ -85,6 +85,7 @@ class Replica:
         self.front = front
         self.log_path = log_path
         self._process: asyncio.subprocess.Process | None = None
+        self._is_asked = False
 
     async def start(self, configuration: Path, *flags: str) -> None:
         """Begin."""
@@ -114,8 +115,13 @@ class Replica:
         return self._process is not None and self._process.returncode is None
 
     def send(self, signal_: signal.Signals) -> None:
-        """Send a signal, if it still runs."""
-        if self.is_running:
+        """Send a signal, if it still runs; ask it to end only once.
+
+        As a kubelet does. Whoever is asked again while it drains ends at once, and that is 1.
+        """
+        is_asking = signal_ is signal.SIGTERM
+        if self.is_running and not (is_asking and self._is_asked):
+            self._is_asked |= is_asking
             # asyncio's own way may take the exit code away from the one who waits for it.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal_)

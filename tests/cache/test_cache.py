@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kubesched.api.core import Pod, Service
+from kubesched.api.pod import ContainerStatus, ResourceRequirements
 from kubesched.cache.cache import Cache, CacheError, CacheStatistics
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_pod_info
@@ -179,6 +180,34 @@ def test_the_usual_confirmation_changes_no_row() -> None:
     (info,) = cache.nodes.pods[0].values()
     assert (assumed.uid, confirmed) == (info.uid, info.pod)
     assert info is cache.get_pod(assumed.uid)
+
+
+def _reported(pod: Pod, cpu: str) -> Pod:
+    """The pod with a kubelet's report of what its container was given."""
+    name = pod.spec.containers[0].name
+    resources = ResourceRequirements(requests={"cpu": cpu})
+    given = ContainerStatus(name=name, allocated_resources={"cpu": cpu}, resources=resources)
+    status = msgspec.structs.replace(pod.status, container_statuses=(given,))
+    return msgspec.structs.replace(pod, status=status)
+
+
+@pytest.mark.parametrize(("cpu", "is_row_changed"), [("100m", False), ("300m", True)])
+def test_a_kubelets_report_changes_a_row_if_it_gives_more(cpu: str, is_row_changed: bool) -> None:
+    """What a pod was given belongs to its template; mostly it is what it asked for."""
+    cache = _cache("a")
+    pod = make_pod("p", requests=HUNDRED, node_name="a")
+    cache.add_pod(pod)
+    before = cache.nodes.requested_of("cpu").tolist()
+    changes = len(cache.nodes.changes)
+    reported = _reported(pod, cpu)
+    info = cache.update_pod(reported)
+    assert is_row_changed == (changes < len(cache.nodes.changes))
+    assert is_row_changed == (before != cache.nodes.requested_of("cpu").tolist())
+    assert reported is info.pod
+    assert [info] == list(cache.nodes.pods[0].values())
+    cache.check()
+    cache.remove_pod(info.uid)
+    assert [0] == cache.nodes.requested_of("cpu").tolist()
 
 
 def test_a_confirmation_elsewhere_moves_the_pod() -> None:

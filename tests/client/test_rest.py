@@ -257,6 +257,22 @@ def test_broken_write_is_not_repeated(method: str) -> None:
     _talk(answer, talk)
 
 
+@pytest.mark.parametrize("query", [(), (("a", "b"),)])
+def test_a_server_below_a_path(query: tuple[tuple[str, str], ...]) -> None:
+    """What a proxy puts before all paths stays before them."""
+
+    async def main() -> None:
+        async with serving(_answering(OK)) as server:
+            rest = AiohttpRest(f"{server.url}/k8s/one", now=time.monotonic)
+            try:
+                await rest.send(Request(path="/api/x y", query=query))
+            finally:
+                await rest.aclose()
+        assert [("/k8s/one/api/x%20y", query)] == [(one.path, one.query) for one in server.asked]
+
+    asyncio.run(main())
+
+
 def test_refused_connection_has_its_own_reason() -> None:
     """Nobody listens: code 0 and ConnectionRefused."""
 

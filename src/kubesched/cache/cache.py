@@ -183,6 +183,10 @@ class Cache:
         if known is None or info.uid in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) is not added, so can't be updated")
         self._regroup(known, info)
+        if _is_same_on_table(known, info):
+            # The kubelet's usual reports: nothing that the table holds has changed.
+            self._replace(info, as_newest=True)
+            return info
         self._displace(known)
         self._place(info)
         return info
@@ -221,13 +225,16 @@ class Cache:
             del self._waiting_for_node[info.node_name]
 
     def _confirm(self, info: PodInfo) -> None:
-        self._pods[info.uid] = info
         del self._assumed[info.uid]
+        self._replace(info)
+
+    def _replace(self, info: PodInfo, *, as_newest: bool = False) -> None:
+        self._pods[info.uid] = info
         row = self.nodes.row_of.get(info.node_name)
         if row is None:
             self._waiting_for_node[info.node_name][info.uid] = info
         else:
-            self.nodes.replace_pod(info, row)
+            self.nodes.replace_pod(info, row, as_newest=as_newest)
 
     def check(self) -> None:
         """Assert that every pod is where its node name says, and the columns are true."""
@@ -248,8 +255,13 @@ class Cache:
 
 def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:
     """Whether two versions of a pod count the same in every column."""
-    return (
-        known.template is info.template
-        and known.node_name == info.node_name
-        and known.is_terminating == info.is_terminating
+    if known.node_name != info.node_name or known.is_terminating != info.is_terminating:
+        return False
+    before, after = known.template, info.template
+    # A kubelet's report of what it has given to the pod is a part of the template.
+    return before is after or (
+        known.pod.spec == info.pod.spec
+        and before.labels == after.labels
+        and before.held == after.held
+        and before.held_non_zero == after.held_non_zero
     )

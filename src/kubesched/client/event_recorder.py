@@ -164,27 +164,30 @@ class EventRecorder:
 
     def _body(self, known: _Remembered) -> dict[str, Any]:
         type_, action, reason, controller, regarding, related = known.key
-        metadata = {"name": known.name, "namespace": event_namespace(regarding)}
-        body: dict[str, Any] = {
-            "kind": "Event",
-            "apiVersion": _EVENTS.api_version,
-            "metadata": metadata,
-            "eventTime": micro_time(known.time_ns),
-        }
+        series, others = {}, {}
         if known.count > 1:
             observed = micro_time(known.observed_ns)
-            body["series"] = {"count": known.count, "lastObservedTime": observed}
-        body |= {
+            series = {"series": {"count": known.count, "lastObservedTime": observed}}
+        if related is not None:
+            others = {"related": plain_reference(related)}
+        return {
+            "kind": "Event",
+            "apiVersion": _EVENTS.api_version,
+            "metadata": {"name": known.name, "namespace": event_namespace(regarding)},
+            "eventTime": micro_time(known.time_ns),
+            **series,
             "reportingController": controller,
             "reportingInstance": f"{controller}-{self._hostname}",
             "action": action,
             "reason": reason,
             "regarding": plain_reference(regarding),
+            **others,
+            "note": known.note,
+            "type": type_,
+            "deprecatedSource": {},
+            "deprecatedFirstTimestamp": None,
+            "deprecatedLastTimestamp": None,
         }
-        if related is not None:
-            body["related"] = plain_reference(related)
-        body |= {"note": known.note, "type": type_, "deprecatedSource": {}}
-        return body | {"deprecatedFirstTimestamp": None, "deprecatedLastTimestamp": None}
 
     async def _write(self, known: _Remembered, body: dict[str, Any]) -> None:
         """Write an event, or the count of its series.

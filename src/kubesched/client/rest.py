@@ -106,6 +106,8 @@ class AiohttpRest:
     ) -> None:
         self._server = server
         self._host = urlsplit(server).netloc
+        self._base = URL(server, encoded=True)
+        self._base_path = self._base.raw_path.rstrip("/")
         self._transport = transport
         self._credentials = credentials or FixedCredentials()
         self._limiter = limiter
@@ -317,8 +319,11 @@ class AiohttpRest:
 
     def _url(self, request: Request) -> URL:
         path = quote(request.path, safe=_PATH_SAFE)
+        if not request.query:
+            # Most requests: what comes before the path has been taken apart already.
+            return self._base.with_path(self._base_path + path, encoded=True)
         query = urlencode(sorted(request.query, key=itemgetter(0)))
-        return URL(f"{self._server}{path}{'?' if query else ''}{query}", encoded=True)
+        return URL(f"{self._server}{path}?{query}", encoded=True)
 
     async def _take_turn(self, request: Request) -> None:
         if self._limiter is None:

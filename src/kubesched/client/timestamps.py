@@ -29,4 +29,4 @@ def micro_time(nanoseconds: int) -> str:
         nanoseconds: Since the epoch.
     """
     time = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
-    return f"{time:%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

@@ -7,6 +7,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from functools import cache
+
 import msgspec
 
 from kubesched.api.core import Pod, PodStatus
@@ -27,7 +29,12 @@ def pod_events(old: PodInfo, new: PodInfo) -> tuple[ClusterEvent, ...]:
     if _claims_of(old.pod) != _claims_of(new.pod):
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     resource = ASSIGNED_POD if new.pod.spec.node_name else UNSCHEDULABLE_POD
-    return tuple(ClusterEvent(resource, action) for action in actions or (Action.UPDATE,))
+    return _events(resource, *actions) if actions else _events(resource, Action.UPDATE)
+
+
+@cache
+def _events(resource: str, *actions: Action) -> tuple[ClusterEvent, ...]:
+    return tuple(ClusterEvent(resource, action) for action in actions)
 
 
 def is_pod_updated(old: Pod, new: Pod) -> bool:

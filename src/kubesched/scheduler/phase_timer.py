@@ -117,6 +117,10 @@ class PhaseTimer(Protocol):
         """Rows were filtered; `failed_at` has the position of the filter that rejected each."""
         ...
 
+    def all_passed(self, cycle: CycleState, rows: int) -> None:
+        """Rows were filtered, and none was rejected."""
+        ...
+
     def filtered_one(self, cycle: CycleState, failed_at: int) -> None:
         """The same for one row."""
         ...

@@ -92,10 +92,13 @@ class RememberedCycle:
         if count == 1:
             row = int(feasible.argmax())
         else:
-            row = self._prioritize(cycle, pod, snapshot, remembered, fewer)
+            row = self._prioritize(cycle, pod, snapshot, remembered, fewer, count)
         if timer is not None:
             timer.pre_filtered(cycle)
-            timer.filtered(cycle, (answers or remembered.answers).failed_at)
+            if answers is None and remembered.feasible_count == len(nodes):
+                timer.all_passed(cycle, len(nodes))
+            else:
+                timer.filtered(cycle, (answers or remembered.answers).failed_at)
         return Placed(pod, nodes.names[row], row, cycle, count, len(nodes))
 
     def _pre_filter(
@@ -186,10 +189,11 @@ class RememberedCycle:
         snapshot: Snapshot,
         remembered: Remembered,
         feasible: NDArray[np.bool_] | None,
+        count: int,
     ) -> int:
         """Return a row of the largest total; ties are drawn.
 
-        `feasible` is None where the remembered rows are the ones.
+        `feasible`, with `count` rows, is None where the remembered rows are the ones.
         """
         timer = self._profile.timer if self._profile.score_plugins else None
         if timer is not None:
@@ -210,7 +214,7 @@ class RememberedCycle:
         if timer is not None:
             timer.leave()
             timer.pre_scored(cycle)
-            timer.scored(cycle, int(np.count_nonzero(mask)))
+            timer.scored(cycle, count)
         return row
 
     def _totals(

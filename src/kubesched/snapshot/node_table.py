@@ -379,9 +379,18 @@ class NodeColumns(NodeTable):
         self._account(info, row, 1)
         self.groups.add(info, row)
 
-    def replace_pod(self, info: PodInfo, row: int) -> None:
-        """Replace a pod on a row by a newer version of the same template."""
-        self.pods[row][info.uid] = info
+    def replace_pod(self, info: PodInfo, row: int, *, as_newest: bool = False) -> None:
+        """Replace a pod on a row by a version that counts the same in every column.
+
+        Args:
+            info: The version.
+            row: Where both are.
+            as_newest: List it last, as if the pod had gone and come.
+        """
+        pods = self.pods[row]
+        if as_newest:
+            del pods[info.uid]
+        pods[info.uid] = info
 
     def remove_pod(self, info: PodInfo, row: int) -> None:
         """Take a pod off a row."""

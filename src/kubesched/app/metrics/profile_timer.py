@@ -231,11 +231,15 @@ class ProfileTimer:
         if not rows:
             return
         if failed_at.min() == PASSED:
-            self._filters.count(cycle.skip_filter, rows)
+            self.all_passed(cycle, rows)
             return
         # Rows with nominated pods were counted when they were asked about; they stand at -1.
         rejected = np.bincount(failed_at[failed_at != PASSED] + 1, minlength=1).tolist()
         self._filters.count_falling(cycle.skip_filter, rows, rejected)
+
+    def all_passed(self, cycle: CycleState, rows: int) -> None:
+        """Count rows for each filter."""
+        self._filters.count(cycle.skip_filter, rows)
 
     def filtered_one(self, cycle: CycleState, failed_at: int) -> None:
         """Count a row for each filter up to the one that rejected it."""

@@ -28,6 +28,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from plugins.observed import Observed
 from plugins.volume_objects import (
     HOSTNAME,
     SELECTED_NODE,
@@ -234,6 +235,9 @@ def test_migrated_volume() -> None:
         status.error[:22] for status in filter_all(plugin, state, pod, snapshot.nodes).values()
     ]
     assert ["", "could not translate pv", "could not translate pv", ""] == codes
+    plugin.handle.plugin_observer = observed = Observed()  # type: ignore[attr-defined]  # a fake
+    plugin.filter(state, pod, snapshot.nodes)
+    assert [("volume", "predicate")] == observed.told
 
 
 @pytest.mark.parametrize(
@@ -897,7 +901,9 @@ def test_reserve_after_a_change() -> None:
     )
     snapshot.objects.put(newer)  # type: ignore[attr-defined]  # the builder's store
     expected = failure('"v" is out of sync (stored: 2, assume: 1)')
+    plugin.handle.plugin_observer = observed = Observed()  # type: ignore[attr-defined]  # a fake
     assert expected == plugin.reserve(cycle, using("c"), "n0")
+    assert [("volume", "assume")] == observed.told
     plugin.unreserve(cycle, using("c"), "n0")
     assert [0, 1] == passing_rows(plugin, using("d"), snapshot)
 

@@ -5,7 +5,9 @@ Reads:    pod.spec.volumes; claims, volumes, storage classes, CSINodes, CSIDrive
           CSIStorageCapacities; nodes.names, nodes.labels
 Rejects:  UnschedulableAndUnresolvable, because evicting a pod moves no volume.
 Differs:  what is decided for a row is worked out again when the row has been chosen, instead of
-          being kept for every row; a node whose answer has changed by then is rejected.
+          being kept for every row; a node whose answer has changed by then is rejected; an error
+          of `scheduling_stage_error_total` in filtering counts once for all rows, where upstream
+          counts one for each node that its workers come to before they stop.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
+from kubesched.framework.plugin_observer import VolumeSchedulingStage, plugin_observer_of
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,
@@ -210,7 +213,10 @@ class VolumeBinding(
     def filter(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that cannot reach the bound volumes or serve the unbound claims."""
         state.was_filtered = True
-        return state.decider.decide(nodes).statuses
+        statuses = state.decider.decide(nodes).statuses
+        if not all(status.is_success or status.is_rejected for status in statuses.statuses):
+            self._count_failure(VolumeSchedulingStage.PREDICATE)
+        return statuses
 
     def describe(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> str:
         """Name the claims, with their volumes or classes."""
@@ -263,6 +269,7 @@ class VolumeBinding(
         try:
             state.reserved[node_name] = self._binder.assume(state.objects, node_name, decided)
         except AssumeError as error:
+            self._count_failure(VolumeSchedulingStage.ASSUME)
             return failure(str(error))
         return SUCCESS
 
@@ -292,17 +299,32 @@ class VolumeBinding(
         writer = volume_writer_of(self.handle)
         if writer is None:
             return failure("volumes cannot be bound: there is no API to write them to")
+        check = BindingCheck(pod.pod, node_name, state.objects, state.table, writer)
+        is_bound = False
+        try:
+            status = await self._bind(state, check)
+            is_bound = status.is_success
+            return status
+        finally:
+            # Also if the pod is called back meanwhile.
+            if not is_bound:
+                self._count_failure(VolumeSchedulingStage.BIND)
+
+    async def _bind(self, state: PodBinding, check: BindingCheck) -> Status:
+        node_name = check.node_name
         assumed = state.reserved[node_name]
-        written, error = await self._binder.write(writer, assumed)
+        written, error = await self._binder.write(check.writer, assumed)
         state.reserved[node_name] = PodVolumes(written.static_bindings, assumed.dynamic_provisions)
         if error:
             return failure(error)
-        check = BindingCheck(pod.pod, node_name, state.objects, state.table, writer)
         try:
             await self._binder.wait_until_bound(check, written, self.args.bind_timeout_seconds)
         except BindingError as problem:
             return failure(f"binding volumes: {problem}")
         return SUCCESS
+
+    def _count_failure(self, stage: VolumeSchedulingStage) -> None:
+        plugin_observer_of(self.handle).volume_scheduling_failed(stage)
 
     def _sort_claims(self, pod: Pod, objects: Objects) -> PodVolumeClaims | None:
         """Sort the pod's claims by what is to be done; None if some are to be bound by others.

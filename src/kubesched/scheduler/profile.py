@@ -38,6 +38,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_plugin import (
     PlacementGeneratePlugin,
     PlacementScorePlugin,
@@ -87,6 +88,7 @@ class Profile:
         claim_writer, volume_writer: How to write claims and volumes; None without an API.
         claim_tracker: What is allocated of devices; shared by all profiles.
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
+        plugin_observer: Is told what plugins count.
         timer: Is told how long phases and plugins take; None if nobody wants to know.
         nominates_for_expectation: Whether a pod's node is nominated before a binding that takes
             time.
@@ -121,6 +123,7 @@ class Profile:
         self.volume_writer: VolumeWriter | None = None
         self.claim_tracker = claim_tracker or new_claim_tracker(feature_gates)
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
+        self.plugin_observer = PluginObserver()
         self.timer: PhaseTimer | None = None
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
         own = configuration.percentage_of_nodes_to_score

@@ -13,6 +13,7 @@ import numpy as np
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
+from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods
@@ -33,6 +34,7 @@ class FakeHandle:
         objects: The cluster's other objects; none unless a test hands some in.
         plugins: What `filter_rows` and the what-if questions run; plugins may be added later.
         pod_group_states: The members of pod groups; none unless a test hands some in.
+        plugin_observer: Is told what plugins count; nobody, unless a test wants to know.
         activated: The pods that a plugin asked the queue to try.
     """
 
@@ -56,6 +58,7 @@ class FakeHandle:
         self.objects: Objects = store
         self.waiting_pods = WaitingPods()
         self.pod_group_states: PodGroupStates = NoPodGroupStates()
+        self.plugin_observer = PluginObserver()
         self.random = Random(seed)  # noqa: S311 - the run's dice, not a secret
         self.plugins: list[Plugin] = list(plugins)
         self.activated: list[PodInfo] = []

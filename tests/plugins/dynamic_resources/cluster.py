@@ -36,6 +36,7 @@ from plugins.dynamic_resources.objects import (
     device_class,
     slice_of,
 )
+from plugins.observed import Observed
 
 GPU = "example.com/gpu"
 HERE = NodeSelector(
@@ -56,6 +57,7 @@ class FakeWriter:
         self.store = store
         self.conflicts = conflicts
         self.refuses = refuses
+        self.refuses_create = False
         self.asked: list[str] = []
         self.told: list[PodExtendedResourceClaimStatus] = []
         self.version = 100
@@ -91,6 +93,8 @@ class FakeWriter:
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Give a name and a uid."""
         self.asked.append("create")
+        if self.refuses_create:
+            raise ApiRefusedError("no")
         named = replace(claim.metadata, name=f"{claim.metadata.generate_name}x", uid="uid-created")
         return self._put(replace(claim, metadata=named))
 
@@ -145,6 +149,7 @@ class Cluster:
         self.nodes = list(nodes) or [make_node("n1"), make_node("n2")]
         self.handle = WritingHandle(gates)
         self.handle.objects = self.store
+        self.handle.plugin_observer = self.observed = Observed()
         self.writer = self.handle.claim_writer = FakeWriter(self.store)
         self.plugin = DynamicResources(args or DynamicResourcesArgs(), self.handle)
         self.snapshot = Snapshot(nodes=make_table(self.nodes), objects=self.store)

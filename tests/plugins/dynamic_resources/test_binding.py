@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -13,10 +14,12 @@ from kubesched.api.resource import (
     AllocatedDeviceStatus,
     ResourceClaim,
 )
-from kubesched.framework.status import Code
+from kubesched.framework.status import Code, Status
+from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.testing.builders import make_node
 from plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
 from plugins.dynamic_resources.objects import (
+    DRIVER,
     allocation_of,
     claim,
     device,
@@ -25,6 +28,7 @@ from plugins.dynamic_resources.objects import (
     result,
     slice_of,
 )
+from plugins.volumes.virtual_time import run
 
 
 def test_reserved_devices_are_kept_from_others() -> None:
@@ -158,28 +162,92 @@ def test_devices_that_are_not_ready(stored: ResourceClaim, is_available: bool) -
 
 
 @pytest.mark.parametrize(
-    ("stored", "message"),
+    ("stored", "message", "label"),
     [
-        pytest.param(waiting(Condition(type="ready", status="True")), "", id="ready"),
+        pytest.param(waiting(Condition(type="ready", status="True")), "", "success", id="ready"),
         pytest.param(
             waiting(Condition(type="broken", status="True", reason="R", message="m")),
             'device binding failed: claim=c1, reason=R, message="m"',
+            "failure",
             id="failed",
         ),
         pytest.param(
             waiting(timestamp="2026-06-01T11:00:00Z"),
             "device binding timeout: claim=c1",
+            "timeout",
             id="timed-out",
         ),
     ],
 )
-def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str) -> None:
-    """Binding goes on when devices are ready, and fails when they fail."""
+def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str, label: str) -> None:
+    """Binding goes on when devices are ready, and fails when they fail; both are told."""
     cluster, pod = Cluster(stored), user_of("c1")
     cycle, _ = cluster.pre_filter(pod)
-    status = asyncio.run(cluster.plugin.pre_bind(cycle, pod, "n1"))
+    status, _ = run(cluster.plugin.pre_bind(cycle, pod, "n1"))
     assert message == status.message
     assert ["wait p n1"] == cluster.writer.asked
+    expected = [("awaited", DRIVER, label, 0.0), ("used", DRIVER, label)]
+    assert expected == cluster.observed.told
+
+
+Work = asyncio.Future[Status]
+
+
+def call_back(cluster: Cluster, work: Work) -> None:
+    """Call the pod back."""
+    work.cancel()
+
+
+def lose(cluster: Cluster, work: Work) -> None:
+    """Delete the claim."""
+    cluster.store.delete(cluster.claim())
+
+
+def make_ready(cluster: Cluster, work: Work) -> None:
+    """Let the device become ready."""
+    cluster.store.put(waiting(Condition(type="ready", status="True")))
+
+
+def do_nothing(cluster: Cluster, work: Work) -> None:
+    """Let the time pass."""
+
+
+@pytest.mark.parametrize(
+    ("event", "label", "seconds"),
+    [
+        pytest.param(make_ready, "success", 15.0, id="ready at the next look"),
+        pytest.param(do_nothing, "timeout", 30.0, id="not in time"),
+        pytest.param(lose, "error", 15.0, id="the claim is gone"),
+        pytest.param(call_back, "error", 12.0, id="called back"),
+    ],
+)
+def test_wait_is_told(event: Callable[[Cluster, Work], None], label: str, seconds: float) -> None:
+    """How long a pod waited, and how that ended, is told for each device of all its claims."""
+    plain = claim(allocation=allocation_of(result("d1")), name="c2", reserved_for=["uid-p"])
+    just_now = waiting(timestamp="2026-06-01T12:00:00Z")
+    cluster = Cluster(just_now, plain, args=DynamicResourcesArgs(binding_timeout_seconds=30))
+    pod = user_of("c1", "c2")
+    cycle, _ = cluster.pre_filter(pod)
+
+    async def bind() -> None:
+        work = asyncio.ensure_future(cluster.plugin.pre_bind(cycle, pod, "n1"))
+        await asyncio.sleep(12)
+        event(cluster, work)
+        await asyncio.wait([work])
+
+    run(bind())
+    assert [
+        ("awaited", DRIVER, label, seconds),
+        ("used", DRIVER, label),
+        ("awaited", DRIVER, label, seconds),
+    ] == cluster.observed.told
+
+
+def test_devices_without_conditions_are_not_waited_for() -> None:
+    """Nothing is told of a pod that need not wait."""
+    cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
+    assert cluster.place(user_of("c1"))[1].is_success
+    assert [] == cluster.observed.told
 
 
 # Extended resources.
@@ -217,12 +285,22 @@ def test_special_claim_is_created_and_told() -> None:
     assert created.status.allocation is not None
     assert 2 == len(created.status.allocation.devices.results)
     (told,) = cluster.writer.told
+    assert [("create", True)] == cluster.observed.told
     assert created.metadata.name == told.resource_claim_name
     assert [GPU] == [one.resource_name for one in told.request_mappings]
     assert not cluster.filter(user_of(name="q", requests={GPU: "1"}))[1]["n1"].is_success
     cluster.plugin.unreserve(cycle, pod, "n1")
     assert "delete p-extended-resources-x" == cluster.writer.asked[-1]
     assert cluster.filter(user_of(name="q", requests={GPU: "1"}))[1]["n1"].is_success
+
+
+def test_special_claim_that_cannot_be_created() -> None:
+    """Binding fails in the API's words, and the request counts."""
+    cluster = Cluster(gpu_class(), local("s1", "n1"))
+    cluster.writer.refuses_create = True
+    _, status = cluster.place(user_of(requests={GPU: "1"}))
+    assert "create claim for extended resources default/: no" == status.message
+    assert [("create", False)] == cluster.observed.told
 
 
 def test_special_claim_left_from_an_earlier_attempt() -> None:

@@ -1,5 +1,6 @@
 """Writing what was assumed for a pod's claims, and waiting until it is so."""
 
+import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_table
 from kubesched.testing.handle import FakeHandle
+from plugins.observed import Observed
 from plugins.volume_objects import (
     BIND_COMPLETED,
     SELECTED_NODE,
@@ -84,6 +86,7 @@ class Handle(FakeHandle):
     def __init__(self, api: FakeApi) -> None:
         super().__init__()
         self.api = api
+        self.plugin_observer = self.observed = Observed()
 
     @property
     def volume_writer(self) -> FakeApi:
@@ -107,7 +110,9 @@ class Scene:
         nodes = [make_node("n0", labels={ZONE: "a"}), make_node("n1", labels={ZONE: "b"})]
         self.snapshot = Snapshot(make_table(nodes), self.store)
         self.api = FakeApi(self.store)
-        self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=60), Handle(self.api))
+        handle = Handle(self.api)
+        self.told = handle.observed.told
+        self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=60), handle)
         self.pod: PodInfo = make_pod_info(volumes=claim_volumes("s", "d"))
         self.cycle = CycleState()
         state = self.plugin.pre_filter(self.cycle, self.pod, self.snapshot).state
@@ -194,6 +199,7 @@ def test_refused_volume() -> None:
     scene = Scene()
     scene.api.refuse = "v"
     assert (failure("the object has been modified"), 0.0) == scene.pre_bind()
+    assert [("volume", "bind")] == scene.told
     assert (0, 0) == scene.assumed
     assert [] == scene.api.written
 
@@ -328,6 +334,21 @@ def test_binding_fails(event: Callable[[Scene], object], error: str) -> None:
     scene = Scene()
     scene.api.at_poll[1] = lambda: event(scene)
     assert (failure(f"binding volumes: {error}"), 1.0) == scene.pre_bind()
+    assert [("volume", "bind")] == scene.told
+
+
+def test_called_back() -> None:
+    """A pod that is called back while it waits counts as a failure to bind."""
+    scene = Scene()
+
+    async def call_back() -> None:
+        work = asyncio.ensure_future(scene.plugin.pre_bind(scene.cycle, scene.pod, "n0"))
+        await asyncio.sleep(2.5)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+    run(call_back())
+    assert [("volume", "bind")] == scene.told
 
 
 def test_node_is_gone() -> None:

@@ -14,12 +14,14 @@ from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
 from kubesched.api.meta import ObjectMeta, parse_time
 from kubesched.api.resource import FINALIZER, AllocationResult, ResourceClaim
 from kubesched.framework.dra import ApiConflictError, ApiRefusedError, ClaimTracker, ClaimWriter
+from kubesched.framework.plugin_observer import BindingConditionsStatus, PluginObserver
 from kubesched.plugins.dynamic_resources.claims import (
     BindingFailedError,
     consumer_reference,
     has_binding_conditions,
     is_ready_for_binding,
     is_reserved_for,
+    results_of,
 )
 from kubesched.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubesched.plugins.dynamic_resources.requests import key_of
@@ -36,6 +38,10 @@ class BindingError(Exception):
     """A claim could not be bound; the pod is tried again later."""
 
 
+class BindingTimeoutError(BindingError):
+    """A device was not made ready in time."""
+
+
 class ClaimBinder:
     """Binds the claims of one pod to it."""
 
@@ -46,12 +52,14 @@ class ClaimBinder:
         state: DynamicResourcesState,
         pod: Pod,
         node_name: str,
+        observer: PluginObserver,
     ) -> None:
         self._writer = writer
         self._tracker = tracker
         self._state = state
         self._pod = pod
         self._node_name = node_name
+        self._observer = observer
 
     async def bind(self) -> None:
         """Write all claims that are not reserved for the pod yet. Raises BindingError."""
@@ -93,12 +101,17 @@ class ClaimBinder:
         if special is None:
             raise BindingError(f"extended resource claim not found for node {self._node_name}")
         metadata: ObjectMeta = replace(special.metadata, name="", uid="")
+        is_success = False
         try:
-            return await self._writer.create(replace(special, metadata=metadata))
+            created = await self._writer.create(replace(special, metadata=metadata))
+            is_success = True
         except ApiRefusedError as error:
             raise BindingError(
                 f"create claim for extended resources {special.metadata.namespace}/: {error}"
             ) from error
+        finally:
+            self._observer.resource_claim_create_requested(is_success=is_success)
+        return created
 
     async def _tell_pod(self, claim: ResourceClaim) -> None:
         mappings = self._found().mappings
@@ -162,15 +175,38 @@ class ClaimBinder:
     async def wait(self, objects: Objects, timeout_seconds: float) -> None:
         """Wait until all devices are ready. Raises BindingError if that fails or takes too long."""
         self._writer.announce_wait(self._pod, self._node_name)
+        now = asyncio.get_running_loop().time
+        began, status = now(), BindingConditionsStatus.ERROR
+        try:
+            await self._until_ready(objects, timeout_seconds)
+            status = BindingConditionsStatus.SUCCESS
+        except BindingTimeoutError:
+            status = BindingConditionsStatus.TIMEOUT
+            raise
+        except BindingFailedError as error:
+            status = BindingConditionsStatus.FAILURE
+            raise BindingError(str(error)) from error
+        finally:
+            self._tell_of_wait(status, now() - began)
+
+    async def _until_ready(self, objects: Objects, timeout_seconds: float) -> None:
         try:
             async with asyncio.timeout(timeout_seconds):
                 # Nobody tells us when a device is ready, so look now and then, as upstream.
                 while not self._is_ready(objects, timeout_seconds):  # noqa: ASYNC110
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
-            raise BindingError("device binding timeout: context deadline exceeded") from error
-        except BindingFailedError as error:
-            raise BindingError(str(error)) from error
+            words = "device binding timeout: context deadline exceeded"
+            raise BindingTimeoutError(words) from error
+
+    def _tell_of_wait(self, status: BindingConditionsStatus, seconds: float) -> None:
+        for claim in self._state.claims:
+            results = results_of(claim)
+            for result in results:
+                self._observer.binding_conditions_awaited(result.driver, status, seconds)
+            for result in results:
+                if result.binding_conditions:
+                    self._observer.binding_conditions_used(result.driver, status)
 
     def _is_ready(self, objects: Objects, timeout_seconds: float) -> bool:
         for at, known in enumerate(self._state.claims):
@@ -181,7 +217,7 @@ class ClaimBinder:
             self._state.claims[at] = claim
             if not is_ready_for_binding(claim):
                 if is_timed_out(claim, timeout_seconds, self._writer.now):
-                    raise BindingError(f"device binding timeout: claim={name}")
+                    raise BindingTimeoutError(f"device binding timeout: claim={name}")
                 return False
         return True
 

@@ -97,7 +97,7 @@ def consumer_reference(pod: Pod) -> ResourceClaimConsumerReference:
 
 def has_binding_conditions(claim: ResourceClaim) -> bool:
     """Whether some device of the claim has to be made ready after it was allocated."""
-    return any(result.binding_conditions for result in _results(claim))
+    return any(result.binding_conditions for result in results_of(claim))
 
 
 def is_ready_for_binding(claim: ResourceClaim) -> bool:
@@ -107,7 +107,7 @@ def is_ready_for_binding(claim: ResourceClaim) -> bool:
     """
     if claim.status.allocation is None:
         return False
-    for result in _results(claim):
+    for result in results_of(claim):
         if not result.binding_conditions:
             continue
         status = _device_status(claim, result)
@@ -119,7 +119,8 @@ def is_ready_for_binding(claim: ResourceClaim) -> bool:
     return True
 
 
-def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
+def results_of(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
+    """The devices that the claim is allocated."""
     allocation = claim.status.allocation
     return () if allocation is None else allocation.devices.results
 

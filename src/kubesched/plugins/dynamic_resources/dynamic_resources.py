@@ -62,6 +62,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
+from kubesched.framework.plugin_observer import plugin_observer_of
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,
@@ -343,7 +344,8 @@ class DynamicResources(
             return _NO_STATE if self._has_no_state(cycle) else SUCCESS
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
-        binder = ClaimBinder(self._writer, self._tracker, state, pod.pod, node_name)
+        observer = plugin_observer_of(self.handle)
+        binder = ClaimBinder(self._writer, self._tracker, state, pod.pod, node_name, observer)
         try:
             await binder.bind()
             if self._binding_conditions and binder.must_wait:

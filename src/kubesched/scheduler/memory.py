@@ -29,10 +29,11 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.status import SUCCESS
+from kubesched.framework.status import SUCCESS, Code
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.best_rows import BestRows
 from kubesched.scheduler.missing_states import make_filter_states, make_score_states
+from kubesched.scheduler.phase_timer import SIGN
 from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
 from kubesched.scheduler.row_answers import PASSED, RowAnswers, StatusTable
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
@@ -43,7 +44,7 @@ from kubesched.snapshot.snapshot import Snapshot
 _CELLS_MAX: Final = 1 << 22
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384
-_SIGN: Final = 'running Sign plugin "{}": '
+SIGN_WORDING: Final = 'running Sign plugin "{}": '
 _OUTCOMES_MAX: Final = 4096
 _ROW_SCOPES: Final = (Scope.ROW, Scope.USAGE)
 _RowOutcome = tuple[int, int, tuple[int, ...]]
@@ -112,12 +113,19 @@ class Memory:
         return self._numbers.setdefault(signature, len(self._numbers))
 
     def _sign(self, pod: PodInfo) -> Hashable:
-        signs = []
-        for plugin in self._profile.plugins.values():
-            sign = self._profile.ask(_SIGN, plugin, plugin.sign, pod)
-            self._profile.ask(_SIGN, plugin, hash, sign)
-            signs.append(sign)
-        return tuple(signs)
+        timer = self._profile.timer
+        if timer is None:
+            return self._ask_for_signs(pod)
+        started = timer.begin_unsampled()
+        try:
+            return self._ask_for_signs(pod)
+        finally:
+            # A success whatever the plugins say, as upstream has it.
+            timer.end_unsampled(SIGN, Code.SUCCESS, started)
+
+    def _ask_for_signs(self, pod: PodInfo) -> Hashable:
+        ask, plugins = self._profile.ask, self._profile.plugins.values()
+        return tuple(ask(SIGN_WORDING, plugin, _hashed_sign, plugin, pod) for plugin in plugins)
 
 
 class Remembered:
@@ -163,6 +171,7 @@ class Remembered:
         self._best = BestRows()
         self._epoch = -1
         self._position = 0
+        self._asked_all = False
 
     # The plan: who is asked when. It depends on the signature alone.
 
@@ -261,6 +270,11 @@ class Remembered:
             self._epoch = -1
             raise
 
+    def were_kept(self) -> bool:
+        """Return whether no `refresh` since the last call had to ask about all rows."""
+        kept, self._asked_all = not self._asked_all, False
+        return kept
+
     def _catch_up(self, pod: PodInfo, nodes: NodeColumns) -> None:
         if self._epoch != nodes.epoch:
             self._ask_all(pod, nodes)
@@ -283,6 +297,7 @@ class Remembered:
             self._ask_rows(pod, nodes, np.array(rows, np.intp))
 
     def _ask_all(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        self._asked_all = True
         self._epoch = nodes.epoch
         self._position = nodes.changes_dropped + len(nodes.changes)
         rows = len(nodes)
@@ -477,6 +492,13 @@ class Remembered:
 
 def _is_remembered(plugin: Plugin, scope: Scope, pod: PodInfo) -> bool:
     return scope is not Scope.CLUSTER and plugin.sign(pod) is not UNSIGNED
+
+
+def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
+    """Return a sign that is known to have a hash."""
+    sign = plugin.sign(pod)
+    hash(sign)
+    return sign
 
 
 def _keep(memory: OrderedDict[K, V], key: K, value: V, limit: int) -> None:

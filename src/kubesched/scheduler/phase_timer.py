@@ -38,6 +38,7 @@ BIND = "Bind"
 POST_BIND = "PostBind"
 PLACEMENT_GENERATE = "PlacementGenerate"
 PLACEMENT_SCORE = "PlacementScore"
+SIGN = "Sign"
 
 
 class PhaseTimer(Protocol):
@@ -89,12 +90,22 @@ class PhaseTimer(Protocol):
         """The PreEnqueue plugins are to be asked about a pod; return the time."""
         ...
 
-    def begin_placements(self) -> float:
-        """A phase about placements begins, whose plugins are timed anyway; return the time."""
+    def begin_unsampled(self) -> float:
+        """A phase begins whose plugins are timed whatever the sample; return the time."""
         ...
 
-    def end_placements(self, extension_point: str, code: Code, started: float) -> None:
+    def end_unsampled(self, extension_point: str, code: Code, started: float) -> None:
         """That phase, which began at `started`, has ended."""
+        ...
+
+    # Remembered answers, in the words of upstream's batching.
+
+    def got_node_hint(self, seconds: float, *, is_hinted: bool) -> None:
+        """Answers for a pod were looked up; `is_hinted` tells whether a sibling's were there."""
+        ...
+
+    def hint_not_used(self) -> None:
+        """A sibling's answers were there, and the plain path has to decide nevertheless."""
         ...
 
     # Single plugins.

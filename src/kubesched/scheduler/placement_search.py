@@ -53,9 +53,9 @@ class PlacementSearch:
         timer = self._profile.timer
         if timer is None:
             return self._generate()
-        started = timer.begin_placements()
+        started = timer.begin_unsampled()
         found = self._generate()
-        timer.end_placements(PLACEMENT_GENERATE, found.status.code, started)
+        timer.end_unsampled(PLACEMENT_GENERATE, found.status.code, started)
         return found
 
     def _generate(self) -> GeneratedPlacements:
@@ -90,11 +90,11 @@ class PlacementSearch:
     def best(self, assignments: Sequence[PodGroupAssignments]) -> int | Status:
         """Return the index of the best placement, drawn among equals, or why there is none."""
         timer = self._profile.timer
-        started = timer.begin_placements() if timer is not None else 0.0
+        started = timer.begin_unsampled() if timer is not None else 0.0
         found = self._totals(assignments)
         code = found.code if isinstance(found, Status) else Code.SUCCESS
         if timer is not None:
-            timer.end_placements(PLACEMENT_SCORE, code, started)
+            timer.end_unsampled(PLACEMENT_SCORE, code, started)
         return found if isinstance(found, Status) else select_host(found, self._profile.random)
 
     def _totals(self, assignments: Sequence[PodGroupAssignments]) -> NDArray[np.int64] | Status:

@@ -20,7 +20,7 @@ from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.memory import Memory, Remembered
 from kubesched.scheduler.missing_states import make_filter_states, make_score_states
 from kubesched.scheduler.nominated import ask_with_nominated
-from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER, PRE_SCORE, SCORE
+from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER, PRE_SCORE, SCORE, PhaseTimer
 from kubesched.scheduler.profile import PluginFailure, Profile, relevant_nominated_pods
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.row_answers import RowAnswers
@@ -43,18 +43,39 @@ class RememberedCycle:
     def schedule_one(self, pod: PodInfo, snapshot: Snapshot) -> Decision | None:
         """Decide from remembered answers; None where the plain path must tell the story."""
         timer = self._profile.timer
-        began = timer.now() if timer is not None else 0.0
+        if timer is not None:
+            return self._schedule_timed(pod, snapshot, timer)
         try:
             remembered = self._recall(pod, snapshot)
-            if remembered is None:
-                return None
-            # Renewing what is remembered, filters and scores, counts as filtering.
-            recalled = timer.now() - began if timer is not None else 0.0
-            return self._schedule(pod, snapshot, remembered, recalled)
+            return None if remembered is None else self._schedule(pod, snapshot, remembered, 0.0)
         except PluginFailure:
             # Remembered plugins are asked about more rows than they would be: whether somebody
             # had met this failure, only the plain path knows.
             return None
+
+    def _schedule_timed(
+        self, pod: PodInfo, snapshot: Snapshot, timer: PhaseTimer
+    ) -> Decision | None:
+        began = timer.now()
+        remembered: Remembered | None = None
+        decision: Decision | None = None
+        is_hinted = False
+        try:
+            try:
+                remembered = self._recall(pod, snapshot)
+            finally:
+                recalled = timer.now() - began
+                is_hinted = remembered is not None and remembered.were_kept()
+                timer.got_node_hint(recalled, is_hinted=is_hinted)
+            if remembered is not None:
+                # Renewing what is remembered, filters and scores, counts as filtering.
+                decision = self._schedule(pod, snapshot, remembered, recalled)
+        except PluginFailure:
+            # As above.
+            decision = None
+        if decision is None and is_hinted:
+            timer.hint_not_used()
+        return decision
 
     def _recall(self, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
         if pod.pod.status.nominated_node_name:

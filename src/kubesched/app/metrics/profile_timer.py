@@ -4,8 +4,14 @@ Upstream: pkg/scheduler/framework/runtime/framework.go, instrumented_plugins.go 
 Differs:  a plugin answers for many rows at once, so one of its durations is that of all rows, with
           the status Success if any row passed; answers that are remembered count as evaluations,
           but take no time of their own: renewing them counts as the Filter phase; a row that a
-          filter which looks across rows rejects still counts for the filters after it; Sign is not
-          timed, as pods are signed when their answers are looked up.
+          filter which looks across rows rejects still counts for the filters after it; a pod is
+          signed when answers for it are looked up, once for all pods of its template, and by all
+          plugins, where upstream signs each pod in the queue and stops at the first plugin that
+          cannot; node hints are remembered answers: each cycle that asks for some counts once as
+          an attempt, PreFilter and outcome aside: `hint_used` if it was decided from a sibling's
+          answers, in which only rows that changed were renewed, `hint_not_used` if they were there
+          and did not do, `no_hint` if there were none; the gate OpportunisticBatching changes
+          nothing in that.
 """
 
 from __future__ import annotations
@@ -17,14 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.app.metrics.accumulators import Counter, Distribution, Histogram, Labels
+from kubesched.app.metrics.plugin_counts import PluginCounts
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Plugin
+from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler import placement_search as placements
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.assembly import PRE_ENQUEUE
 from kubesched.scheduler.binding import PRE_BIND_PRE_FLIGHT
+from kubesched.scheduler.memory import SIGN_WORDING
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.reserving import PERMIT, RESERVE
 from kubesched.scheduler.row_answers import PASSED
@@ -51,7 +59,10 @@ _POINTS: Final = {
     placements.GENERATE: phases.PLACEMENT_GENERATE,
     placements.SCORE: phases.PLACEMENT_SCORE,
     placements.NORMALIZE: "PlacementScoreExtensionNormalize",
+    SIGN_WORDING: phases.SIGN,
 }
+_AFFINITY: Final = "InterPodAffinity"
+_DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))
 
 
 class Observations:
@@ -59,13 +70,17 @@ class Observations:
 
     Attributes:
         points, plugins, permit_waits: The histograms.
+        hints: The histogram of looking up answers.
         preemption_attempts: How often DefaultPreemption was asked.
     """
 
-    def __init__(self, points: Histogram, plugins: Histogram, permit_waits: Histogram) -> None:
+    def __init__(
+        self, points: Histogram, plugins: Histogram, permit_waits: Histogram, hints: Histogram
+    ) -> None:
         self.points = points
         self.plugins = plugins
         self.permit_waits = permit_waits
+        self.hints = hints
         self.preemption_attempts = Counter()
 
 
@@ -74,6 +89,7 @@ class ProfileTimer:
 
     Attributes:
         is_sampling: Whether single plugins are timed now.
+        counts: What the profile's plugins tell.
     """
 
     def __init__(
@@ -82,6 +98,7 @@ class ProfileTimer:
         observations: Observations,
         clock: Callable[[], float],
         dice: Callable[[], float],
+        counts: PluginCounts,
     ) -> None:
         """Set up.
 
@@ -90,7 +107,9 @@ class ProfileTimer:
             observations: Where they are written.
             clock: Seconds.
             dice: Drawn from 0 to 1, to choose the cycles whose plugins are timed.
+            counts: What the profile's plugins tell.
         """
+        self.counts = counts
         self.is_sampling = self._was_sampling = False
         self.now = clock
         self._dice = dice
@@ -100,6 +119,12 @@ class ProfileTimer:
         self._filters = _Asked(profile.filter_plugins)
         self._pre_scores = _Asked(profile.pre_score_plugins)
         self._scores = _Asked(profile.score_plugins)
+        signing = (self._pre_filters, self._filters, self._pre_scores, self._scores)
+        self._signers = {name for asked in signing for name in asked.names}
+        self._unhinted: Distribution | None = None
+        self._hinted: Distribution | None = None
+        self._hints_not_used = 0
+        self._affinity_asked = False
         self._points: dict[tuple[str, Code], Distribution] = {}
         self._ended: list[tuple[str, Code, float]] = []
         self._open = ""
@@ -108,8 +133,12 @@ class ProfileTimer:
     def reset(self) -> None:
         """Forget what was counted."""
         self._points.clear()
+        self._hinted = self._unhinted = None
+        self._hints_not_used = 0
+        self._affinity_asked = False
         for asked in (self._pre_filters, self._filters, self._pre_scores, self._scores):
             asked.reset()
+        self.counts.unsettled = 0
 
     def evaluations(self) -> list[tuple[Labels, float]]:
         """Return how often each plugin was asked, by plugin, extension point and profile."""
@@ -125,14 +154,36 @@ class ProfileTimer:
             for name, times in zip(asked.names, asked.times, strict=True)
         ]
 
+    def batch_attempts(self) -> list[tuple[Labels, float]]:
+        """Return how often remembered answers were there and did, by profile and result."""
+        hinted = sum(self._hinted.counts) if self._hinted is not None else 0
+        counted = (
+            ("hint_not_used", self._hints_not_used),
+            ("hint_used", hinted - self._hints_not_used),
+            ("no_hint", sum(self._unhinted.counts) if self._unhinted is not None else 0),
+        )
+        return [((self._name, result), times) for result, times in counted if times]
+
+    def plugins_with_workers(self) -> set[str]:
+        """Return the plugins whose PreFilter or PreScore upstream divides among workers."""
+        running = {_AFFINITY} if self._affinity_asked else set()
+        for asked in (self._pre_filters, self._pre_scores):
+            counted = (name for name, times in zip(asked.names, asked.times, strict=True) if times)
+            running.update(_DIVIDED.intersection(counted))
+        return running
+
     # Phases of a cycle.
 
     def begin_cycle(self) -> None:
         """Choose whether plugins are timed."""
         self.is_sampling = self._dice() < SAMPLED
+        if self.counts.unsettled:
+            # Filters were asked outside a cycle.
+            self.counts.settle()
 
     def begin_again(self) -> None:
-        """Drop what was timed in this cycle."""
+        """Drop what was timed in this cycle, and failures that are to be met again."""
+        self.counts.unsettled = 0
         self._ended.clear()
         self._open = ""
 
@@ -143,6 +194,8 @@ class ProfileTimer:
         for point, code, seconds in self._ended:
             self._point(point, code).observe(seconds)
         self._ended.clear()
+        if self.counts.unsettled:
+            self.counts.settle()
 
     def enter(self, extension_point: str, carried_seconds: float = 0.0) -> None:
         """Begin a phase."""
@@ -176,22 +229,40 @@ class ProfileTimer:
         self.is_sampling = self._dice() < SAMPLED
         return self.now()
 
-    def begin_placements(self) -> float:
+    def begin_unsampled(self) -> float:
         """Time plugins, whatever the sample; return the time."""
         self._was_sampling, self.is_sampling = self.is_sampling, True
         return self.now()
 
-    def end_placements(self, extension_point: str, code: Code, started: float) -> None:
+    def end_unsampled(self, extension_point: str, code: Code, started: float) -> None:
         """Write down the phase, and go on with the sample."""
         self.is_sampling = self._was_sampling
         self.passed(extension_point, code, started)
+
+    # Remembered answers.
+
+    def got_node_hint(self, seconds: float, *, is_hinted: bool) -> None:
+        """Write down how long answers were looked up."""
+        known = self._hinted if is_hinted else self._unhinted
+        if known is None:
+            label = "hint" if is_hinted else "no_hint"
+            known = self._observations.hints.of((label, self._name))
+            if is_hinted:
+                self._hinted = known
+            else:
+                self._unhinted = known
+        known.observe(seconds)
+
+    def hint_not_used(self) -> None:
+        """Count a hint that did not do."""
+        self._hints_not_used += 1
 
     # Single plugins.
 
     def timed(self, wording: str, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
         """Return the question such that asking it is timed."""
         point = _POINTS.get(wording)
-        if point is None:
+        if point is None or (point is phases.SIGN and plugin.name not in self._signers):
             return question
 
         def ask(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -216,6 +287,9 @@ class ProfileTimer:
     def pre_filtered(self, cycle: CycleState) -> None:
         """Count the PreFilter plugins that had something to do."""
         self._pre_filters.count_with_state(cycle.filter_states, cycle.skip_filter)
+        if not self._affinity_asked:
+            # Whether or not it had something to do.
+            self._affinity_asked = _AFFINITY in cycle.filter_states
 
     def pre_scored(self, cycle: CycleState) -> None:
         """Count the PreScore plugins that had something to do."""
@@ -283,6 +357,8 @@ class _Asked:
 
 
 def _code_of(answer: object) -> Code:
+    if answer is UNSIGNED:
+        return Code.UNSCHEDULABLE
     if isinstance(answer, tuple):
         answer = next((each for each in answer if isinstance(each, Status)), None)
     if isinstance(answer, Status):

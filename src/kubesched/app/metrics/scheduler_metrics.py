@@ -22,6 +22,7 @@ from kubesched.api.core import Pod
 from kubesched.app.metrics import scheduler_families as families
 from kubesched.app.metrics.accumulators import Counter, Histogram, Labels
 from kubesched.app.metrics.family import Family
+from kubesched.app.metrics.plugin_counts import PluginCounts, PluginTallies
 from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
 from kubesched.framework.status import Code, Status
 from kubesched.queue.hinting import ask_hint
@@ -77,6 +78,13 @@ class SchedulerMetrics(Observer, EvictionObserver):
             self._points,
             self._histogram(families.PLUGIN_DURATION),
             self._histogram(families.PERMIT_WAIT),
+            self._histogram(families.NODE_HINT_DURATION),
+        )
+        self._tallies = PluginTallies(
+            self._counter(families.CLAIM_CREATES),
+            self._counter(families.BINDING_CONDITIONS),
+            self._histogram(families.BINDING_WAIT),
+            self._counter(families.VOLUME_ERRORS),
         )
         self._group_attempts = Counter()
         self._group_attempt_seconds = Histogram(families.GROUP_ATTEMPT_DURATION.bounds)
@@ -112,8 +120,9 @@ class SchedulerMetrics(Observer, EvictionObserver):
         """Put timers and observers into a scheduler that has just been assembled."""
         self._scheduler = scheduler
         for profile in scheduler.profiles.values():
-            timer = ProfileTimer(profile, self._observations, self._now, self._dice)
-            profile.timer = timer
+            counts = PluginCounts(profile.scheduler_name, self._tallies)
+            timer = ProfileTimer(profile, self._observations, self._now, self._dice, counts)
+            profile.timer, profile.plugin_observer = timer, counts
             self._timers.append(timer)
         scheduler.queue.observers.append(self.moved)
         scheduler.queue.gates.timer = self
@@ -228,12 +237,16 @@ class SchedulerMetrics(Observer, EvictionObserver):
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family."""
+        for timer in self._timers:
+            timer.counts.settle()
         for family, held in self._held.items():
             yield family.of(held)
         if self._scheduler is None:
             return
         evaluations = [each for timer in self._timers for each in timer.evaluations()]
         yield families.PLUGIN_EVALUATIONS.metric(sorted(evaluations, key=lambda each: each[0][1:]))
+        batches = [each for timer in self._timers for each in timer.batch_attempts()]
+        yield families.BATCH_ATTEMPTS.metric(sorted(batches))
         yield from self._queue_sizes(self._scheduler)
         sizes = self._scheduler.cache.statistics()
         yield families.CACHE_SIZE.metric(
@@ -266,11 +279,13 @@ class SchedulerMetrics(Observer, EvictionObserver):
 
     def _running(self, scheduler: Scheduler) -> list[tuple[Labels, float]]:
         points = {labels[0] for labels, _ in self._points.series()}
+        divided = {name for timer in self._timers for name in timer.plugins_with_workers()}
         running: list[tuple[Labels, float]] = []
         if self._has_preempted or len(scheduler.evictions):
             running.append(((PREEMPTING_PLUGIN,), len(scheduler.evictions)))
         # A page is never asked for in the middle of these.
-        running += [((point,), 0) for point in _WITH_WORKERS if point in points]
+        at_rest = divided.union(point for point in _WITH_WORKERS if point in points)
+        running += [((operation,), 0) for operation in sorted(at_rest)]
         if self._pod_attempts.of(()).cumulative()[-1] or scheduler.bindings:
             running.append(((_BINDING,), scheduler.bindings))
         return running

@@ -1,0 +1,73 @@
+"""PluginCounts counts what the plugins of one profile tell.
+
+Upstream: pkg/scheduler/metrics/metrics.go,
+          pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from kubesched.app.metrics.accumulators import Counter, Histogram
+from kubesched.framework.plugin_observer import (
+    BindingConditionsStatus,
+    PluginObserver,
+    VolumeSchedulingStage,
+)
+
+
+class PluginTallies:
+    """What the plugins of all profiles are counted in."""
+
+    def __init__(
+        self,
+        claim_creates: Counter,
+        binding_conditions: Counter,
+        binding_waits: Histogram,
+        volume_errors: Counter,
+    ) -> None:
+        self.claim_creates = claim_creates
+        self.binding_conditions = binding_conditions
+        self.binding_waits = binding_waits
+        self.volume_errors = volume_errors
+
+
+class PluginCounts(PluginObserver):
+    """The `PluginObserver` of one profile.
+
+    Attributes:
+        unsettled: Failures in filtering that do not count if the cycle begins anew.
+    """
+
+    def __init__(self, scheduler_name: str, tallies: PluginTallies) -> None:
+        self.unsettled = 0
+        self._name = scheduler_name
+        self._tallies = tallies
+
+    def settle(self) -> None:
+        """Count what is unsettled."""
+        if self.unsettled:
+            self._tallies.volume_errors.add(
+                (VolumeSchedulingStage.PREDICATE.value,), self.unsettled
+            )
+            self.unsettled = 0
+
+    def resource_claim_create_requested(self, *, is_success: bool) -> None:
+        """Count a claim."""
+        self._tallies.claim_creates.add(("success" if is_success else "failure",))
+
+    def binding_conditions_awaited(
+        self, driver: str, status: BindingConditionsStatus, seconds: float
+    ) -> None:
+        """Take in how long a device was waited for."""
+        self._tallies.binding_waits.observe(seconds, (self._name, driver, status.value))
+
+    def binding_conditions_used(self, driver: str, status: BindingConditionsStatus) -> None:
+        """Count a device."""
+        self._tallies.binding_conditions.add((self._name, driver, status.value))
+
+    def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
+        """Count a failure; in filtering only once it is known that the cycle goes on."""
+        if stage is VolumeSchedulingStage.PREDICATE:
+            self.unsettled += 1
+        else:
+            self._tallies.volume_errors.add((stage.value,))

@@ -92,7 +92,6 @@ class SchedulerMetrics(Observer, EvictionObserver):
         self._held[families.PREEMPTION_ATTEMPTS] = self._observations.preemption_attempts
         self._timers: list[ProfileTimer] = []
         self._scheduler: Scheduler | None = None
-        self._has_preempted = False
         self._start()
 
     def _counter(self, family: Family) -> Counter:
@@ -215,7 +214,6 @@ class SchedulerMetrics(Observer, EvictionObserver):
 
     def preempted(self, started: float, *, is_success: bool) -> None:
         """Count a preemption in the background."""
-        self._has_preempted = True
         labels = ("success" if is_success else "error",)
         self._preemptions.add(labels)
         self._preemption_seconds.observe(self._now() - started, labels)
@@ -281,7 +279,9 @@ class SchedulerMetrics(Observer, EvictionObserver):
         points = {labels[0] for labels, _ in self._points.series()}
         divided = {name for timer in self._timers for name in timer.plugins_with_workers()}
         running: list[tuple[Labels, float]] = []
-        if self._has_preempted or len(scheduler.evictions):
+        attempts = self._observations.preemption_attempts.series()
+        if any(times for _, times in attempts) or len(scheduler.evictions):
+            # Upstream's workers look for victims, and others evict them.
             running.append(((PREEMPTING_PLUGIN,), len(scheduler.evictions)))
         # A page is never asked for in the middle of these.
         at_rest = divided.union(point for point in _WITH_WORKERS if point in points)

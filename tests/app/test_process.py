@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from kubesched.apiserver.request import Request, User
 from kubesched.apiserver.server import ADMIN, ApiServer
+from kubesched.app.election import Election
 from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
 from kubesched.app.process import EXIT_DONE, EXIT_FAILED, SchedulerProcess
+from kubesched.app.surroundings import REAL
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
 from kubesched.plugins.registry import in_tree_registry
 
@@ -29,6 +32,7 @@ class Cluster:
         server: The server.
         process: The scheduler.
         reports: What a dry run says.
+        stops_when_synced: Whether the scheduler is asked to end once it knows the cluster.
     """
 
     def __init__(self, server: ApiServer, options: Options) -> None:
@@ -40,7 +44,13 @@ class Cluster:
             in_tree_registry(),
             ConnectionSettings(server=server.url, user=UserSettings(token=TOKEN)),
             report=self.reports.append if options.dry_run else None,
+            surroundings=msgspec.structs.replace(REAL, settle_memory=self._settle),
         )
+        self.stops_when_synced = False
+
+    def _settle(self) -> None:
+        if self.stops_when_synced:
+            self.process.stop()
 
     async def send(self, method: str, path: str, body: Plain | None = None) -> Plain:
         """Send a request as admin."""
@@ -166,6 +176,26 @@ def test_a_leader_gives_the_lock_back() -> None:
 
     assert EXIT_DONE == playing(options_with(leader_elect=True), script)
     assert 1 == len(released)
+
+
+@pytest.mark.slow
+def test_who_is_asked_to_end_right_before_the_election_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The elector hears of it though its thread has not begun yet."""
+    run = Election._run
+
+    def begin_late(election: Election) -> None:
+        time.sleep(0.03)
+        run(election)
+
+    monkeypatch.setattr(Election, "_run", begin_late)
+
+    async def script(cluster: Cluster) -> None:
+        cluster.stops_when_synced = True
+        await until_true(lambda: cluster.process.is_stopping)
+
+    assert EXIT_DONE == playing(options_with(leader_elect=True), script)
 
 
 @pytest.mark.slow

@@ -132,7 +132,11 @@ class Replica:
         return await self._process.wait()
 
     async def end(self, signal_: signal.Signals = signal.SIGKILL) -> int | None:
-        """Send a signal, wait for the end, by force after a while; return the exit code."""
+        """Send a signal, wait for the end, by force after a while; return the exit code.
+
+        Raises:
+            AssertionError: It took force.
+        """
         self.send(signal_)
         if self._process is not None:
             try:
@@ -141,7 +145,8 @@ class Replica:
             except TimeoutError:
                 self.send(signal.SIGKILL)
                 await self._process.wait()
-                raise
+                words = f"{self.name} did not end within {_END_SECONDS_MAX:g} s of {signal_.name}"
+                raise AssertionError(words) from None
             finally:
                 if self.front is not None:
                     await self.front.stop()

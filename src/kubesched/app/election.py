@@ -113,6 +113,7 @@ class Election:
         except ValueError as error:
             raise ConfigError([Fault("", f"couldn't create leader elector: {error}")]) from error
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopped = False
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -147,6 +148,9 @@ class Election:
 
     async def _elect(self) -> None:
         self._loop = asyncio.get_running_loop()
+        if self._is_stopped:
+            # Whoever called `stop` did not find the loop to say so.
+            self._elector.stop()
         try:
             await self._elector.run()
         finally:
@@ -154,6 +158,8 @@ class Election:
 
     async def stop(self) -> None:
         """Give the lock back and wait until that is done."""
+        # Before the loop is looked for, as `_elect` looks here after it has told its loop.
+        self._is_stopped = True
         if self._task is not None:
             self._elector.stop()
             await self._task

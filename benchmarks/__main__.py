@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from benchmarks import kernels, live, long, loop, openb, plugins, scaling
+from benchmarks import footprint, kernels, live, long, loop, openb, plugins, scaling
 from benchmarks.history import ROOT, Record, append, last, new_record
 from benchmarks.tables import caption, tables
 from benchmarks.throughput import Throughput, Tracing
@@ -26,7 +26,7 @@ T = TypeVar("T")
 ALL: Final = "all"
 TABLE: Final = "table"
 SUITES: Final = ("throughput", "plugins", "kernels", "scaling", "loop")
-ON_REQUEST: Final = ("live", "long", "openb")
+ON_REQUEST: Final = ("live", "footprint", "long", "openb")
 """Suites that run only when they are asked for: they take minutes, or need files."""
 _QUICK_DIVISOR: Final = 10
 _QUICK_KERNEL_SIZES: Final = (500, 5000)
@@ -112,6 +112,13 @@ def _live(record: Record, nodes: int, pods: int) -> Record:
     return replace(record, live=_measured(live.LiveRun, "live", *arguments))
 
 
+def _footprint(record: Record) -> Record:
+    divisor = _QUICK_DIVISOR if record.is_quick else 1
+    arguments = ("--nodes", footprint.NODES // divisor, "--pods", footprint.PODS // divisor)
+    found = _measured(footprint.Footprint, "footprint", *arguments)
+    return replace(record, footprint=found)
+
+
 def _openb(record: Record, directory: Path | None) -> Record:
     arguments = () if directory is None else ("--trace", directory)
     return replace(record, openb=_measured(dict[str, openb.Replay], "openb", *arguments))
@@ -132,6 +139,8 @@ def _run(options: argparse.Namespace) -> Record:
             record = _loop(record)
         elif suite == "live":
             record = _live(record, options.nodes, options.pods)
+        elif suite == "footprint":
+            record = _footprint(record)
         elif suite == "long":
             record = _long(record)
         else:

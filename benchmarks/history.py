@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from benchmarks.footprint import Footprint
 from benchmarks.live import LiveRun
 from benchmarks.long import LongRun
 from benchmarks.loop import LoopSpeed
@@ -44,6 +45,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         loop: How fast the production loop is.
         long: What a long simulation takes.
         live: What the scheduler's process takes on a live API server.
+        footprint: What it takes to know a full cluster.
         openb: What the trace takes, by configuration.
     """
 
@@ -62,6 +64,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     loop: LoopSpeed | None = None
     long: LongRun | None = None
     live: LiveRun | None = None
+    footprint: Footprint | None = None
     openb: dict[str, Replay] = {}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import signal
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
+from benchmarks.process_figures import cpu_seconds, peak_rss_mib
 from kubesched.client.connect import find_settings
 from kubesched.client.tls import tls_context
 
@@ -32,7 +32,6 @@ _START_SECONDS_MAX: Final = 300.0
 _QUIET_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.5
 _STUCK_SECONDS: Final = 60.0
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PODS_PATH: Final = "/api/v1/namespaces/default/pods"
 _UNBOUND: Final = "/api/v1/pods?limit=1&fieldSelector=spec.nodeName%3D"
 
@@ -89,19 +88,6 @@ class _Cluster:
         """Return how many pods have no node."""
         listing = await self.get(_UNBOUND)
         return len(listing["items"]) + (listing["metadata"].get("remainingItemCount") or 0)
-
-
-def _cpu_seconds(process: int) -> float:
-    """Return a process' user and system time."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _peak_rss_mib(process: int) -> int:
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) // 1024
-    return 0
 
 
 def _pod(number: int) -> bytes:
@@ -190,13 +176,13 @@ async def _measure(nodes: int, pods: int, folder: Path) -> LiveRun:
     async with _sandbox(nodes, folder) as cluster:
         await _until_ready(cluster, nodes, folder / "scheduler.log")
         scheduler = cluster.scheduler
-        cpu, began = _cpu_seconds(scheduler), time.perf_counter()
+        cpu, began = cpu_seconds(scheduler), time.perf_counter()
         await _create_all(cluster, pods)
         unbound = await _bound(cluster)
         seconds = time.perf_counter() - began
         # Kubelets and events lag behind, and cost the scheduler as well.
         settled = -1.0
-        while (cost := _cpu_seconds(scheduler) - cpu) > settled + 0.05:
+        while (cost := cpu_seconds(scheduler) - cpu) > settled + 0.05:
             settled = cost
             await asyncio.sleep(_QUIET_SECONDS)
         return LiveRun(
@@ -206,8 +192,8 @@ async def _measure(nodes: int, pods: int, folder: Path) -> LiveRun:
             seconds=round(seconds, 1),
             pods_per_second=round(pods / seconds, 1),
             cpu_ms_per_pod=round(1000 * cost / pods, 3),
-            rss_mib=_peak_rss_mib(scheduler),
-            server_rss_mib=_peak_rss_mib(cluster.sandbox),
+            rss_mib=peak_rss_mib(scheduler),
+            server_rss_mib=peak_rss_mib(cluster.sandbox),
         )
 
 

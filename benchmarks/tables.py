@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.footprint import Footprint
 from benchmarks.history import Record
 from benchmarks.live import LiveRun
 from benchmarks.long import LongRun
@@ -62,10 +63,16 @@ def tables(record: Record) -> Iterator[Table]:
         yield _kernels(record)
     if record.scaling is not None:
         yield _scaling(record)
+    yield from _tables_of_runs(record)
+
+
+def _tables_of_runs(record: Record) -> Iterator[Table]:
     if record.loop is not None:
         yield _loop(record.loop)
     if record.live is not None:
         yield _live(record.live)
+    if record.footprint is not None:
+        yield _footprint(record.footprint)
     if record.long is not None:
         yield _long(record.long)
     if record.openb:
@@ -199,6 +206,18 @@ def _live(found: LiveRun) -> Table:
         f"{found.server_rss_mib:,}",
     )
     return Table("Live: the scheduler's own process on a sandbox", columns, (row,))
+
+
+def _footprint(found: Footprint) -> Table:
+    columns = ("nodes", "pods", "s", "CPU s", "RSS MiB")
+    row = (
+        f"{found.nodes:,}",
+        f"{found.pods:,}",
+        _figure(found.seconds),
+        _figure(found.cpu_seconds),
+        f"{found.rss_mib:,}",
+    )
+    return Table("Footprint: the scheduler's own process and a full cluster", columns, (row,))
 
 
 def _long(found: LongRun) -> Table:

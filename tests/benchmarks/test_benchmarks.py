@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from benchmarks.__main__ import main
+from benchmarks.footprint import measure_footprint
 from benchmarks.history import Record, append, last, new_record
 from benchmarks.kernels import kernels
 from benchmarks.live import measure_live
@@ -218,6 +219,15 @@ def test_a_live_scheduler_binds_every_pod() -> None:
     assert found.cpu_ms_per_pod > 0
     assert found.rss_mib > 0
     assert found.server_rss_mib > 0
+
+
+@pytest.mark.slow
+def test_a_scheduler_learns_of_a_full_cluster() -> None:
+    """The process is found, and what it took is known."""
+    found = measure_footprint(5, 50, settled_seconds=0.5)
+    assert (5, 50) == (found.nodes, found.pods)
+    assert found.cpu_seconds > 0
+    assert found.rss_mib > 0
 
 
 @pytest.mark.parametrize(

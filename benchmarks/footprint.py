@@ -1,0 +1,340 @@
+"""How much memory a scheduler's process needs for a cluster that is full of pods.
+
+The API server is a stage that lists 5,000 nodes and 150,000 running pods, made up as they are sent,
+with what a real server sends of them, and nothing ever changes. `python -m benchmarks.footprint`
+prints JSON. Any other scheduler can be looked at too:
+
+    python -m benchmarks.footprint --command "kube-scheduler --kubeconfig={kubeconfig}
+        --leader-elect=false --secure-port=0 --authentication-skip-lookup"
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from benchmarks.process_figures import cpu_seconds, peak_rss_mib
+from kubesched.api.core import Node, Pod
+from kubesched.api.scheme import KINDS, Kind, kind_of
+
+NODES: Final = 5_000
+PODS: Final = 150_000
+_OURS: Final = (
+    f"{shlex.quote(sys.executable)} -m kubesched run --kubeconfig={{kubeconfig}}"
+    " --leader-elect=false --secure-port=0"
+)
+_VERSION: Final = "1000000"
+_OBJECTS_AT_ONCE: Final = 200
+_PODS_PER_DEPLOYMENT: Final = 30
+_SETTLED_SECONDS: Final = 5.0
+_SETTLED_CPU_SECONDS: Final = 0.2
+_SECONDS_MAX: Final = 900.0
+_LONG: Final = 3600.0
+
+
+class Footprint(msgspec.Struct, frozen=True):
+    """One process that knows the whole cluster.
+
+    Attributes:
+        nodes: How many nodes.
+        pods: How many pods are on them.
+        seconds: Until nothing more was done.
+        cpu_seconds: User and system time of the process until then.
+        rss_mib: Its peak memory.
+    """
+
+    nodes: int
+    pods: int
+    seconds: float
+    cpu_seconds: float
+    rss_mib: int
+
+
+def _written_by(who: str, fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "manager": who,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:05Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+
+
+def _meta(name: str, number: int, labels: dict[str, str], **others: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "uid": f"00000000-0000-4000-8000-{number:012d}",
+        "resourceVersion": str(1000 + number),
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": labels,
+        **others,
+    }
+
+
+_CONTAINER_FIELDS: Final[dict[str, Any]] = {
+    f"f:{name}": {}
+    for name in (
+        *("env", "image", "imagePullPolicy", "name", "ports", "readinessProbe", "resources"),
+        *("terminationMessagePath", "terminationMessagePolicy"),
+    )
+}
+_STATUS_FIELDS: Final[dict[str, Any]] = {
+    f"f:{name}": {}
+    for name in ("conditions", "containerStatuses", "hostIP", "phase", "podIP", "podIPs")
+}
+_POD_FIELDS: Final = [
+    _written_by(
+        "kube-controller-manager",
+        {
+            "f:metadata": {"f:generateName": {}, "f:labels": {}, "f:ownerReferences": {}},
+            "f:spec": {"f:containers": {'k:{"name":"app"}': _CONTAINER_FIELDS}},
+        },
+    ),
+    _written_by("kubelet", {"f:status": _STATUS_FIELDS}),
+]
+_NODE_FIELDS: Final = [_written_by("kubelet", {"f:status": {"f:conditions": {}, "f:images": {}}})]
+_TOLERATIONS: Final = [
+    {
+        "key": f"node.kubernetes.io/{state}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 300,
+    }
+    for state in ("not-ready", "unreachable")
+]
+_GIVEN: Final = {"cpu": "100m", "memory": "128Mi"}
+
+
+def _pod(number: int, nodes: int) -> dict[str, Any]:
+    deployment, moment = number // _PODS_PER_DEPLOYMENT, f"2026-01-01T00:{number % 60:02d}:05Z"
+    replica_set = f"web-{deployment}-7d4b9c6f5d"
+    token = f"kube-api-access-{number % 99_999:05d}"
+    image = f"registry.k8s.io/web:{deployment % 50}"
+    address = f"10.{1 + number // 65_536}.{number // 256 % 256}.{number % 256}"
+    labels = {"app": f"web-{deployment}", "pod-template-hash": "7d4b9c6f5d"}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": replica_set,
+        "uid": f"00000000-0000-4000-9000-{deployment:012d}",
+        "controller": True,
+    }
+    metadata = _meta(
+        f"{replica_set}-{number:06x}",
+        number,
+        labels,
+        namespace=f"team-{deployment % 40}",
+        generateName=f"{replica_set}-",
+        ownerReferences=[owner],
+        managedFields=_POD_FIELDS,
+    )
+    container = {
+        "name": "app",
+        "image": image,
+        "ports": [{"containerPort": 8080, "protocol": "TCP"}],
+        "env": [{"name": "MODE", "value": "production"}],
+        "resources": {"requests": _GIVEN, "limits": {"memory": "256Mi"}},
+        "volumeMounts": [{"name": token, "readOnly": True, "mountPath": "/var/run/secrets"}],
+        "readinessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10},
+        "terminationMessagePath": "/dev/termination-log",
+        "imagePullPolicy": "IfNotPresent",
+    }
+    spec = {
+        "volumes": [{"name": token, "projected": {"sources": [{"serviceAccountToken": {}}]}}],
+        "containers": [container],
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "serviceAccountName": "default",
+        "nodeName": f"node-{number % nodes}",
+        "schedulerName": "default-scheduler",
+        "tolerations": _TOLERATIONS,
+        "priority": 0,
+    }
+    conditions = [
+        {"type": name, "status": "True", "lastProbeTime": None, "lastTransitionTime": moment}
+        for name in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    ]
+    container_status = {
+        "name": "app",
+        "state": {"running": {"startedAt": moment}},
+        "ready": True,
+        "restartCount": 0,
+        "image": image,
+        "imageID": f"{image}@sha256:{deployment % 50:064d}",
+        "containerID": f"containerd://{number:064d}",
+        "allocatedResources": _GIVEN,
+        "resources": {"requests": _GIVEN},
+    }
+    status = {
+        "phase": "Running",
+        "conditions": conditions,
+        "hostIP": "10.0.0.1",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": moment,
+        "containerStatuses": [container_status],
+        "qosClass": "Burstable",
+    }
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+def _node(number: int) -> dict[str, Any]:
+    name = f"node-{number}"
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"z{number % 3}"}
+    labels |= {"kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "m5.4xlarge"}
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+    images = [
+        {"names": [f"registry.k8s.io/web:{at}"], "sizeBytes": 50_000_000 + at}
+        for at in range(number % 7, number % 7 + 30)
+    ]
+    condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+    status = {"capacity": amounts, "allocatable": amounts, "images": images}
+    return {
+        "metadata": _meta(name, number, labels, managedFields=_NODE_FIELDS),
+        "spec": {"podCIDR": f"10.{number // 256}.{number % 256}.0/24"},
+        "status": {**status, "conditions": [condition]},
+    }
+
+
+class Stage:
+    """An API server that only ever lists; writes are taken and forgotten.
+
+    Attributes:
+        has_told: Set once the last pod has been listed.
+    """
+
+    def __init__(self, nodes: int, pods: int) -> None:
+        """Take how many nodes there are, and how many pods on them."""
+        self._counts = {kind_of(Node).plural: nodes, kind_of(Pod).plural: pods}
+        self._makers: dict[str, Callable[[int], dict[str, Any]]] = {
+            kind_of(Node).plural: _node,
+            kind_of(Pod).plural: lambda number: _pod(number, nodes),
+        }
+        self.has_told = asyncio.Event()
+        self._kinds: dict[str, Kind] = {kind.plural: kind for kind in KINDS}
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer any request."""
+        plural = request.path.rpartition("/")[2]
+        kind, query = self._kinds.get(plural), request.query
+        if request.method != "GET":
+            return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+        if kind is None:
+            return web.json_response({"kind": "APIResourceList", "resources": []})
+        if query.get("sendInitialEvents") == "true":
+            # Both sides list then, as they do where a server does not stream lists.
+            refusal = {"kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422}
+            return web.json_response(refusal, status=422)
+        if query.get("watch") in {"1", "true"}:
+            quiet = web.StreamResponse(headers={"content-type": "application/json"})
+            await quiet.prepare(request)
+            await asyncio.sleep(_LONG)
+            return quiet
+        return await self._list(request, kind)
+
+    async def _list(self, request: web.Request, kind: Kind) -> web.StreamResponse:
+        count = self._counts.get(kind.plural, 0)
+        first = int(request.query.get("continue") or 0)
+        stop = min(count, first + int(request.query.get("limit") or count))
+        metadata = {"resourceVersion": _VERSION}
+        if stop < count:
+            metadata["continue"] = str(stop)
+        head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
+        answer = web.StreamResponse(headers={"content-type": "application/json"})
+        await answer.prepare(request)
+        await answer.write(json.dumps(head)[:-1].encode() + b',"items":[')
+        for at in range(first, stop, _OBJECTS_AT_ONCE):
+            make = self._makers[kind.plural]
+            some = [make(number) for number in range(at, min(stop, at + _OBJECTS_AT_ONCE))]
+            comma = b"," if at > first else b""
+            await answer.write(comma + msgspec.json.encode(some)[1:-1])
+        await answer.write(b"]}")
+        await answer.write_eof()
+        if kind.type is Pod and stop == count:
+            self.has_told.set()
+        return answer
+
+
+async def _measure(
+    nodes: int, pods: int, command: str, settled_seconds: float, folder: Path
+) -> Footprint:
+    application, stage = web.Application(), Stage(nodes, pods)
+    application.router.add_route("*", "/{path:.*}", stage.answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: it\n"
+        f'clusters: [{{name: it, cluster: {{server: "http://127.0.0.1:{runner.addresses[0][1]}"}}}}]\n'
+        "users: [{name: it, user: {}}]\ncontexts: [{name: it, context: {cluster: it, user: it}}]\n"
+    )
+    words = shlex.split(command.format(kubeconfig=kubeconfig))
+    began = time.perf_counter()
+    with (folder / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(*words, stdout=log, stderr=log)
+    try:
+        async with asyncio.timeout(_SECONDS_MAX):
+            await stage.has_told.wait()
+            cost = await _settled(process, settled_seconds)
+        seconds = time.perf_counter() - began - settled_seconds
+        memory = peak_rss_mib(process.pid)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await runner.cleanup()
+    return Footprint(nodes, pods, round(seconds, 1), round(cost, 2), memory)
+
+
+async def _settled(process: asyncio.subprocess.Process, seconds: float) -> float:
+    """Wait until the process does next to nothing for a while; return the CPU time it took."""
+    cost = 0.0
+    while True:
+        await asyncio.sleep(seconds)
+        assert process.returncode is None, "the scheduler has ended"
+        before, cost = cost, cpu_seconds(process.pid)
+        if cost - before < _SETTLED_CPU_SECONDS:
+            return cost
+
+
+def measure_footprint(
+    nodes: int = NODES,
+    pods: int = PODS,
+    command: str = _OURS,
+    settled_seconds: float = _SETTLED_SECONDS,
+) -> Footprint:
+    """Have a scheduler learn of a full cluster, until it does nothing for so many seconds."""
+    with tempfile.TemporaryDirectory(prefix="kubesched-footprint-") as folder:
+        return asyncio.run(_measure(nodes, pods, command, settled_seconds, Path(folder)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--pods", type=int, default=PODS)
+    parser.add_argument(
+        "--command", default=_OURS, help="what to start, with {kubeconfig}; default: kubesched run"
+    )
+    options = parser.parse_args(arguments)
+    found = measure_footprint(options.nodes, options.pods, options.command)
+    sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -248,11 +248,13 @@ class RememberedCycle:
         scores: list[ScorePlugin[object]],
     ) -> NDArray[np.int64]:
         """Return the total per row, with what the plugins of `scores` add."""
-        if feasible is not None:
-            totals = remembered.totals_where(feasible, pod)
+        if feasible is None:
+            totals, rows = remembered.masked_totals(pod).copy(), remembered.feasible_rows
         else:
-            totals = remembered.masked_totals(pod).copy()
-        rows = remembered.feasible_rows if feasible is None else np.flatnonzero(feasible)
+            totals = remembered.totals_where(feasible, pod)
+            if not scores:
+                return totals
+            rows = np.flatnonzero(feasible)
         for score in scores:
             gain = self._score_rows(cycle, pod, snapshot.nodes, score, rows)
             if len(rows) == len(totals):

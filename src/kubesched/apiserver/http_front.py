@@ -105,7 +105,6 @@ class HttpFront:
     async def _stream(self, incoming: web.BaseRequest, answer: Response) -> web.StreamResponse:
         outgoing = web.StreamResponse(status=answer.status, headers=_headers(answer))
         outgoing.enable_chunked_encoding()
-        await outgoing.prepare(incoming)
         assert answer.stream is not None, "asked before"
         task = asyncio.current_task()
         assert task is not None, "handlers run in tasks"
@@ -114,6 +113,7 @@ class HttpFront:
             async with contextlib.aclosing(answer.stream) as lines:
                 # Who has gone is found out by writing.
                 with contextlib.suppress(ConnectionResetError):
+                    await outgoing.prepare(incoming)
                     async for line in lines:
                         await outgoing.write(line)
                     await outgoing.write_eof()

@@ -1,0 +1,52 @@
+"""What HTTP does that requests and answers know nothing of: clients that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import struct
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import pytest
+
+from kubesched.apiserver.http_front import HttpFront
+from kubesched.apiserver.request import Request, Response, User
+
+_RESET: Final = struct.pack("ii", 1, 0)
+
+
+def test_a_client_that_goes_before_its_watch_begins_leaves_no_trace(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody is told of an error."""
+
+    async def lines() -> AsyncGenerator[bytes]:
+        yield b"{}\n"
+
+    async def main() -> None:
+        asked, gone = asyncio.Event(), asyncio.Event()
+
+        async def answer(_request: Request) -> Response:
+            asked.set()
+            await gone.wait()
+            return Response(200, stream=lines())
+
+        front = HttpFront(answer, lambda _headers: User("me", ()))
+        await front.start("127.0.0.1", 0)
+        host, port = front.address.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET /api/v1/pods?watch=1 HTTP/1.1\r\nHost: it\r\n\r\n")
+        await asked.wait()
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        writer.transport.abort()
+        await asyncio.sleep(0.02)
+        gone.set()
+        await asyncio.sleep(0.02)
+        await front.stop()
+        assert reader.at_eof() or not await reader.read()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    assert [] == [record.getMessage() for record in caplog.records]

@@ -25,6 +25,7 @@ import msgspec
 from aiohttp import web
 
 from benchmarks.process_figures import cpu_seconds, peak_rss_mib
+from benchmarks.templates import TOLERATIONS, metadata, uid
 from kubesched.api.core import Node, Pod
 from kubesched.api.scheme import KINDS, Kind, kind_of
 
@@ -37,6 +38,7 @@ _OURS: Final = (
 _VERSION: Final = "1000000"
 _OBJECTS_AT_ONCE: Final = 200
 _PODS_PER_DEPLOYMENT: Final = 30
+_UIDS_OF_OWNERS: Final = 1_000_000
 _SETTLED_SECONDS: Final = 5.0
 _SETTLED_CPU_SECONDS: Final = 0.2
 _SECONDS_MAX: Final = 900.0
@@ -72,17 +74,6 @@ def _written_by(who: str, fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _meta(name: str, number: int, labels: dict[str, str], **others: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "uid": f"00000000-0000-4000-8000-{number:012d}",
-        "resourceVersion": str(1000 + number),
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-        "labels": labels,
-        **others,
-    }
-
-
 _CONTAINER_FIELDS: Final[dict[str, Any]] = {
     f"f:{name}": {}
     for name in (
@@ -105,15 +96,6 @@ _POD_FIELDS: Final = [
     _written_by("kubelet", {"f:status": _STATUS_FIELDS}),
 ]
 _NODE_FIELDS: Final = [_written_by("kubelet", {"f:status": {"f:conditions": {}, "f:images": {}}})]
-_TOLERATIONS: Final = [
-    {
-        "key": f"node.kubernetes.io/{state}",
-        "operator": "Exists",
-        "effect": "NoExecute",
-        "tolerationSeconds": 300,
-    }
-    for state in ("not-ready", "unreachable")
-]
 _GIVEN: Final = {"cpu": "100m", "memory": "128Mi"}
 
 
@@ -128,14 +110,14 @@ def _pod(number: int, nodes: int) -> dict[str, Any]:
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "name": replica_set,
-        "uid": f"00000000-0000-4000-9000-{deployment:012d}",
+        "uid": uid(_UIDS_OF_OWNERS + deployment),
         "controller": True,
     }
-    metadata = _meta(
+    meta = metadata(
         f"{replica_set}-{number:06x}",
-        number,
-        labels,
-        namespace=f"team-{deployment % 40}",
+        1 + nodes + number,
+        f"team-{deployment % 40}",
+        labels=labels,
         generateName=f"{replica_set}-",
         ownerReferences=[owner],
         managedFields=_POD_FIELDS,
@@ -160,7 +142,7 @@ def _pod(number: int, nodes: int) -> dict[str, Any]:
         "serviceAccountName": "default",
         "nodeName": f"node-{number % nodes}",
         "schedulerName": "default-scheduler",
-        "tolerations": _TOLERATIONS,
+        "tolerations": TOLERATIONS,
         "priority": 0,
     }
     conditions = [
@@ -188,7 +170,7 @@ def _pod(number: int, nodes: int) -> dict[str, Any]:
         "containerStatuses": [container_status],
         "qosClass": "Burstable",
     }
-    return {"metadata": metadata, "spec": spec, "status": status}
+    return {"metadata": meta, "spec": spec, "status": status}
 
 
 def _node(number: int) -> dict[str, Any]:
@@ -203,7 +185,7 @@ def _node(number: int) -> dict[str, Any]:
     condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
     status = {"capacity": amounts, "allocatable": amounts, "images": images}
     return {
-        "metadata": _meta(name, number, labels, managedFields=_NODE_FIELDS),
+        "metadata": metadata(name, 1 + number, labels=labels, managedFields=_NODE_FIELDS),
         "spec": {"podCIDR": f"10.{number // 256}.{number % 256}.0/24"},
         "status": {**status, "conditions": [condition]},
     }
@@ -249,10 +231,10 @@ class Stage:
         count = self._counts.get(kind.plural, 0)
         first = int(request.query.get("continue") or 0)
         stop = min(count, first + int(request.query.get("limit") or count))
-        metadata = {"resourceVersion": _VERSION}
+        place = {"resourceVersion": _VERSION}
         if stop < count:
-            metadata["continue"] = str(stop)
-        head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
+            place["continue"] = str(stop)
+        head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": place}
         answer = web.StreamResponse(headers={"content-type": "application/json"})
         await answer.prepare(request)
         await answer.write(json.dumps(head)[:-1].encode() + b',"items":[')

@@ -131,7 +131,7 @@ def _device(at: int) -> Json:
 
 # Pods.
 
-_TOLERATIONS: Final = [
+TOLERATIONS: Final = [
     {
         "key": f"node.kubernetes.io/{state}",
         "operator": "Exists",
@@ -174,7 +174,7 @@ def _pod(
             "dnsPolicy": "ClusterFirst",
             "securityContext": {},
             "schedulerName": "default-scheduler",
-            "tolerations": _TOLERATIONS,
+            "tolerations": TOLERATIONS,
             "enableServiceLinks": True,
             **spec,
         },

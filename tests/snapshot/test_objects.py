@@ -36,6 +36,30 @@ def test_store_is_a_dictionary(changes: list[tuple[bool, tuple[str, str]]]) -> N
     assert bool(twin) == store.any(Service)
 
 
+@given(st.lists(st.tuples(st.booleans(), NAMES), max_size=12), st.integers(-1, 13))
+def test_changes_since_a_version(changes: list[tuple[bool, tuple[str, str]]], version: int) -> None:
+    """They are those that have moved the version since; other kinds do not count."""
+    store, moved = ObjectStore(), list[tuple[str, str]]()
+    for puts, key in changes:
+        item = service(*key)
+        if puts or store.get(Service, *key) is not None:
+            moved.append((key[1], key[0]))
+        _ = store.put(item) if puts else store.delete(item)
+        store.put(Namespace(metadata=ObjectMeta(name="a")))
+    expected = tuple(moved[version:]) if 0 <= version <= len(moved) else None
+    assert expected == store.changed_since(Service, version)
+
+
+def test_changes_of_long_ago_are_not_known() -> None:
+    """A log without end would fill the memory."""
+    store = ObjectStore()
+    for _ in range(5000):
+        store.put(service("a", "x"))
+    assert store.changed_since(Service, 0) is None
+    assert (("x", "a"),) == store.changed_since(Service, 4999)
+    assert () == store.changed_since(Service, 5000)
+
+
 def test_kinds_do_not_mix() -> None:
     """Equal names of two kinds are two objects."""
     store = ObjectStore()

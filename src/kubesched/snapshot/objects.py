@@ -5,7 +5,9 @@ Invariants: iteration is in the order of (namespace, name) of arrival, never of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar, cast
 
@@ -22,6 +24,7 @@ class KubernetesObject(Protocol):
 
 
 K = TypeVar("K", bound=KubernetesObject)
+_CHANGES_KEPT: Final = 1024
 _NOTHING: Final[Mapping[str, KubernetesObject]] = MappingProxyType({})
 
 
@@ -36,6 +39,7 @@ class Objects:
         self.changes = 0
         self._kinds: dict[type, dict[str, dict[str, KubernetesObject]]] = {}
         self._versions: dict[type, int] = {}
+        self._changed: dict[type, deque[tuple[str, str]]] = {}
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """Return the object, or None if there is none."""
@@ -60,6 +64,15 @@ class Objects:
         """A number that moves with every change of the kind; for remembering derived answers."""
         return self._versions.get(kind, 0)
 
+    def changed_since(self, kind: type[K], version: int) -> Sequence[tuple[str, str]] | None:
+        """Return namespace and name of what came, changed or went since a version, oldest first.
+
+        Some may stand there more than once. None if it is so long ago that nobody knows.
+        """
+        changed = self._changed.get(kind, ())
+        first = len(changed) - (self.version(kind) - version)
+        return tuple(islice(changed, first, None)) if 0 <= first <= len(changed) else None
+
 
 class ObjectStore(Objects):
     """Objects that their owner keeps up to date."""
@@ -70,7 +83,7 @@ class ObjectStore(Objects):
         space = self._kinds.setdefault(type(item), {}).setdefault(metadata.namespace, {})
         previous = space.get(metadata.name)
         space[metadata.name] = item
-        self._moved(type(item))
+        self._moved(type(item), metadata)
         return previous
 
     def delete(self, item: KubernetesObject) -> KubernetesObject | None:
@@ -81,9 +94,13 @@ class ObjectStore(Objects):
         if previous is not None:
             if not space:
                 del spaces[item.metadata.namespace]
-            self._moved(type(item))
+            self._moved(type(item), item.metadata)
         return previous
 
-    def _moved(self, kind: type) -> None:
+    def _moved(self, kind: type, metadata: ObjectMeta) -> None:
+        changed = self._changed.get(kind)
+        if changed is None:
+            changed = self._changed[kind] = deque(maxlen=_CHANGES_KEPT)
+        changed.append((metadata.namespace, metadata.name))
         self.changes += 1
         self._versions[kind] = self._versions.get(kind, 0) + 1

@@ -90,9 +90,10 @@ class ClaimTracker:
         self._pending: dict[str, ResourceClaim] = {}
         self._assumed: dict[_Key, ResourceClaim] = {}
         self._unseen: set[_Key] = set()
+        self._changed: list[_Key] = []
         self._seen: dict[_Key, ResourceClaim] = {}
-        self._seen_in: tuple[int, int, int] | None = None
-        self._changes = 0
+        self._seen_in: Objects | None = None
+        self._seen_version = 0
         self._state = AllocatedState()
 
     # Claims.
@@ -125,7 +126,7 @@ class ClaimTracker:
         self._assumed[key] = claim
         if is_created:
             self._unseen.add(key)
-        self._changes += 1
+        self._changed.append(key)
 
     def restore(self, namespace: str, name: str) -> None:
         """Believe the API server's news only."""
@@ -134,7 +135,7 @@ class ClaimTracker:
     def _forget(self, key: _Key) -> None:
         self._unseen.discard(key)
         if self._assumed.pop(key, None) is not None:
-            self._changes += 1
+            self._changed.append(key)
 
     def _newest(self, key: _Key, claim: ResourceClaim | None) -> ResourceClaim | None:
         assumed = self._assumed.get(key)
@@ -178,22 +179,33 @@ class ClaimTracker:
 
     def _catch_up(self, objects: Objects) -> None:
         """Bring the state up to date, counting only claims that changed."""
-        version = (id(objects), objects.version(ResourceClaim), self._changes)
-        if version == self._seen_in:
+        changed: Iterable[_Key] | None = None
+        if objects is self._seen_in:
+            changed = objects.changed_since(ResourceClaim, self._seen_version)
+        if changed is None:
+            current = [
+                (claim.metadata.namespace, claim.metadata.name) for claim in self.list(objects)
+            ]
+            changed = (*self._seen, *current)
+        written, self._changed = self._changed, []
+        for key in dict.fromkeys((*changed, *written)):
+            namespace, name = key
+            self._see(key, self.get(objects, namespace, name))
+        self._seen_in = objects
+        self._seen_version = objects.version(ResourceClaim)
+
+    def _see(self, key: _Key, claim: ResourceClaim | None) -> None:
+        """Count a claim as it is believed to be now, and no longer as it was."""
+        before = self._seen.get(key)
+        if before is claim:
             return
-        current = {
-            (claim.metadata.namespace, claim.metadata.name): claim
-            for claim in self.list(objects)
-            if claim.status.allocation is not None
-        }
-        for key, claim in self._seen.items():
-            if current.get(key) is not claim and claim.status.allocation is not None:
-                self._state.remove(claim.status.allocation, consumable=self._consumable)
-        for key, claim in current.items():
-            if self._seen.get(key) is not claim and claim.status.allocation is not None:
-                self._state.add(claim.status.allocation, consumable=self._consumable)
-        self._seen = current
-        self._seen_in = (id(objects), objects.version(ResourceClaim), self._changes)
+        if before is not None:
+            del self._seen[key]
+            if before.status.allocation is not None:
+                self._state.remove(before.status.allocation, consumable=self._consumable)
+        if claim is not None and claim.status.allocation is not None:
+            self._seen[key] = claim
+            self._state.add(claim.status.allocation, consumable=self._consumable)
 
 
 def claim_tracker_of(handle: Handle) -> ClaimTracker:

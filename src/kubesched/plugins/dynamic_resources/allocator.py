@@ -10,6 +10,7 @@ Differs:  the search ends after a number of tries, where upstream looks at the c
           shares are given out when the node is chosen.
 """
 
+import operator
 from collections.abc import Sequence
 from typing import Final
 
@@ -30,7 +31,8 @@ from kubesched.plugins.dynamic_resources.node_devices import (
     NodeDevices,
     Wanted,
 )
-from kubesched.plugins.dynamic_resources.pools import PoolIndex
+from kubesched.plugins.dynamic_resources.pools import PoolError, PoolIndex
+from kubesched.plugins.dynamic_resources.remembered_searches import Found, RememberedSearches
 from kubesched.plugins.dynamic_resources.requests import (
     AllocationError,
     Request,
@@ -69,6 +71,7 @@ class Allocator:
         matcher: DeviceMatcher,
         features: Features = _ALL_FEATURES,
         tries_max: int = 0,
+        searches: RememberedSearches | None = None,
     ) -> None:
         """Prepare.
 
@@ -79,6 +82,8 @@ class Allocator:
             matcher: Answers of selectors.
             features: What may be used.
             tries_max: After how many tries of a device the search on a node gives up; 0: never.
+            searches: What was found for other pods, of these slices and classes, with these
+                features and tries; None to remember nothing.
         """
         self.allocated = allocated
         self.features = features
@@ -88,6 +93,9 @@ class Allocator:
         self._classes = classes
         self._index = index
         self._matcher = matcher
+        # Shares of devices, and what is left of them, are more than taken or not.
+        self._searches = None if allocated.shared or allocated.capacity else searches
+        self._asked: tuple[list[ResourceClaim], dict[str, Found]] = ([], {})
 
     def requests(self, claim: ResourceClaim) -> Requests:
         """The requests of a claim, which are the same on every node. Raises AllocationError."""
@@ -112,7 +120,33 @@ class Allocator:
             NodeRejected: There is no solution, and pools of the node are invalid.
             SearchExhausted: The search gave up.
         """
-        return _Search(self, node, claims).run()
+        if self._searches is None:
+            return _Search(self, node, claims).run()
+        found = self._found(claims)
+        taken = self._taken(node)
+        known = found.get(node.metadata.name)
+        if known is not None and known.taken == taken and known.node is node:
+            return known.results
+        results = _Search(self, node, claims).run()
+        found[node.metadata.name] = Found(node, taken, results)
+        return results
+
+    def _found(self, claims: Sequence[ResourceClaim]) -> dict[str, Found]:
+        """Return what was found for such claims, which nearly always are those asked last."""
+        asked, found = self._asked
+        if len(asked) != len(claims) or any(map(operator.is_not, asked, claims)):
+            assert self._searches is not None, "asked before"
+            found = self._searches.of(claims)
+            self._asked = (list(claims), found)
+        return found
+
+    def _taken(self, node: Node) -> tuple[bool, ...]:
+        """Per device that the node can reach whether it is taken. Raises AllocationError."""
+        try:
+            ids = self._index.device_ids(node)
+        except PoolError as error:
+            raise AllocationError(f"gather pool information: {error}") from error
+        return tuple(map(self.allocated.devices.__contains__, ids))
 
 
 class _Search:

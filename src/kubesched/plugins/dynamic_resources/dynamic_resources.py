@@ -100,6 +100,7 @@ from kubesched.plugins.dynamic_resources.filtering import NodeFilter
 from kubesched.plugins.dynamic_resources.hints import after_claim_change, after_pod_change
 from kubesched.plugins.dynamic_resources.node_devices import Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
+from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
 from kubesched.plugins.dynamic_resources.requests import key_of
 from kubesched.plugins.dynamic_resources.results import number_shares
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
@@ -160,6 +161,7 @@ class DynamicResources(
         self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
         self._tracker = claim_tracker_of(handle)
         self._index: tuple[Objects, int, PoolIndex, DeviceMatcher] | None = None
+        self._searches: RememberedSearches | None = None
 
     @property
     def _writer(self) -> ClaimWriter | None:
@@ -274,7 +276,7 @@ class DynamicResources(
         self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
         """Prefer nodes where the first alternatives of prioritized lists were to be had."""
-        if not self._prioritized_list or not state.nodes:
+        if not self._prioritized_list or not state.nodes or not state.has_alternatives():
             return np.zeros(len(nodes), np.int64)
         return np.array([state.score(name) for name in nodes.names], np.int64)
 
@@ -434,13 +436,18 @@ class DynamicResources(
 
     def _allocator(self, objects: Objects) -> Allocator:
         index, matcher = self._devices(objects)
+        classes = device_classes_of(objects)
+        searches = self._searches
+        if searches is None or searches.index is not index or searches.classes is not classes:
+            searches = self._searches = RememberedSearches(index, classes)
         return Allocator(
             self._tracker.allocated_state(objects),
-            device_classes_of(objects),
+            classes,
             index,
             matcher,
             self._features,
             self._tries_max,
+            searches,
         )
 
     def _devices(self, objects: Objects) -> tuple[PoolIndex, DeviceMatcher]:

@@ -54,6 +54,13 @@ class NodeFilter:
         self._state = state
         self._pod = pod
         self._is_timed_out = is_timed_out
+        # The others can be used wherever they can be allocated.
+        self._bound = [
+            at
+            for at, claim in enumerate(state.claims)
+            if claim.status.allocation is not None or state.available_on[at] is not None
+        ]
+        self._to_allocate = [state.claims[at] for at in state.to_allocate()]
 
     def ask(self, node: Node) -> Status:
         """Whether the node can provide everything."""
@@ -93,7 +100,7 @@ class NodeFilter:
 
     def _claims(self, node: Node, requests: NodeRequests) -> Status:
         state = self._state
-        unavailable = [at for at in range(len(state.claims)) if self._is_unavailable(at, node)]
+        unavailable = [at for at in self._bound if self._is_unavailable(at, node)]
         found: NodeAllocation | None = None
         if state.allocator is not None:
             special = state.special_claim
@@ -126,11 +133,12 @@ class NodeFilter:
     def _allocate(
         self, allocator: Allocator, node: Node, special: ResourceClaim | None
     ) -> tuple[AllocationResult, ...] | Status:
-        state = self._state
-        claims = [
-            special if special is not None and state.is_special(at) else state.claims[at]
-            for at in state.to_allocate()
-        ]
+        claims = self._to_allocate
+        if special is not None:
+            state = self._state
+            claims = [
+                special if state.is_special(at) else state.claims[at] for at in state.to_allocate()
+            ]
         try:
             results = allocator.allocate(node, claims)
         except AllocationError as error:

@@ -79,6 +79,7 @@ class PoolIndex:
         self._shared: list[ResourceSlice] = []
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
         self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
+        self._device_ids: dict[str, tuple[Node, tuple[DeviceID, ...]]] = {}
         for item in slices:
             spec = item.spec
             self._by_pool.setdefault((spec.driver, spec.pool.name), []).append(item)
@@ -95,6 +96,16 @@ class PoolIndex:
         known = self._known.get(node.metadata.name)
         if known is None or known[0] is not node:
             known = self._known[node.metadata.name] = (node, self._gather(node))
+        return known[1]
+
+    def device_ids(self, node: Node) -> tuple[DeviceID, ...]:
+        """All devices of those pools, also those for other nodes; remembered likewise.
+
+        Raises PoolError.
+        """
+        known = self._device_ids.get(node.metadata.name)
+        if known is None or known[0] is not node:
+            known = self._device_ids[node.metadata.name] = (node, _ids_of(self.pools(node)))
         return known[1]
 
     def _gather(self, node: Node) -> tuple[Pool, ...]:
@@ -184,6 +195,14 @@ def _add_newest(gathered: dict[PoolID, list[ResourceSlice]], item: ResourceSlice
 
 def _devices(slices: Iterable[ResourceSlice]) -> Iterable[Device]:
     return (device for item in slices for device in item.spec.devices)
+
+
+def _ids_of(pools: Iterable[Pool]) -> tuple[DeviceID, ...]:
+    return tuple(
+        (*pool.id, device.name)
+        for pool in pools
+        for device in _devices((*pool.slices, *pool.slices_elsewhere))
+    )
 
 
 def _has_duplicates(slices: Sequence[ResourceSlice]) -> bool:

@@ -101,6 +101,14 @@ class DynamicResourcesState:
         """Positions of the claims without an allocation."""
         return (at for at, claim in enumerate(self.claims) if claim.status.allocation is None)
 
+    def has_alternatives(self) -> bool:
+        """Whether some request is a list of alternatives; without one, all nodes score 0."""
+        return any(
+            request.exactly is None
+            for claim in self.claims
+            for request in claim.spec.devices.requests
+        )
+
     def score(self, node_name: str) -> int:
         """How early in their lists the alternatives stand that were chosen for a node."""
         found = self.nodes.get(node_name)

@@ -7,6 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -18,8 +19,7 @@ def second_time(nanoseconds: int) -> str:
     Args:
         nanoseconds: Since the epoch.
     """
-    time = _EPOCH + timedelta(seconds=nanoseconds // 1_000_000_000)
-    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+    return f"{_second(nanoseconds // 1_000_000_000)}Z"
 
 
 def micro_time(nanoseconds: int) -> str:
@@ -28,5 +28,11 @@ def micro_time(nanoseconds: int) -> str:
     Args:
         nanoseconds: Since the epoch.
     """
-    time = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
-    return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    seconds, microseconds = divmod(nanoseconds // 1000, 1_000_000)
+    return f"{_second(seconds)}.{microseconds:06d}Z"
+
+
+@lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
+    """What happens, happens many times a second."""
+    return f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"

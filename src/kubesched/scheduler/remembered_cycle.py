@@ -17,12 +17,13 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import ScorePlugin
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.decision import Decision, Placed, Rejected
-from kubesched.scheduler.memory import Memory, Remembered
+from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.missing_states import make_filter_states, make_score_states
 from kubesched.scheduler.nominated import ask_with_nominated
 from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER, PRE_SCORE, SCORE, PhaseTimer
 from kubesched.scheduler.profile import PluginFailure, Profile, relevant_nominated_pods
 from kubesched.scheduler.rejecting import Rejecting
+from kubesched.scheduler.remembered import Remembered
 from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.scoring import Scoring, select_host

@@ -1,19 +1,18 @@
-"""The scheme finds kinds by name, plural and class."""
+"""The scheme finds kinds by name and class."""
 
 import pytest
 
 from kubesched.api import core, events
 from kubesched.api.meta import KubeStruct
-from kubesched.api.scheme import KINDS, Kind, find_kind, find_plural, kind_of
+from kubesched.api.scheme import KINDS, Kind, find_kind, kind_of
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type.__qualname__)
 def test_kinds_are_found(kind: Kind) -> None:
-    """By every version, by plural and by class, it is the same kind."""
+    """By every version and by class, it is the same kind."""
     for version in kind.versions:
         api_version = f"{kind.group}/{version}" if kind.group else version
         assert kind is find_kind(api_version, kind.kind)
-    assert kind is find_plural(kind.group, kind.plural)
     assert kind is kind_of(kind.type)
     assert kind is find_kind(kind.api_version, kind.kind)
 

@@ -124,7 +124,6 @@ def test_compiled_selectors_are_values() -> None:
     assert {first} == {second}
     assert (True, False, False) == (EVERYTHING.is_empty, NOTHING.is_empty, first.is_empty)
     assert selector_from_set({"a": "1", "b": "2"}) == first
-    assert first.required_value("a") == "1"
     assert str(first) == "a=1,b=2"
 
 

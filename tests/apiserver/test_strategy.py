@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -12,8 +12,6 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.strategy import prepare_for_create, prepare_for_update
 
 from .verdicts import NOW, resource_of
-
-_POD: Final = resource_of("Pod")
 
 
 def _new(kind: str, group: str = "", **body: Any) -> Plain:

@@ -12,10 +12,12 @@ import pytest
 from kubesched.apiserver.request import Request, User
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.app.election import Election
+from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
 from kubesched.app.process import EXIT_DONE, EXIT_FAILED, SchedulerProcess
 from kubesched.app.surroundings import REAL
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
+from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_registry
 
 SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
@@ -133,6 +135,38 @@ def options_with(**changes: Any) -> Options:
         retry_period_seconds=0.2,
     )
     return Options(serving=ServingOptions(secure_port=0), election=election, seed=1, **changes)
+
+
+@pytest.mark.parametrize(
+    ("gates", "expected"),
+    [
+        pytest.param({}, (200, 200), id="default"),
+        pytest.param({"ComponentFlagz": False}, (404, 200), id="no-flagz"),
+        pytest.param({"ComponentStatusz": False}, (200, 404), id="no-statusz"),
+    ],
+)
+def test_flags_and_status_are_shown(gates: dict[str, bool], expected: tuple[int, int]) -> None:
+    """Both are feature gates, on by default."""
+    options = options_with(feature_gates=FeatureGates.of(gates))
+    process = SchedulerProcess(
+        options,
+        configuration_of(options),
+        in_tree_registry(),
+        ConnectionSettings(server="http://127.0.0.1:1"),
+        flags={"config": "a.yaml"},
+    )
+    flagz, statusz = (
+        process._endpoints().answer(HttpRequest(path=path)) for path in ("/flagz", "/statusz")
+    )
+    assert expected == (flagz.status, statusz.status)
+    if flagz.status == 200:
+        assert b"config=a.yaml\n" in flagz.body
+    if statusz.status == 200:
+        assert b"Binary version  1.36\n" in statusz.body
+        listed = "/configz /flagz /healthz /livez /metrics /readyz"
+        if flagz.status != 200:
+            listed = listed.replace("/flagz ", "")
+        assert f"Paths  {listed}\n" in statusz.body.decode()
 
 
 @pytest.mark.slow

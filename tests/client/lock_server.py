@@ -148,4 +148,4 @@ class Way:
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Electors watch nothing."""
-        raise NotImplementedError
+        raise AssertionError("electors watch nothing")

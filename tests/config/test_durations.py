@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.config.durations import format_duration, parse_duration
+from kubesched.api.go_duration import go_duration
+from kubesched.config.durations import parse_duration
 
 
 @pytest.mark.parametrize(
@@ -73,11 +74,11 @@ def test_parse_rejects(text: str, message: str) -> None:
 )
 def test_format(seconds: float, text: str) -> None:
     """Durations print as Go prints them."""
-    assert text == format_duration(seconds)
+    assert text == go_duration(seconds)
 
 
 @given(st.integers(-(10**15), 10**15))
 def test_round_trip(nanoseconds: int) -> None:
     """Every duration a double holds to the nanosecond survives printing and parsing."""
     seconds = nanoseconds / 10**9
-    assert seconds == parse_duration(format_duration(seconds))
+    assert seconds == parse_duration(go_duration(seconds))

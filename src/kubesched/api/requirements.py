@@ -162,14 +162,6 @@ class CompiledSelector(msgspec.Struct, frozen=True):
             return self
         return selector_of((*self.requirements, *requirements))
 
-    def required_value(self, key: str) -> str | None:
-        """Return the one value the first requirement on `key` allows, None if there is none."""
-        for requirement in self.requirements:
-            if requirement.key == key:
-                exact = requirement.operator in (IN, EQUALS, DOUBLE_EQUALS)
-                return requirement.values[0] if exact and len(requirement.values) == 1 else None
-        return None
-
     def __str__(self) -> str:
         return ",".join(map(str, self.requirements))
 

@@ -152,17 +152,11 @@ _BY_NAME: Final = {
     for version in kind.versions
 }
 _BY_TYPE: Final = {kind.type: kind for kind in KINDS}
-_BY_PLURAL: Final = {(kind.group, kind.plural): kind for kind in KINDS}
 
 
 def find_kind(api_version: str, kind: str) -> Kind | None:
     """Return the kind of an object with these fields, None if it is not known."""
     return _BY_NAME.get((api_version, kind))
-
-
-def find_plural(group: str, plural: str) -> Kind | None:
-    """Return the kind served under a plural name, None if it is not known."""
-    return _BY_PLURAL.get((group, plural))
 
 
 def kind_of(type_: type[KubeStruct]) -> Kind:

@@ -56,20 +56,6 @@ OLD_POD_VOLUMES: Final = {
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
 SHOWN_AS: Final = {"storageos": "storageOS"}
-_RECYCLE: Final = (
-    "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic "
-    "provisioning."
-)
-_TEMPLATES: Final = {
-    "DaemonSet": ("spec", "template"),
-    "Deployment": ("spec", "template"),
-    "Job": ("spec", "template"),
-    "ReplicaSet": ("spec", "template"),
-    "ReplicationController": ("spec", "template"),
-    "StatefulSet": ("spec", "template"),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    "PodTemplate": ("template",),
-}
 
 
 def about_hostname(pod: Plain) -> Iterator[str]:

@@ -17,7 +17,7 @@ import msgspec
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.advice import warnings_of_new, warnings_of_update
 from kubesched.apiserver.clock import Clock
-from kubesched.apiserver.event_forms import EVENTS_GROUP, from_core, to_core
+from kubesched.apiserver.event_forms import EVENTS_GROUP, to_core
 from kubesched.apiserver.field_fault import invalid_status
 from kubesched.apiserver.list_options import is_version, version_of_object
 from kubesched.apiserver.lookup import StoredObjects
@@ -326,11 +326,6 @@ def _internal(resource: Resource) -> Resource:
 
 def _storage_form(resource: Resource, obj: Plain) -> Plain:
     return to_core(obj) if resource.group == EVENTS_GROUP else obj
-
-
-def request_form(resource: Resource, stored: Plain) -> Plain:
-    """Return a stored object in the version of a resource."""
-    return from_core(stored) if resource.group == EVENTS_GROUP else stored
 
 
 def _is_released(new: Plain, old: Plain) -> bool:

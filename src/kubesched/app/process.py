@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ from kubesched.app.signals import handled_signals
 from kubesched.app.surroundings import REAL, Extenders, Surroundings
 from kubesched.app.sync_report import report_missing
 from kubesched.app.watched_kinds import watched_kinds
+from kubesched.app.zpages import build_of
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
 from kubesched.client.requests import Rest
@@ -86,6 +88,7 @@ class SchedulerProcess:
         *,
         report: Report | None = None,
         logs: Logs | None = None,
+        flags: Mapping[str, str] | None = None,
         surroundings: Surroundings = REAL,
     ) -> None:
         """Put everything together; nothing is sent yet.
@@ -97,6 +100,7 @@ class SchedulerProcess:
             settings: Where the API server is.
             report: Is handed what would be written, if nothing is to be (`--dry-run`).
             logs: Whose verbosity may be changed over the secure port; None for nobody's.
+            flags: Names and values, to be shown over the secure port.
             surroundings: Where connections, clocks and dice come from.
 
         Raises:
@@ -108,6 +112,7 @@ class SchedulerProcess:
         self._settings = settings
         self._report = report
         self._logs = logs
+        self._flags = flags or {}
         self._surroundings = surroundings
         self._connections: Connections | None = None
         self._main_loop: asyncio.AbstractEventLoop
@@ -196,7 +201,14 @@ class SchedulerProcess:
         endpoints.add_resource_metrics(resources, self._leads)
         if self._configuration.enable_profiling and self._logs is not None:
             endpoints.add_debugging(self._logs.set_verbosity)
+        if self._options.feature_gates.enabled("ComponentFlagz"):
+            endpoints.add_flagz(self._flags)
+        if self._options.feature_gates.enabled("ComponentStatusz"):
+            endpoints.add_statusz(build_of(self._moment()), self._moment)
         return endpoints
+
+    def _moment(self) -> datetime:
+        return datetime.fromtimestamp(self._surroundings.now_ns() / 1e9, UTC)
 
     def _show_cache(self) -> None:
         if self._debugger is not None:

@@ -7,6 +7,7 @@ Differs:  the line and field of the Go version hold Python's; the text of /statu
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
@@ -19,6 +20,7 @@ from kubesched.app.refusals import accepted_types, encode, is_pretty, not_accept
 COMPONENT: Final = "kube-scheduler"
 
 _GROUP: Final = "config.k8s.io"
+_VERSION: Final = "1.36"
 _VERSIONS: Final = ("v1beta1", "v1alpha1")
 _TYPES: Final = (JSON, YAML, "text/plain")
 _WARNING: Final = (
@@ -41,6 +43,11 @@ class Build(msgspec.Struct, frozen=True):
     language: str
     version: str
     emulated: str
+
+
+def build_of(started: datetime) -> Build:
+    """Return what runs in this process since some time."""
+    return Build(started, f"python{platform.python_version()}", _VERSION, _VERSION)
 
 
 class _Form(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Flags as users of kube-scheduler know them: Go durations, `--flag=false`, sections in the help.
 
-Differs:  a boolean flag may also be followed by its value (`--leader-elect false`).
+Differs:  a boolean flag may also be followed by its value (`--leader-elect false`); /flagz shows
+          flags empty that were not given and leave the value to the configuration.
 """
 
 from __future__ import annotations
@@ -117,6 +118,32 @@ def switch(section: str, *names: str, default: bool | None, text: str) -> Callab
         show_default=default is not None,
         help=text,
     )
+
+
+def shown_flags(ctx: click.Context) -> dict[str, str]:
+    """Return the flags in effect as Go shows them, by their names."""
+    return {
+        max(parameter.opts, key=len).removeprefix("--"): _shown(
+            parameter, ctx.params[parameter.name or ""]
+        )
+        for parameter in ctx.command.get_params(ctx)
+        if parameter.name in ctx.params
+    }
+
+
+def _shown(parameter: click.Parameter, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if parameter.type is DURATION:
+        from kubesched.api.go_duration import go_duration
+
+        return go_duration(value)
+    if isinstance(value, tuple):
+        listed = ",".join(map(str, value))
+        return f"[{listed}]" if parameter.callback is comma_separated else listed
+    return str(value)
 
 
 def comma_separated(

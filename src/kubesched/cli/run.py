@@ -7,7 +7,14 @@ from typing import Any, Final
 
 import click
 
-from kubesched.cli.flags import DURATION, DaemonCommand, comma_separated, flag, switch
+from kubesched.cli.flags import (
+    DURATION,
+    DaemonCommand,
+    comma_separated,
+    flag,
+    shown_flags,
+    switch,
+)
 
 _MAIN: Final = "Scheduler"
 _ELECTION: Final = "Leader election"
@@ -342,4 +349,4 @@ def run(**flags: Any) -> int | None:
     """  # noqa: D301 - click reads the control character
     from kubesched.cli.run_process import run_process
 
-    return run_process(flags)
+    return run_process(flags, shown_flags(click.get_current_context()))

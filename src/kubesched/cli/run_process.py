@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,8 +80,12 @@ def options_of(flags: dict[str, Any]) -> Options:
     )
 
 
-def run_process(flags: dict[str, Any]) -> int | None:
+def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
     """Write the configuration, or run the process to its end; return its exit code.
+
+    Args:
+        flags: The values by the options' names.
+        shown: The same as text, by the flags' names.
 
     Raises:
         ConfigError: The configuration is wrong.
@@ -107,6 +112,7 @@ def run_process(flags: dict[str, Any]) -> int | None:
             settings,
             report=_print_report if options.dry_run else None,
             logs=logs,
+            flags=shown,
         )
         try:
             return await process.run()

@@ -25,6 +25,7 @@ import msgspec
 from yarl import URL
 
 from kubesched.api.errors import ApiError
+from kubesched.api.go_duration import go_duration
 from kubesched.client.credentials import (
     Credential,
     Credentials,
@@ -36,7 +37,6 @@ from kubesched.client.errors import (
     error_of_answer,
     error_of_failure,
 )
-from kubesched.client.go_duration import go_duration
 from kubesched.client.line_stream import lines_of
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.request_observer import IgnoringObserver, RequestObserver

@@ -1,6 +1,6 @@
 """Durations as Go writes them ("1m30s"), kept as seconds.
 
-Upstream: Go's time.ParseDuration and time.Duration.String, through metav1.Duration (v1.36)
+Upstream: Go's time.ParseDuration, through metav1.Duration (v1.36)
 Differs:  nothing.
 """
 
@@ -62,28 +62,3 @@ def _parse_parts(text: str, body: str) -> int:
         total += int(Fraction((whole or "0") + fraction[:19].rstrip(".")) * _NANOSECONDS[unit])
         body = body[match.end() :]
     return total
-
-
-def format_duration(seconds: float) -> str:
-    """A number of seconds as Go prints it: "10m0s", "1.5s", "250ms", "0s"."""
-    nanoseconds = round(seconds * 10**9)
-    sign, nanoseconds = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
-    if nanoseconds == 0:
-        return "0s"
-    if nanoseconds < 10**9:
-        unit = next(u for u in ("ms", "µs", "ns") if nanoseconds >= _NANOSECONDS[u])
-        return f"{sign}{_decimal(nanoseconds, _NANOSECONDS[unit])}{unit}"
-    minutes, rest = divmod(nanoseconds, 60 * 10**9)
-    text = f"{_decimal(rest, 10**9)}s"
-    if minutes:
-        hours, minutes = divmod(minutes, 60)
-        text = f"{hours}h{minutes}m{text}" if hours else f"{minutes}m{text}"
-    return sign + text
-
-
-def _decimal(value: int, scale: int) -> str:
-    """The value divided by a power of ten, without trailing zeros."""
-    whole, rest = divmod(value, scale)
-    if not rest:
-        return str(whole)
-    return f"{whole}.{str(rest).rjust(len(str(scale)) - 1, '0').rstrip('0')}"

@@ -14,10 +14,11 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from kubesched.api.go_duration import go_duration
 from kubesched.config.args import ARGS_PLUGINS, check_kind
 from kubesched.config.decoding import decode_struct
 from kubesched.config.documents import read_document
-from kubesched.config.durations import DurationSeconds, format_duration
+from kubesched.config.durations import DurationSeconds
 from kubesched.config.faults import (
     ConfigError,
     Fault,
@@ -252,7 +253,7 @@ def _encode_struct(value: msgspec.Struct) -> dict[str, Any]:
         item = getattr(value, field.name)
         if hints[field.name] == DurationSeconds:
             # A duration is a struct in Go, which "omit when empty" never hides.
-            encoded[field.encode_name] = format_duration(item)
+            encoded[field.encode_name] = go_duration(item)
         elif field.required or not value.__struct_config__.omit_defaults or item != field.default:
             encoded[field.encode_name] = _encode(item)
     return encoded

@@ -9,7 +9,7 @@ Differs:  the elector's rule for renewDeadline is checked here, not when the ele
 
 from collections.abc import Iterable, Sequence
 
-from kubesched.config.durations import format_duration
+from kubesched.api.go_duration import go_duration
 from kubesched.config.faults import Fault, child, duplicate, invalid, required
 from kubesched.config.plugin_sets import ExtensionPoint, plugin_set
 from kubesched.config.types import (
@@ -86,14 +86,14 @@ def _election_time_faults(election: LeaderElection, path: str) -> Iterable[Fault
         ("retryPeriod", retry),
     ):
         if seconds <= 0:
-            yield invalid(child(path, name), format_duration(seconds), "must be greater than zero")
+            yield invalid(child(path, name), go_duration(seconds), "must be greater than zero")
     if lease <= renew:
         # Upstream shows the deadline's value in the fault of the lease.
         words = "must be greater than `RenewDeadline`"
-        yield invalid(child(path, "leaseDuration"), format_duration(renew), words)
+        yield invalid(child(path, "leaseDuration"), go_duration(renew), words)
     if renew <= retry * _ELECTOR_JITTER:
         words = "must be greater than retryPeriod*JitterFactor"
-        yield invalid(child(path, "renewDeadline"), format_duration(renew), words)
+        yield invalid(child(path, "renewDeadline"), go_duration(renew), words)
 
 
 def _parallelism_faults(parallelism: int, path: str) -> Iterable[Fault]:

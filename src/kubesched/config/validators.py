@@ -95,11 +95,6 @@ def validate_label_name(name: str, path: str) -> tuple[Fault, ...]:
     return tuple(invalid(path, name, words) for words in qualified_name_errors(name))
 
 
-def validate_label_value(value: str, path: str) -> tuple[Fault, ...]:
-    """Faults of the value of a label."""
-    return tuple(invalid(path, value, words) for words in label_value_errors(value))
-
-
 def validate_extended_resource_name(name: str, path: str) -> tuple[Fault, ...]:
     """Faults of the name of an extended resource."""
     faults = validate_label_name(name, path)

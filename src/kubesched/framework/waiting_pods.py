@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from kubesched.config.durations import format_duration
+from kubesched.api.go_duration import go_duration
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -45,8 +45,7 @@ class WaitingPod:
         def expire() -> None:
             self.reject(
                 plugin,
-                f"rejected due to timeout after waiting {format_duration(seconds)} "
-                f"at plugin {plugin}",
+                f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}",
             )
 
         return expire

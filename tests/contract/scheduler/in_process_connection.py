@@ -19,10 +19,10 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched.api.go_duration import go_duration
 from kubesched.apiserver import request as served
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import error_of_answer, error_of_failure
-from kubesched.client.go_duration import go_duration
 from kubesched.client.rate_limit import TokenBucket, limiter_of
 from kubesched.client.request_observer import RequestObserver
 from kubesched.client.requests import Request

@@ -59,14 +59,6 @@ def test_the_newer_class_takes_a_resource_over() -> None:
     assert "a" == same.by_resource["x.com/x"].metadata.name
 
 
-def test_delegation() -> None:
-    """What a node offers itself is not delegated."""
-    classes = DeviceClasses([named("gpu", "x.com/x")])
-    assert classes.delegates("x.com/x", 0)
-    assert not classes.delegates("x.com/x", 1)
-    assert not classes.delegates("x.com/y", 0)
-
-
 def test_classes_are_remembered_until_one_changes() -> None:
     """The same answer for the same objects, a new one after a change."""
     store = ObjectStore()

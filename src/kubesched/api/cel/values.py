@@ -189,9 +189,6 @@ def _optionals_equal(left: Optional, right: Optional) -> bool:
     return equal(left.value, right.value)
 
 
-_COMPARABLE = (str, bytes, Duration, Timestamp)
-
-
 def compare(left: object, right: object) -> int:
     """-1, 0 or 1. Raises CelError if the two cannot be ordered."""
     if isinstance(left, bool) or isinstance(right, bool):

@@ -1,8 +1,7 @@
 """Which extended resources device classes stand for.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache;
-          pkg/scheduler/util/utils.go, IsDRAExtendedResourceName;
-          pkg/scheduler/framework/plugins/noderesources/fit.go, shouldDelegateResourceToDRA (v1.36)
+          pkg/scheduler/util/utils.go, IsDRAExtendedResourceName (v1.36)
 Reads:    DeviceClasses
 Differs:  the classes are taken in the order of their names, as after a start of kube-scheduler;
           there, what happened since shows where two classes claim the same resource.
@@ -57,15 +56,6 @@ class DeviceClasses:
     def backs(self, resource: str) -> bool:
         """Whether some class backs the resource."""
         return resource in self._by_resource
-
-    def delegates(self, resource: str, allocatable: int) -> bool:
-        """Whether NodeResourcesFit leaves the resource to devices.
-
-        Args:
-            resource: A scalar resource.
-            allocatable: How much of it a node offers by itself.
-        """
-        return allocatable <= 0 and resource in self._by_resource
 
 
 def device_classes_of(objects: Objects) -> DeviceClasses:

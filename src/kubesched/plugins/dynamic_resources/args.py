@@ -7,8 +7,9 @@ Differs:  nothing.
 
 import msgspec
 
+from kubesched.api.go_duration import go_duration
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.durations import DurationSeconds, format_duration
+from kubesched.config.durations import DurationSeconds
 from kubesched.config.faults import ConfigError, Fault, child, forbidden, invalid
 from kubesched.config.feature_gates import FeatureGates
 
@@ -53,7 +54,7 @@ def _filter_timeout_faults(seconds: float | None, gates: FeatureGates, path: str
     if not gates.enabled("DRASchedulerFilterTimeout"):
         return [forbidden(path, "DRASchedulingFilterTimeout feature gate is disabled")]
     if seconds < 0:
-        return [invalid(path, format_duration(seconds), "must be zero or positive")]
+        return [invalid(path, go_duration(seconds), "must be zero or positive")]
     return []
 
 
@@ -64,7 +65,7 @@ def _binding_timeout_faults(seconds: float | None, gates: FeatureGates, path: st
         gate = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate"
         return [forbidden(path, f"{gate} is disabled")]
     if seconds < 1:
-        return [invalid(path, format_duration(seconds), "must be at least 1 second")]
+        return [invalid(path, go_duration(seconds), "must be at least 1 second")]
     return []
 
 

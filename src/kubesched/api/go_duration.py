@@ -13,8 +13,10 @@ _SMALL_UNITS: Final = ((10**6, "ms"), (10**3, "µs"), (1, "ns"))
 
 
 def go_duration(seconds: float) -> str:
-    """Return the text for a duration of at least 0 seconds."""
+    """Return the text for a duration."""
     nanoseconds = round(seconds * _NANOSECONDS)
+    if nanoseconds < 0:
+        return f"-{go_duration(-seconds)}"
     if nanoseconds == 0:
         return "0s"
     if nanoseconds < _NANOSECONDS:

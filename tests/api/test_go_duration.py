@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.client.go_duration import go_duration
+from kubesched.api.go_duration import go_duration
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""Flags as /flagz shows them."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from kubesched.cli.flags import shown_flags
+from kubesched.cli.run import run
+
+
+def _shown(*arguments: str) -> dict[str, str]:
+    with run.make_context("run", list(arguments)) as ctx:
+        assert isinstance(ctx, click.Context)
+        return shown_flags(ctx)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "expected"),
+    [
+        pytest.param(
+            ("--leader-elect-lease-duration=90s",),
+            *("leader-elect-lease-duration", "1m30s"),
+            id="duration",
+        ),
+        pytest.param((), "config", "", id="not-given"),
+        pytest.param(("--config", "a.yaml"), "config", "a.yaml", id="file"),
+        pytest.param((), "secure-port", "10259", id="number"),
+        pytest.param(("--leader-elect=false",), "leader-elect", "false", id="switch"),
+        pytest.param((), "dry-run", "false", id="flag"),
+        pytest.param(
+            ("--feature-gates", "A=true", "--feature-gates", "B=false"),
+            *("feature-gates", "A=true,B=false"),
+            id="gates",
+        ),
+        pytest.param(
+            ("--authorization-always-allow-paths", "/a,/b"),
+            *("authorization-always-allow-paths", "[/a,/b]"),
+            id="list",
+        ),
+    ],
+)
+def test_flags_are_shown_as_go_shows_them(
+    arguments: tuple[str, ...], name: str, expected: str
+) -> None:
+    """By the names on the command line, defaults of their own included."""
+    assert expected == _shown(*arguments)[name]
+
+
+def test_every_flag_is_shown() -> None:
+    """Each that the help lists, once, without dashes."""
+    shown = _shown()
+    with run.make_context("run", []) as ctx:
+        helped = run.get_help(ctx)
+    assert "authentication-kubeconfig" in shown
+    assert [] == [name for name in shown if f"--{name}" not in helped]

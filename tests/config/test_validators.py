@@ -2,11 +2,10 @@
 
 import pytest
 
+from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.config.args import ResourceSpec, UtilizationShapePoint
 from kubesched.config.validators import (
-    is_extended_resource_name,
-    label_value_errors,
-    qualified_name_errors,
     validate_extended_resource_name,
     validate_function_shape,
     validate_label_name,
@@ -52,12 +51,13 @@ _TWO_SLASHES = (
 )
 def test_qualified_name(name: str, errors: tuple[str, ...]) -> None:
     """A label key is checked part by part, with upstream's texts."""
-    assert errors == qualified_name_errors(name)
+    assert errors == label_key_errors(name)
     assert len(errors) == len(validate_label_name(name, "p"))
 
 
 @pytest.mark.parametrize(
-    ("value", "count"), [("", 0), ("a.b_c-1", 0), ("a" * 63, 0), ("a" * 64, 1), ("-", 1), ("é", 1)]
+    ("value", "count"),
+    [("", 0), ("a.b_c-1", 0), ("a" * 63, 0), ("a" * 64, 1), ("-", 1), ("é", 1), ("\ud800", 1)],
 )
 def test_label_value(value: str, count: int) -> None:
     """A label's value may be empty; it has at most 63 bytes."""

@@ -43,13 +43,18 @@ _KEY_RULE: Final = (
 )
 
 
+def _is_longer(text: str, length_max: int) -> bool:
+    # JSON can hold half of a surrogate pair, which has no bytes of its own.
+    return len(text.encode(errors="surrogatepass")) > length_max
+
+
 def _too_long(length_max: int) -> str:
     return f"must be no more than {length_max} bytes"
 
 
 def _subdomain_errors(text: str) -> list[str]:
     errors = []
-    if len(text.encode()) > _PREFIX_LENGTH_MAX:
+    if _is_longer(text, _PREFIX_LENGTH_MAX):
         errors.append(_too_long(_PREFIX_LENGTH_MAX))
     if _SUBDOMAIN.fullmatch(text) is None:
         errors.append(_SUBDOMAIN_RULE)
@@ -68,7 +73,7 @@ def label_key_errors(key: str) -> tuple[str, ...]:
         errors += [f"prefix part {error}" for error in wrong]
     if not name:
         errors.append("name part must be non-empty")
-    elif len(name.encode()) > _NAME_LENGTH_MAX:
+    elif _is_longer(name, _NAME_LENGTH_MAX):
         errors.append(f"name part {_too_long(_NAME_LENGTH_MAX)}")
     if _NAME.fullmatch(name) is None:
         errors.append(f"name part {_NAME_RULE}")
@@ -79,7 +84,7 @@ def label_key_errors(key: str) -> tuple[str, ...]:
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Return what is wrong with a label value; empty if it is valid."""
     errors = []
-    if len(value.encode()) > _NAME_LENGTH_MAX:
+    if _is_longer(value, _NAME_LENGTH_MAX):
         errors.append(_too_long(_NAME_LENGTH_MAX))
     if _VALUE.fullmatch(value) is None:
         errors.append(_VALUE_RULE)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import json
 
-import aiohttp
 import pytest
 
 from kubesched.api.errors import (
@@ -14,6 +13,7 @@ from kubesched.api.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
+from kubesched.client.dial import DialError
 from kubesched.client.errors import (
     error_of_answer,
     error_of_failure,
@@ -21,6 +21,7 @@ from kubesched.client.errors import (
     is_broken_connection,
     retry_after_seconds,
 )
+from kubesched.client.http_connection import DisconnectedError, UnfinishedAnswerError
 
 
 def _status(code: int, reason: str, **more: object) -> bytes:
@@ -141,10 +142,12 @@ def test_retry_after_is_a_whole_number(header: str, seconds: int | None) -> None
         (TimeoutError(), "Timeout", False),
         (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "ConnectionRefused", False),
         (ConnectionResetError(errno.ECONNRESET, "reset"), "Unanswered", True),
-        (aiohttp.ServerDisconnectedError(), "Unanswered", True),
-        (aiohttp.ClientOSError(errno.EPIPE, "pipe"), "Unanswered", True),
-        (aiohttp.ClientPayloadError("cut"), "Unanswered", False),
-        (aiohttp.ClientConnectionError("closed"), "Unanswered", False),
+        (DisconnectedError("EOF"), "Unanswered", True),
+        (BrokenPipeError(errno.EPIPE, "pipe"), "Unanswered", True),
+        (UnfinishedAnswerError("unexpected EOF"), "Unanswered", False),
+        (ConnectionAbortedError("closed"), "Unanswered", False),
+        (DialError("refused", errno.ECONNREFUSED), "ConnectionRefused", False),
+        (DialError("reset", errno.ECONNRESET), "Unanswered", True),
     ],
 )
 def test_failures_have_reasons(failure: Exception, reason: str, is_broken: bool) -> None:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import aiohttp
 import pytest
 
+from kubesched.client.http_connection import DisconnectedError
 from kubesched.client.retries import Retries
 
 
@@ -30,7 +30,7 @@ def test_negative_waits_are_none() -> None:
 def test_broken_connections() -> None:
     """A GET is repeated at once, then after a second each, ten times; others never."""
     retries = Retries("GET")
-    broken = aiohttp.ServerDisconnectedError()
+    broken = DisconnectedError("EOF")
     assert [0.0, *[1.0] * 10, None] == [retries.after_failure(broken) for _ in range(12)]
     assert Retries("PUT").after_failure(broken) is None
     assert Retries("GET").after_failure(TimeoutError()) is None

@@ -145,19 +145,25 @@ def test_pods_are_created_placed_shown_and_deleted(cluster: Cluster) -> None:
 
 
 def test_a_watch_shows_a_pod_on_its_way(cluster: Cluster) -> None:
-    """Get -w prints a line per change, until it runs."""
-    watch = cluster.start("get", "pods", "-w", "--no-headers", "-l", "app=watched")
+    """Get -w prints what there is, then a line per change, until the new pod runs."""
+    cluster.kubectl("create", "-f", "-", stdin=_pod("earlier"))
+    cluster.until_running("earlier")
+    watch = cluster.start("get", "pods", "-w", "--no-headers", "-l", "app in (earlier, watched)")
     try:
-        cluster.kubectl("create", "-f", "-", stdin=_pod("watched"))
         assert watch.stdout is not None, "piped"
+        assert "earlier" == watch.stdout.readline().split()[0]
+        # The watch goes on from this list: it cannot miss what comes now.
+        cluster.kubectl("create", "-f", "-", stdin=_pod("watched"))
         seen = []
         while "Running" not in seen:
-            seen.append(watch.stdout.readline().split()[2])
+            name, _, phase, *_ = watch.stdout.readline().split()
+            assert "watched" == name
+            seen.append(phase)
         assert "Pending" == seen[0]
     finally:
         watch.terminate()
         watch.communicate()
-    cluster.kubectl("delete", "pod", "watched")
+    cluster.kubectl("delete", "pod", "earlier", "watched")
 
 
 def test_a_pod_that_fits_nowhere_says_why(cluster: Cluster) -> None:

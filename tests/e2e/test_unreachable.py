@@ -69,7 +69,8 @@ def test_where_nobody_listens_it_says_so_and_tries_again(tmp_path: Path) -> None
 
     lines = asyncio.run(_observed(tmp_path, server, has_said_so)).log().splitlines()
     assert ["Waiting", "Requested"] == [line.partition("] ")[2].split()[0] for line in lines]
-    assert "Cannot connect to host" in lines[0]
+    address = server.removeprefix("http://")
+    assert f"dial tcp {address}: connect: connection refused" in lines[0]
 
 
 @pytest.mark.parametrize(

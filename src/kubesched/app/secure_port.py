@@ -36,7 +36,7 @@ from kubesched.app.serving_tls import ask_for_certificates, serving_context
 from kubesched.app.token_reviews import TokenReviews
 from kubesched.client.connect import connect, find_settings
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.rest import AiohttpRest
+from kubesched.client.rest import HttpRest
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ class SecurePort:
             ) from error
 
     async def _follow_cluster(
-        self, rest: AiohttpRest, opened: AsyncExitStack
+        self, rest: HttpRest, opened: AsyncExitStack
     ) -> ClusterAuthentication | None:
         if self._options.authentication_skip_lookup:
             return None
@@ -170,7 +170,7 @@ def _settings(kubeconfig: str, default: ConnectionSettings) -> ConnectionSetting
     return find_settings(kubeconfig=kubeconfig) if kubeconfig else default
 
 
-def _connection(settings: ConnectionSettings, opened: AsyncExitStack) -> AiohttpRest:
+def _connection(settings: ConnectionSettings, opened: AsyncExitStack) -> HttpRest:
     rest = connect(settings, qps=-1)
     opened.push_async_callback(rest.aclose)
     return rest

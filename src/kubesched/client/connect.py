@@ -30,7 +30,7 @@ from kubesched.client.in_cluster import (
 from kubesched.client.kubeconfig import load_kubeconfig, master_settings, missing_configuration
 from kubesched.client.rate_limit import limiter_of
 from kubesched.client.request_observer import RequestObserver
-from kubesched.client.rest import AiohttpRest, Permit, Transport
+from kubesched.client.rest import HttpRest, Permit, Transport
 from kubesched.client.tls import CertificateFiles, tls_context
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386"}
@@ -79,7 +79,7 @@ def connect(
     environ: Mapping[str, str] = os.environ,
     now: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> AiohttpRest:
+) -> HttpRest:
     """Return a connection; nothing is sent yet, and no event loop needs to run.
 
     Args:
@@ -98,7 +98,7 @@ def connect(
         TlsError: Certificates or keys cannot be used.
         ValueError: Burst is below zero.
     """
-    return AiohttpRest(
+    return HttpRest(
         settings.server,
         transport=_transport(settings, user_agent_suffix, environ, now),
         credentials=credentials_of(settings, environ, now, wall_clock),

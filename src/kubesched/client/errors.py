@@ -11,7 +11,6 @@ import errno
 import json
 from typing import Final
 
-import aiohttp
 import msgspec
 
 from kubesched.api.errors import (
@@ -181,8 +180,6 @@ def _reason_of_failure(failure: Exception) -> str:
 
 def is_broken_connection(failure: Exception) -> bool:
     """Whether a connection was there, and then was not any more."""
-    if isinstance(failure, aiohttp.ClientConnectorError):
-        return failure.errno == errno.ECONNRESET
-    if isinstance(failure, aiohttp.ServerDisconnectedError | ConnectionResetError):
+    if isinstance(failure, ConnectionResetError):
         return True
     return isinstance(failure, OSError) and failure.errno in _BROKEN

@@ -3,7 +3,7 @@
 Upstream: staging/src/k8s.io/client-go/rest/request.go, with_retry.go (v1.36)
 Differs:  only JSON is spoken, and no HTTP/2; a request that the server does not know the user of
           is sent once more when newer credentials are found; a GET whose connection breaks is
-          first repeated at once, as Go's transport does for connections it kept, then as
+          first repeated at once, as Go's transport does it for connections that it kept, then as
           upstream after a second each; redirects are not followed; a stream that cannot be opened
           for a broken connection is an error, not an empty stream.
 Invariants: a request that changes something is sent again only if the server has refused it.
@@ -12,31 +12,32 @@ Invariants: a request that changes something is sent again only if the server ha
 from __future__ import annotations
 
 import asyncio
-import socket
+import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from kubesched.api.errors import ApiError
 from kubesched.api.go_duration import go_duration
+from kubesched.client.connection_pool import ConnectionPool
 from kubesched.client.credentials import (
     Credential,
     Credentials,
     CredentialsError,
     FixedCredentials,
 )
+from kubesched.client.dial import Dialer
 from kubesched.client.errors import (
     UNANSWERED,
     error_of_answer,
     error_of_failure,
 )
+from kubesched.client.http_connection import HttpConnection
 from kubesched.client.line_stream import lines_of
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.request_observer import IgnoringObserver, RequestObserver
@@ -44,15 +45,14 @@ from kubesched.client.requests import JSON, Request
 from kubesched.client.retries import Retries
 from kubesched.client.tls import CertificateFiles, load_key_pair
 
-_CONNECTIONS_MAX: Final = 64
-_IDLE_SECONDS_MAX: Final = 60.0
-_CONNECT_SECONDS_MAX: Final = 30.0
-_KEEP_ALIVE_SECONDS: Final = 30
-_READ_BUFFER_BYTES: Final = 2**20
 _UNAUTHORIZED: Final = 401
 _GOOD: Final = range(200, 207)
 _PATH_SAFE: Final = "/:@!$&'()*+,;=~"
-_NO_LIMIT: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS_MAX)
+# Most paths need no quoting.
+_is_plain: Final = re.compile(r"[\w/.:-]*", re.ASCII).fullmatch
+_LINE_BREAKS: Final = re.compile(r"[\r\n\0]")
+# The methods of requests that have a body, though it may be empty.
+_WITH_BODY: Final = frozenset(("POST", "PUT", "PATCH"))
 
 
 Permit = Callable[[], None]
@@ -76,7 +76,7 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     certificate_files: CertificateFiles | None = None
 
 
-class AiohttpRest:
+class HttpRest:
     """Sends requests to one API server, as one user, from one event loop.
 
     Args:
@@ -105,19 +105,22 @@ class AiohttpRest:
         permit: Permit | None = None,
     ) -> None:
         self._server = server
-        self._host = urlsplit(server).netloc
-        self._base = URL(server, encoded=True)
-        self._base_path = self._base.raw_path.rstrip("/")
+        parts = urlsplit(server)
+        self._host = parts.netloc
         self._transport = transport
+        self._dialer = Dialer(server, transport.tls, transport.server_name, transport.proxy_url)
+        # What comes before every path: a proxy that forwards wants the whole URL.
+        self._base = server if self._dialer.is_forwarded else parts.path
         self._credentials = credentials or FixedCredentials()
         self._limiter = limiter
         self._timeout_seconds = timeout_seconds
         self._observer: RequestObserver = observer or IgnoringObserver()
         self._now = now
         self._permit = permit
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: ConnectionPool | None = None
         self._certificate = b""
-        self._closing: list[asyncio.Task[None]] = []
+        self._authorization = ""
+        self._fields = ""
         self._is_closed = False
 
     @property
@@ -134,14 +137,17 @@ class AiohttpRest:
         start = self._now()
         body = b""
         told = self._with_timeout(request)
+        limit = self._limit(request)
         try:
             # Waiting for one's turn is no fault of the server's, so its time does not count.
-            await self._take_turn(told)
-            async with asyncio.timeout(self._limit(request)):
-                response = await self._answer(told)
-                async with response:
-                    body = await response.read()
-        except (aiohttp.ClientError, OSError, CredentialsError) as failure:
+            if self._limiter is not None:
+                await self._take_turn(self._limiter, told)
+            if limit is None:
+                body = await self._exchange(told)
+            else:
+                async with asyncio.timeout(limit):
+                    body = await self._exchange(told)
+        except (OSError, CredentialsError) as failure:
             raise self._error(failure, told) from failure
         finally:
             seconds = self._now() - start
@@ -159,23 +165,22 @@ class AiohttpRest:
         """
         try:
             async with asyncio.timeout(self._limit(request)):
-                response = await self._answer(request)
-        except (aiohttp.ClientError, OSError, CredentialsError) as failure:
+                connection = await self._answer(request)
+        except (OSError, CredentialsError) as failure:
             raise self._error(failure, request) from failure
         try:
-            async with aclosing(self._lines(response, request)) as lines:
+            async with aclosing(self._lines(connection, request)) as lines:
                 yield lines
         finally:
-            # The rest of a stream is of no use, and neither is its connection.
-            response.close()
+            self._connections().give_back(connection)
 
     async def _lines(
-        self, response: aiohttp.ClientResponse, request: Request
+        self, connection: HttpConnection, request: Request
     ) -> AsyncGenerator[bytes, None]:
         try:
-            async for line in lines_of(response.content.readany):
+            async for line in lines_of(connection.read):
                 yield line
-        except (aiohttp.ClientError, OSError) as failure:
+        except OSError as failure:
             raise self._error(failure, request) from failure
 
     def _limit(self, request: Request) -> float | None:
@@ -193,73 +198,84 @@ class AiohttpRest:
     async def aclose(self) -> None:
         """Close all connections; what is under way fails."""
         self._is_closed = True
-        if self._session is not None:
-            await self._session.close()
-        if self._closing:
-            await asyncio.gather(*self._closing)
+        if self._pool is not None:
+            await self._pool.aclose()
 
-    async def _answer(self, request: Request) -> aiohttp.ClientResponse:
-        """Return the head of a good answer, after as many attempts as are due.
+    async def _exchange(self, request: Request) -> bytes:
+        """Return the body of a good answer. Raises as `_answer` does."""
+        connection = await self._answer(request)
+        try:
+            return await connection.read_all()
+        finally:
+            self._connections().give_back(connection)
+
+    async def _answer(self, request: Request) -> HttpConnection:
+        """Return a connection with the head of a good answer, after as many attempts as are due.
 
         Raises:
             ApiError: The server refused.
-            ClientError: There was no answer.
+            OSError: There was no answer.
+            CredentialsError: There is nobody to ask as.
         """
         retries = Retries(request.method)
         credential = await self._credentials.get()
         while True:
             failure: Exception
             try:
-                response = await self._attempt(request, credential, retries)
-                if response.status in _GOOD:
-                    return response
-                failure = await self._refusal(response, request)
-            except (aiohttp.ClientError, OSError) as error:
+                connection = await self._attempt(request, credential, retries)
+                if connection.status in _GOOD:
+                    return connection
+                failure = await self._refusal(connection, request)
+            except OSError as error:
                 failure = error
                 wait_seconds = retries.after_failure(error)
             else:
-                if response.status == _UNAUTHORIZED and retries.may_renew:
+                if connection.status == _UNAUTHORIZED and retries.may_renew:
                     credential = await self._renewed(credential, retries, failure)
                     continue
-                header = response.headers.get("Retry-After", "")
-                wait_seconds = retries.after_answer(response.status, header)
+                wait_seconds = retries.after_answer(
+                    connection.status, _header(connection, b"retry-after")
+                )
             if wait_seconds is None:
                 raise failure
             await asyncio.sleep(wait_seconds)
-            await self._take_turn(request)
+            if self._limiter is not None:
+                await self._take_turn(self._limiter, request)
 
     async def _attempt(
         self, request: Request, credential: Credential, retries: Retries
-    ) -> aiohttp.ClientResponse:
+    ) -> HttpConnection:
         code = "<error>"
         try:
-            response = await self._open(credential).request(
-                request.method,
-                self._url(request),
-                data=request.body or None,
-                headers=_headers_of(request, credential),
-                allow_redirects=False,
-                proxy=self._transport.proxy_url or None,
-                server_hostname=self._transport.server_name or None,
-            )
-            code = str(response.status)
-            return response
+            message = self._message(request, credential)
+            pool = self._connections(credential)
+            connection = pool.take_idle() or await pool.take()
+            try:
+                # Nothing is waited for between this and writing.
+                if self._permit is not None and request.method != "GET":
+                    self._permit()
+                code = str(await connection.ask(message))
+            except BaseException:
+                pool.give_back(connection)
+                raise
+            return connection
         finally:
             is_retry = retries.count > 0
             self._observer.attempted(code, request.method, self._host, is_retry=is_retry)
 
-    async def _refusal(self, response: aiohttp.ClientResponse, request: Request) -> ApiError:
+    async def _refusal(self, connection: HttpConnection, request: Request) -> ApiError:
         try:
-            body = await response.read()
-        except aiohttp.ClientError:
+            body = await connection.read_all()
+        except OSError:
             body = b""
-        response.release()
+        finally:
+            self._connections().give_back(connection)
         return error_of_answer(
-            response.status,
+            connection.status,
             body,
             method=request.method,
-            content_type=response.headers.get("Content-Type", ""),
-            retry_after=response.headers.get("Retry-After", ""),
+            content_type=_header(connection, b"content-type"),
+            retry_after=_header(connection, b"retry-after"),
         )
 
     async def _renewed(
@@ -275,17 +291,15 @@ class AiohttpRest:
         retries.after_renewal()
         return newer
 
-    def _open(self, credential: Credential) -> aiohttp.ClientSession:
-        """Return the session, a new one if another certificate is to be shown."""
-        if self._is_closed:
-            raise aiohttp.ClientConnectionError("the connection has been closed")
-        if self._shows_another_certificate(credential) and self._session is not None:
-            # Connections that showed the old one must not be used again.
-            self._closing.append(asyncio.ensure_future(self._session.close()))
-            self._session = None
-        if self._session is None:
-            self._session = self._new_session()
-        return self._session
+    def _connections(self, credential: Credential | None = None) -> ConnectionPool:
+        """Return the connections; those that showed another certificate are not used again."""
+        if self._pool is None:
+            if self._is_closed:
+                raise ConnectionAbortedError("the connection has been closed")
+            self._pool = ConnectionPool(self._dialer.dial)
+        if credential is not None and self._shows_another_certificate(credential):
+            self._pool.retire()
+        return self._pool
 
     def _shows_another_certificate(self, credential: Credential) -> bool:
         context, files = self._transport.tls, self._transport.certificate_files
@@ -297,84 +311,53 @@ class AiohttpRest:
             return True
         return files is not None and files.renew()
 
-    def _new_session(self) -> aiohttp.ClientSession:
-        connector = _PermittedConnector(
-            self._permit,
-            limit=_CONNECTIONS_MAX,
-            keepalive_timeout=_IDLE_SECONDS_MAX,
-            ssl=self._transport.tls or True,
-            socket_factory=_keep_alive_socket,
-        )
-        session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=(("Accept", JSON), *self._transport.headers),
-            skip_auto_headers=("Accept-Encoding", "Content-Type"),
-            timeout=_NO_LIMIT,
-            read_bufsize=_READ_BUFFER_BYTES,
-        )
-        # aiohttp would repeat PUT and DELETE too, after the server may have done them.
-        session._retry_connection = False  # noqa: SLF001 - there is no public way
-        return session
+    def _message(self, request: Request, credential: Credential) -> bytes:
+        """Return a request as it is written."""
+        if not self._fields or credential.header != self._authorization:
+            self._fields = self._common_fields(credential)
+            self._authorization = credential.header
+        body = request.body
+        head = f"{request.method} {self._base}{_target(request)} HTTP/1.1\r\n{self._fields}"
+        if body:
+            head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(body)}\r\n"
+        elif request.method in _WITH_BODY:
+            head += "Content-Length: 0\r\n"
+        return f"{head}\r\n".encode() + body
 
-    def _url(self, request: Request) -> URL:
-        path = quote(request.path, safe=_PATH_SAFE)
-        if not request.query:
-            # Most requests: what comes before the path has been taken apart already.
-            return self._base.with_path(self._base_path + path, encoded=True)
-        query = urlencode(sorted(request.query, key=itemgetter(0)))
-        return URL(f"{self._server}{path}?{query}", encoded=True)
+    def _common_fields(self, credential: Credential) -> str:
+        """Return the header fields that all requests have.
 
-    async def _take_turn(self, request: Request) -> None:
-        if self._limiter is None:
-            return
-        seconds = await self._limiter.wait()
+        Raises:
+            CredentialsError: One would end its line.
+        """
+        fields = [("Host", self._dialer.authority), ("Accept", JSON), *self._transport.headers]
+        if credential.header:
+            fields.append(("Authorization", credential.header))
+        if self._dialer.is_forwarded and self._dialer.proxy_authorization:
+            fields.append(("Proxy-Authorization", self._dialer.proxy_authorization))
+        for name, value in fields:
+            if _LINE_BREAKS.search(value):
+                raise CredentialsError(f"{name} must not contain line breaks")
+        return "".join(f"{name}: {value}\r\n" for name, value in fields)
+
+    async def _take_turn(self, limiter: TokenBucket, request: Request) -> None:
+        seconds = 0.0 if limiter.try_accept() else await limiter.wait()
         self._observer.rate_limited(request.method, self._host, seconds)
 
     def _error(self, failure: Exception, request: Request) -> ApiError:
         if isinstance(failure, CredentialsError):
             return ApiError(0, UNANSWERED, f"getting credentials: {failure}")
-        return error_of_failure(failure, request.method, str(self._url(request)))
+        return error_of_failure(failure, request.method, f"{self._server}{_target(request)}")
 
 
-class _PermittedConnector(aiohttp.TCPConnector):
-    """Asks for permission once there is a connection: nothing is waited for after that."""
-
-    def __init__(self, permit: Permit | None, **options: Any) -> None:
-        super().__init__(**options)
-        self._permit = permit
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Any],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's own
-    ) -> Any:
-        """Return a connection for a request that is still permitted."""
-        connection = await super().connect(req, traces, timeout)
-        if self._permit is not None and req.method != "GET":
-            try:
-                self._permit()
-            except ApiError:
-                connection.release()
-                raise
-        return connection
+def _target(request: Request) -> str:
+    path = request.path
+    if not _is_plain(path):
+        path = quote(path, safe=_PATH_SAFE)
+    if not request.query:
+        return path
+    return f"{path}?{urlencode(sorted(request.query, key=itemgetter(0)))}"
 
 
-def _headers_of(request: Request, credential: Credential) -> dict[str, str]:
-    headers = {"Content-Type": request.content_type} if request.body else {}
-    if credential.header:
-        headers["Authorization"] = credential.header
-    return headers
-
-
-def _keep_alive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Have the kernel find out about peers that are gone: a quiet stream would wait for ever."""
-    family, type_, protocol, _, _ = address
-    opened = socket.socket(family=family, type=type_, proto=protocol)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
-        # Not every system has both.
-        if hasattr(socket, name):
-            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _KEEP_ALIVE_SECONDS)
-    return opened
+def _header(connection: HttpConnection, name: bytes) -> str:
+    return connection.headers.get(name, b"").decode("latin-1")

@@ -1,6 +1,6 @@
 """InProcessConnection carries a scheduler's requests to an API server in the same process.
 
-It stands where `client.rest.AiohttpRest` stands otherwise, and tells the server what that would:
+It stands where `client.rest.HttpRest` stands otherwise, and tells the server what that would:
 who asks, with which part of the program, within which time. Every request is noted as an audit log
 does.
 

@@ -1,0 +1,202 @@
+"""Dialer opens connections to a server: over TLS, through a proxy, to whichever address answers.
+
+Upstream: net/http, transport.go: dialConn; net, dial.go (Go 1.25)
+Differs:  proxies are spoken to in HTTP only, not SOCKS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from aiohappyeyeballs import AddrInfoType, start_connection
+
+from kubesched.client.credentials import basic
+from kubesched.client.http_connection import HttpConnection
+
+_CONNECT_SECONDS_MAX: Final = 30.0
+_KEEP_ALIVE_SECONDS: Final = 30
+# How long one address may take before the next is tried beside it; Go's.
+_NEXT_ADDRESS_SECONDS: Final = 0.3
+_OK: Final = 200
+_UNKNOWN: Final = frozenset((socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)))
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class DialError(OSError):
+    """There is no connection; the message says at which step it failed."""
+
+    def __init__(self, message: str, number: int | None = None) -> None:
+        super().__init__(message)
+        self.errno = number
+
+
+class _Place(NamedTuple):
+    """What listens somewhere; `name` is that of its certificate."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    name: str
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Dialer:
+    """Knows the way to one server.
+
+    Attributes:
+        authority: The server's host, with its port if the URL has one: what `Host` says.
+        is_forwarded: Whether a proxy passes on single requests, which then begin with the URL.
+        proxy_authorization: What such requests have to say to the proxy, "" for nothing.
+    """
+
+    def __init__(
+        self, server: str, tls: ssl.SSLContext | None, server_name: str = "", proxy_url: str = ""
+    ) -> None:
+        """Set up.
+
+        Args:
+            server: The server's URL.
+            tls: Context for https; None for http.
+            server_name: The name to look for in the server's certificate; "" for the host's.
+            proxy_url: Of an HTTP proxy, "" without one.
+        """
+        parts = urlsplit(server)
+        self.authority = parts.netloc.rpartition("@")[2]
+        self._server = _place(parts, tls, server_name)
+        self._proxy: _Place | None = None
+        self._proxy_scheme = ""
+        self.proxy_authorization = ""
+        if proxy_url:
+            parts = urlsplit(proxy_url)
+            self._proxy_scheme = parts.scheme
+            secured = ssl.create_default_context() if parts.scheme == "https" else None
+            self._proxy = _place(parts, secured)
+            self.proxy_authorization = _authorization(parts)
+        self.is_forwarded = self._proxy is not None and tls is None
+
+    async def dial(self) -> HttpConnection:
+        """Return a new connection.
+
+        Raises:
+            DialError: There was none to be had.
+            TimeoutError: Nobody answered in time.
+        """
+        first = self._proxy or self._server
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS_MAX):
+                if self._proxy is None:
+                    return await _connected(first)
+                return await self._through(self._proxy)
+        except TimeoutError:
+            raise TimeoutError(f"dial tcp {first.address}: i/o timeout") from None
+
+    async def _through(self, proxy: _Place) -> HttpConnection:
+        if self._proxy_scheme not in _PORTS:
+            raise DialError(
+                f"proxyconnect tcp: unsupported scheme {self._proxy_scheme!r} of the proxy"
+                f" {proxy.address}, must be http or https"
+            )
+        connection = await _connected(proxy)
+        if self._server.tls is None:
+            return connection
+        try:
+            return await self._tunnelled(connection, self._server.tls)
+        except BaseException:
+            connection.abort()
+            raise
+
+    async def _tunnelled(self, outer: HttpConnection, tls: ssl.SSLContext) -> HttpConnection:
+        """Have a proxy connect to the server, and speak TLS with that."""
+        target = self._server.address
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+        if self.proxy_authorization:
+            lines.append(f"Proxy-Authorization: {self.proxy_authorization}")
+        try:
+            status = await outer.ask(("\r\n".join(lines) + "\r\n\r\n").encode())
+        except OSError as error:
+            raise DialError(f"proxyconnect tcp: {error}", error.errno) from error
+        if status != _OK:
+            raise DialError(f"proxyconnect tcp: the proxy answered {status} to CONNECT {target}")
+        inner = HttpConnection()
+        try:
+            transport = await asyncio.get_running_loop().start_tls(
+                outer.transport, inner, tls, server_hostname=self._server.name
+            )
+        except OSError as error:
+            raise _error(error, self._server) from error
+        assert transport is not None
+        inner.connection_made(transport)
+        return inner
+
+
+async def _connected(place: _Place) -> HttpConnection:
+    loop = asyncio.get_running_loop()
+    try:
+        addresses = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        is_unknown = error.errno in _UNKNOWN
+        words = "no such host" if is_unknown else (error.strerror or str(error)).lower()
+        raise DialError(f"dial tcp: lookup {place.host}: {words}") from error
+    connection = HttpConnection()
+    try:
+        opened = await start_connection(
+            addresses, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=_new_socket
+        )
+        await loop.create_connection(
+            lambda: connection,
+            sock=opened,
+            ssl=place.tls,
+            server_hostname=place.name if place.tls is not None else None,
+        )
+    except (OSError, RuntimeError) as error:
+        # uvloop raises RuntimeError for addresses that it cannot use.
+        raise _error(error, place) from error
+    return connection
+
+
+def _error(error: Exception, place: _Place) -> DialError:
+    if isinstance(error, ssl.SSLError):
+        return DialError(f"tls: {_tls_words(error)}")
+    number = error.errno if isinstance(error, OSError) else None
+    words = os.strerror(number).lower() if number else str(error)
+    return DialError(f"dial tcp {place.address}: connect: {words}", number)
+
+
+def _tls_words(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message}"
+    if error.reason == "WRONG_VERSION_NUMBER":
+        return "first record does not look like a TLS handshake"
+    return (error.reason or str(error)).replace("_", " ").lower()
+
+
+def _new_socket(address: AddrInfoType) -> socket.socket:
+    """Have the kernel find out about peers that are gone: a quiet stream would wait for ever."""
+    family, type_, protocol, _, _ = address
+    opened = socket.socket(family=family, type=type_, proto=protocol)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
+        # Not every system has both.
+        if hasattr(socket, name):
+            opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _KEEP_ALIVE_SECONDS)
+    return opened
+
+
+def _place(parts: SplitResult, tls: ssl.SSLContext | None, name: str = "") -> _Place:
+    host = parts.hostname or ""
+    return _Place(host, parts.port or _PORTS.get(parts.scheme, 0), tls, name or host)
+
+
+def _authorization(parts: SplitResult) -> str:
+    if not parts.username:
+        return ""
+    return basic(unquote(parts.username), unquote(parts.password or "")).header

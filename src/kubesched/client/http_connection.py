@@ -1,0 +1,218 @@
+"""HttpConnection carries one exchange after the other over one connection.
+
+Only the framing is done here, by llhttp; who connects is in `dial.py`, and which connection an
+exchange gets in `connection_pool.py`.
+
+Upstream: net/http, transport.go: persistConn (Go 1.25)
+Differs:  HTTP/1.1 only; nothing is asked to be compressed; interim answers are passed over; an
+          answer in another protocol is an error.
+Invariants: a connection that has not read an answer to its end is never used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, cast
+
+import httptools
+
+# What is read ahead of a slow reader.
+_UNREAD_BYTES_MAX: Final = 2**20
+_FINAL_STATUS_MIN: Final = 200
+
+
+class DisconnectedError(ConnectionResetError):
+    """The server closed the connection instead of answering."""
+
+
+class UnfinishedAnswerError(OSError):
+    """The connection broke in the middle of an answer, or what came is no HTTP."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """One connection: ask, read the answer to its end, ask again.
+
+    Attributes:
+        status: HTTP status of the answer.
+        headers: Of the answer, by name in small letters; of a repeated one the last.
+        transport: What bytes are written to; there once the connection is made.
+    """
+
+    transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        """Set up. To be called while a loop runs."""
+        self._loop = asyncio.get_running_loop()
+        self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._waiter: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
+        self._chunks: list[bytes] = []
+        self._unread = 0
+        self._is_paused = False
+        self._is_answering = self._is_complete = True
+        self._is_kept = True
+        self.status = 0
+        self.headers: dict[bytes, bytes] = {}
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether another request may be sent."""
+        return self._is_complete and self._is_kept and self._failure is None
+
+    async def ask(self, message: bytes) -> int:
+        """Send a request, head and body; return the answer's status once its head is there.
+
+        Raises:
+            DisconnectedError: The connection was closed before the answer began.
+            OSError: It broke.
+        """
+        if self._chunks:
+            # Whoever asked before has left with the answer unread.
+            self._taken()
+        self.headers = {}
+        self._is_answering = self._is_complete = False
+        self.transport.write(message)
+        while not self._is_answering:
+            await self._more()
+        return self.status
+
+    async def read(self) -> bytes:
+        """Return what has come of the body and was not read yet, b"" at its end.
+
+        Raises:
+            OSError: The connection broke before the end.
+        """
+        while not self._chunks:
+            if self._is_complete:
+                return b""
+            await self._more()
+        return self._taken()
+
+    async def read_all(self) -> bytes:
+        """Return the body.
+
+        Raises:
+            OSError: The connection broke before its end.
+        """
+        if self._is_complete:
+            # Most answers are short: they came together with their heads.
+            return self._taken()
+        parts = []
+        while part := await self.read():
+            parts.append(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Close the connection, politely if nothing is under way."""
+        if self.is_reusable:
+            self._is_kept = False
+            self.transport.close()
+        else:
+            self.abort()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._is_kept = False
+        self.transport.abort()
+
+    @property
+    def lost(self) -> asyncio.Future[None]:
+        """Done once the connection is closed."""
+        return self._lost
+
+    async def _more(self) -> None:
+        """Wait until something has come."""
+        if self._failure is not None:
+            raise self._failure
+        self._waiter = self._loop.create_future()
+        await self._waiter
+
+    def _taken(self) -> bytes:
+        chunks = self._chunks
+        self._chunks = []
+        self._unread = 0
+        if self._is_paused:
+            self._is_paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    # What the transport says.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Take an answer apart."""
+        if self._parser is None:
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if self._failure is None:
+                self._failure = UnfinishedAnswerError(f"malformed HTTP response: {error}")
+            self._parser = None
+            self.transport.abort()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail what is under way; the end of an answer without a length is no failure."""
+        # The parser knows this connection as well: nobody but a collector would find that.
+        self._parser = None
+        if self._failure is None:
+            if self._is_answering and exc is None and not self._has_length():
+                self._is_complete = True
+            self._failure = self._reason(exc)
+        if not self._lost.done():
+            self._lost.set_result(None)
+        self._wake()
+
+    def _has_length(self) -> bool:
+        return b"content-length" in self.headers or b"transfer-encoding" in self.headers
+
+    def _reason(self, exc: Exception | None) -> Exception:
+        if self._is_answering:
+            return UnfinishedAnswerError(f"unexpected EOF: {exc}" if exc else "unexpected EOF")
+        if isinstance(exc, OSError) and exc.errno is not None:
+            return exc
+        return DisconnectedError(f"EOF: {exc}" if exc else "EOF")
+
+    # What the parser says.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header."""
+        self.headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        """The head of an answer is there."""
+        if self._is_answering:
+            raise UnfinishedAnswerError("an answer to nothing")
+        parser = self._parser
+        assert parser is not None
+        self.status = parser.get_status_code()
+        self._is_answering = self.status >= _FINAL_STATUS_MIN
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a part of the body."""
+        self._chunks.append(body)
+        self._unread += len(body)
+        if self._unread > _UNREAD_BYTES_MAX and not self._is_paused:
+            self._is_paused = True
+            self.transport.pause_reading()
+
+    def on_message_complete(self) -> None:
+        """The answer is there, unless it was an interim one."""
+        if not self._is_answering:
+            self.headers = {}
+            return
+        parser = self._parser
+        assert parser is not None
+        self._is_complete = True
+        self._is_kept = parser.should_keep_alive()

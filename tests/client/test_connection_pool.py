@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from kubesched.client.connection_pool import CONNECTIONS_MAX, ConnectionPool
+from kubesched.client.http_connection import HttpConnection
+from kubesched.simulator.virtual_loop import run
+
+from .wire import Wire
+
+
+class _Server:
+    """Makes connections.
+
+    Attributes:
+        made: All of them, in order.
+        refuses: Whether new ones fail.
+        seconds: How long dialling takes.
+    """
+
+    def __init__(self) -> None:
+        self.made: list[HttpConnection] = []
+        self.wires: dict[HttpConnection, Wire] = {}
+        self.refuses = False
+        self.seconds = 0.0
+
+    async def dial(self) -> HttpConnection:
+        """Make one."""
+        await asyncio.sleep(self.seconds)
+        if self.refuses:
+            raise ConnectionRefusedError
+        connection = HttpConnection()
+        self.wires[connection] = Wire(connection)
+        self.made.append(connection)
+        return connection
+
+    @property
+    def open(self) -> int:
+        """How many connections are open."""
+        return sum(not wire.is_closing() for wire in self.wires.values())
+
+
+def test_the_last_used_is_used_first() -> None:
+    """One exchange after the other needs one connection; two at a time need two."""
+
+    async def main() -> None:
+        server = _Server()
+        pool = ConnectionPool(server.dial)
+        first = await pool.take()
+        pool.give_back(first)
+        assert first is await pool.take()
+        second = await pool.take()
+        pool.give_back(first)
+        pool.give_back(second)
+        assert second is pool.take_idle()
+        assert first is pool.take_idle()
+        assert pool.take_idle() is None
+        assert [first, second] == server.made
+
+    run(main())
+
+
+def test_what_the_server_closed_is_not_lent() -> None:
+    """An idle connection may go at any time."""
+
+    async def main() -> None:
+        server = _Server()
+        pool = ConnectionPool(server.dial)
+        connections = [await pool.take() for _ in range(2)]
+        for connection in connections:
+            pool.give_back(connection)
+        server.wires[connections[1]].hang_up()
+        assert connections[0] is await pool.take()
+        assert connections[0] is not await pool.take()
+
+    run(main())
+
+
+def test_idle_connections_are_closed_after_a_minute() -> None:
+    """Those that are not needed any more go; the one that is stays."""
+
+    async def main() -> list[int]:
+        server = _Server()
+        pool = ConnectionPool(server.dial)
+        for connection in [await pool.take() for _ in range(3)]:
+            pool.give_back(connection)
+        seen = []
+        for _ in range(8):
+            await asyncio.sleep(20)
+            pool.give_back(await pool.take())
+            seen.append(server.open)
+        await asyncio.sleep(100)
+        return [*seen, server.open]
+
+    assert [3, 3, 1, 1, 1, 1, 1, 1, 0] == run(main())
+
+
+def test_who_waits_longest_is_next() -> None:
+    """At the bound, connections go to waiters in order; a broken one makes room for a new one."""
+
+    async def main() -> None:
+        server = _Server()
+        pool = ConnectionPool(server.dial)
+        lent = [await pool.take() for _ in range(CONNECTIONS_MAX)]
+        order: list[tuple[str, HttpConnection]] = []
+
+        async def wait(name: str) -> None:
+            order.append((name, await pool.take()))
+
+        waiting = [asyncio.ensure_future(wait(name)) for name in "abc"]
+        await asyncio.sleep(0)
+        pool.give_back(lent[0])
+        server.wires[lent[1]].hang_up()
+        pool.give_back(lent[1])
+        pool.give_back(lent[2])
+        await asyncio.gather(*waiting)
+        names = [name for name, _ in sorted(order)]
+        got = dict(order)
+        assert ["a", "b", "c"] == names
+        assert (lent[0], server.made[-1], lent[2]) == (got["a"], got["b"], got["c"])
+        assert CONNECTIONS_MAX == server.open
+
+    run(main())
+
+
+def test_who_fails_to_dial_lets_the_next_try() -> None:
+    """A refused connection counts no longer, and nobody waits for it."""
+
+    async def main() -> list[object]:
+        server = _Server()
+        server.refuses, server.seconds = True, 1.0
+        pool = ConnectionPool(server.dial)
+        return await asyncio.gather(
+            *(pool.take() for _ in range(CONNECTIONS_MAX + 3)), return_exceptions=True
+        )
+
+    outcomes = run(main())
+    assert [ConnectionRefusedError] * (CONNECTIONS_MAX + 3) == [type(one) for one in outcomes]
+
+
+def test_retired_connections_finish_and_go() -> None:
+    """After `retire` idle ones are closed at once, lent ones when they come back."""
+
+    async def main() -> None:
+        server = _Server()
+        pool = ConnectionPool(server.dial)
+        lent, idle = [await pool.take() for _ in range(2)]
+        pool.give_back(idle)
+        pool.retire()
+        assert 1 == server.open
+        assert lent.is_reusable
+        pool.give_back(lent)
+        assert 0 == server.open
+        assert await pool.take() not in (lent, idle)
+
+    run(main())
+
+
+def test_closing_ends_everybody() -> None:
+    """Lent, idle, waited for, being made: nothing is left, and everybody hears of it."""
+
+    async def main() -> tuple[int, list[type]]:
+        server = _Server()
+        pool = ConnectionPool(server.dial)
+        lent = [await pool.take() for _ in range(CONNECTIONS_MAX - 1)]
+        pool.give_back(lent.pop())
+        pool.retire()
+        lent += [await pool.take() for _ in range(CONNECTIONS_MAX - 1)]
+        server.seconds = 1.0
+        waiting = [asyncio.ensure_future(pool.take()) for _ in range(3)]
+        await asyncio.sleep(0)
+        await pool.aclose()
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        with pytest.raises(ConnectionAbortedError):
+            await pool.take()
+        return server.open, [type(outcome) for outcome in outcomes]
+
+    assert (0, [ConnectionAbortedError] * 3) == run(main())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_connection_is_lent_twice_or_lost(seed: int) -> None:
+    """Whatever is cancelled, refused or cut: one user each, never above the bound, all free."""
+    dice = Random(seed)
+
+    async def main() -> None:
+        server = _Server()
+        pool = ConnectionPool(server.dial)
+        lent: set[HttpConnection] = set()
+
+        async def use() -> None:
+            connection = pool.take_idle() or await pool.take()
+            assert connection not in lent
+            lent.add(connection)
+            assert len(lent) <= CONNECTIONS_MAX
+            try:
+                await asyncio.sleep(dice.random())
+                if dice.random() < 0.2:
+                    server.wires[connection].hang_up()
+            finally:
+                lent.remove(connection)
+                pool.give_back(connection)
+
+        users = []
+        for _ in range(600):
+            users.append(asyncio.ensure_future(use()))
+            server.seconds = 0.1 * dice.random()
+            server.refuses = dice.random() < 0.2
+            if dice.random() < 0.3:
+                dice.choice(users).cancel()
+            await asyncio.sleep(0.01 * dice.random())
+        outcomes = await asyncio.gather(*users, return_exceptions=True)
+        failures = {type(one) for one in outcomes if isinstance(one, BaseException)}
+        assert failures <= {asyncio.CancelledError, ConnectionRefusedError}
+        server.refuses = False
+        assert not lent
+        assert server.open <= CONNECTIONS_MAX
+        async with asyncio.timeout(10):
+            again = [await pool.take() for _ in range(CONNECTIONS_MAX)]
+        assert CONNECTIONS_MAX == len(set(again)) == server.open
+
+    run(main())

@@ -1,0 +1,178 @@
+"""Ways to a server, on the event loop of live processes and on asyncio's own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from aiohttp import web
+
+from kubesched.api.errors import ApiError
+from kubesched.app.event_loop import new_event_loop
+from kubesched.client.connection_settings import TlsSettings
+from kubesched.client.dial import Dialer, DialError
+from kubesched.client.requests import Request
+from kubesched.client.rest import HttpRest, Transport
+from kubesched.client.tls import load_key_pair, tls_context
+
+from .certificates import Authority
+from .proxy import Proxy, proxying
+from .speaking_server import Asked, serving
+
+T = TypeVar("T")
+Run = Callable[[Coroutine[Any, Any, T]], T]
+
+_AUTHORITY = Authority()
+_SERVER = _AUTHORITY.issue("server", "127.0.0.1", "kube.example")
+_TLS = tls_context(TlsSettings(ca_pem=_AUTHORITY.pem))
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_key_pair(context, _SERVER.certificate, _SERVER.key)
+    return context
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, new_event_loop], ids=["asyncio", "live"])
+def run(request: pytest.FixtureRequest) -> Run[Any]:
+    """What runs a coroutine."""
+
+    def run_it(coroutine: Coroutine[Any, Any, T]) -> T:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            return runner.run(coroutine)
+
+    return run_it
+
+
+async def _answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    return web.Response(text=f"number {len(asked)}")
+
+
+async def _through(
+    proxy: Proxy, scheme: str, tls: ssl.SSLContext | None, user: str = ""
+) -> list[bytes]:
+    """Ask a server twice through a proxy."""
+    async with serving(_answer, _server_context() if tls else None) as server:
+        url = f"{scheme}://{user}{proxy.address}"
+        rest = HttpRest(server.url, transport=Transport(tls=tls, proxy_url=url), now=time.monotonic)
+        try:
+            return [await rest.send(Request(path="/x")) for _ in range(2)]
+        finally:
+            await rest.aclose()
+
+
+def test_tls_goes_through_a_tunnel(run: Run[Any]) -> None:
+    """The proxy sees CONNECT and who asks, and nothing of what is said; once per connection."""
+
+    async def main() -> None:
+        async with proxying() as proxy:
+            answers = await _through(proxy, "http", _TLS, user="me:a%40b@")
+            assert [b"number 1", b"number 2"] == answers
+            ((line, authorization),) = proxy.heads
+            assert line.startswith("CONNECT 127.0.0.1:")
+            assert authorization == "Basic bWU6YUBi"
+
+    run(main())
+
+
+def test_tls_within_tls(run: Run[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy may be spoken to over TLS; it is recognised by the authorities of the system."""
+    (tmp_path / "ca.pem").write_bytes(_AUTHORITY.pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+
+    async def main() -> list[bytes]:
+        async with proxying(_server_context()) as proxy:
+            return await _through(proxy, "https", _TLS)
+
+    assert [b"number 1", b"number 2"] == run(main())
+
+
+def test_plain_requests_are_forwarded(run: Run[Any]) -> None:
+    """Without TLS the proxy is handed whole URLs."""
+
+    async def main() -> None:
+        async with proxying() as proxy:
+            assert b"forwarded" == (await _through(proxy, "http", None, user="me:x@"))[0]
+            line, authorization = proxy.heads[0]
+            assert line.startswith("GET http://127.0.0.1:")
+            assert line.endswith("/x HTTP/1.1")
+            assert authorization == "Basic bWU6eA=="
+
+    run(main())
+
+
+def test_a_proxy_that_refuses_says_so(run: Run[Any]) -> None:
+    """The error names the proxy's answer and the server."""
+
+    async def main() -> None:
+        async with proxying() as proxy:
+            proxy.refusal = "407 Proxy Authentication Required"
+            with pytest.raises(ApiError, match=r"the proxy answered 407 to CONNECT 127.0.0.1:"):
+                await _through(proxy, "http", _TLS)
+            proxy.refusal = ""
+            with pytest.raises(ApiError, match=r"unsupported scheme 'socks5' of the proxy 127"):
+                await _through(proxy, "socks5", _TLS)
+
+    run(main())
+
+
+async def _dialled(url: str, tls: ssl.SSLContext | None = None) -> str:
+    with pytest.raises(DialError) as caught:
+        await Dialer(url, tls).dial()
+    return str(caught.value)
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def test_errors_are_in_words_that_operators_know(run: Run[Any]) -> None:
+    """As Go says them."""
+
+    async def main() -> None:
+        port = _free_port()
+        refused = "connect: connection refused"
+        assert f"dial tcp 127.0.0.1:{port}: {refused}" == await _dialled(f"http://127.0.0.1:{port}")
+        assert f"dial tcp localhost:{port}: {refused}" == await _dialled(f"http://localhost:{port}")
+        assert "dial tcp: lookup x.invalid: no such host" == await _dialled("http://x.invalid")
+        async with serving(_answer) as plain:
+            url = plain.url.replace("http:", "https:")
+            words = "tls: first record does not look like a TLS handshake"
+            assert words == await _dialled(url, _TLS)
+        async with serving(_answer, _server_context()) as server:
+            stranger = tls_context(TlsSettings(ca_pem=Authority("other").pem))
+            words = "tls: certificate verify failed: unable to get local issuer certificate"
+            assert words == await _dialled(server.url, stranger)
+
+    run(main())
+
+
+def test_nobody_answers(run: Run[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes the connection and says nothing is given up, and hung up on."""
+    monkeypatch.setattr("kubesched.client.dial._CONNECT_SECONDS_MAX", 0.05)
+
+    async def main() -> None:
+        left = asyncio.Event()
+
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+            left.set()
+
+        async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
+            port = silent.sockets[0].getsockname()[1]
+            with pytest.raises(TimeoutError, match=rf"dial tcp 127.0.0.1:{port}: i/o timeout"):
+                await Dialer(f"https://127.0.0.1:{port}", _TLS).dial()
+            async with asyncio.timeout(5):
+                await left.wait()
+
+    run(main())

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.client.http_connection import (
+    DisconnectedError,
+    HttpConnection,
+    UnfinishedAnswerError,
+)
+
+from .wire import Wire
+
+REQUEST = b"GET / HTTP/1.1\r\n\r\n"
+
+
+def _is_over(connection: HttpConnection) -> bool:
+    return connection.is_reusable
+
+
+class _Said(NamedTuple):
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes
+
+
+class _Answer(NamedTuple):
+    """An answer, and how it is written."""
+
+    said: _Said
+    is_chunked: bool
+    pieces: int
+    interim: int
+
+    def written(self) -> bytes:
+        body = self.said.body
+        lines = [b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"] * self.interim
+        lines.append(b"HTTP/1.1 %d Word\r\n" % self.said.status)
+        lines += [b"%s: %s\r\n" % (name.title(), text) for name, text in self.said.headers.items()]
+        if not self.is_chunked:
+            return b"".join([*lines, b"Content-Length: %d\r\n\r\n" % len(body), body])
+        size = max(1, -(-len(body) // self.pieces))
+        cut = [body[at : at + size] for at in range(0, len(body), size)]
+        chunks = [b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in cut]
+        return b"".join([*lines, b"Transfer-Encoding: chunked\r\n\r\n", *chunks, b"0\r\n\r\n"])
+
+
+_headers = st.dictionaries(
+    st.sampled_from([b"audit-id", b"retry-after", b"content-type", b"x"]),
+    st.sampled_from([b"", b"1", b"application/json; charset=utf-8"]),
+)
+_answers = st.builds(
+    _Answer,
+    st.builds(_Said, st.sampled_from([200, 201, 404, 429, 500]), _headers, st.binary(max_size=40)),
+    st.booleans(),
+    st.integers(1, 4),
+    st.integers(0, 1),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(_answers, min_size=1, max_size=3), st.data())
+def test_answers_do_not_depend_on_how_they_arrive(
+    answers: list[_Answer], data: st.DataObject
+) -> None:
+    """Exchanges over one connection are what was said, whatever the framing and the chunks."""
+
+    async def main() -> list[_Said]:
+        connection = HttpConnection()
+        wire = Wire(connection)
+        heard = []
+        for answer in answers:
+            asking = asyncio.ensure_future(connection.ask(REQUEST))
+            await asyncio.sleep(0)
+            text = answer.written()
+            cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=5))
+            for a, b in pairwise([0, *sorted(cuts), len(text)]):
+                if a < b:
+                    assert not _is_over(connection)
+                    connection.data_received(text[a:b])
+                if data.draw(st.booleans()):
+                    await asyncio.sleep(0)
+            status = await asking
+            framing = {b"content-length", b"transfer-encoding"}
+            said = {k: v for k, v in connection.headers.items() if k not in framing}
+            heard.append(_Said(status, said, await connection.read_all()))
+            assert connection.is_reusable
+        assert REQUEST * len(answers) == wire.written
+        return heard
+
+    assert [answer.said for answer in answers] == asyncio.run(main())
+
+
+def _asked(*chunks: bytes, error: Exception | None = None, is_cut: bool = False) -> list[object]:
+    """Return what came of an answer: its status, the parts of its body, and what was raised."""
+
+    async def main() -> list[object]:
+        connection = HttpConnection()
+        wire = Wire(connection)
+        asking = asyncio.ensure_future(connection.ask(REQUEST))
+        await asyncio.sleep(0)
+        for chunk in chunks:
+            connection.data_received(chunk)
+        if is_cut:
+            wire.hang_up(error)
+        came: list[object] = []
+        try:
+            came.append(await asking)
+            while part := await connection.read():
+                came.append(part)
+        except OSError as raised:
+            came.append(type(raised))
+        came.append(connection.is_reusable)
+        return came
+
+    return asyncio.run(main())
+
+
+def test_a_body_without_a_length_ends_with_the_connection() -> None:
+    """As HTTP/1.0 did it; an error of the connection is no end."""
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    assert [200, b"ab", False] == _asked(head, b"a", b"b", is_cut=True)
+    broken = _asked(head, b"a", is_cut=True, error=ConnectionResetError(104, "reset"))
+    assert [200, b"a", UnfinishedAnswerError, False] == broken
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        pytest.param(b"", [DisconnectedError, False], id="nothing"),
+        pytest.param(b"HTTP/1.1 200 O", [DisconnectedError, False], id="in the head"),
+        pytest.param(
+            b"HTTP/1.1 100 Continue\r\n\r\n", [DisconnectedError, False], id="only an interim one"
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+            [200, b"abc", UnfinishedAnswerError, False],
+            id="in the body",
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+            [200, b"abc", UnfinishedAnswerError, False],
+            id="before the last chunk",
+        ),
+    ],
+)
+def test_cut_answers_are_failures(sent: bytes, expected: list[object]) -> None:
+    """Without any answer it is a broken connection; what came before the cut is not lost."""
+    assert expected == _asked(*[sent] if sent else [], is_cut=True)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"\x15\x03\x01\x00\x02\x02",
+        b"HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+    ],
+)
+def test_what_is_no_answer_ends_the_connection(sent: bytes) -> None:
+    """Another protocol, or none."""
+    assert [UnfinishedAnswerError, False] == _asked(sent)
+
+
+@pytest.mark.parametrize(
+    ("head", "is_reusable"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", True),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n", False),
+        (b"HTTP/1.0 200 OK\r\n", False),
+    ],
+)
+def test_servers_say_whether_they_keep_a_connection(head: bytes, is_reusable: bool) -> None:
+    """Connections that the server is about to close are not used again."""
+    assert [200, b"a", is_reusable] == _asked(head + b"Content-Length: 1\r\n\r\na")
+
+
+def test_what_was_not_read_is_no_part_of_the_next_answer() -> None:
+    """Whoever leaves after the answer has come leaves a clean connection behind."""
+
+    async def main() -> bytes:
+        connection = HttpConnection()
+        Wire(connection)
+        for body in (b"first", b"again"):
+            asking = asyncio.ensure_future(connection.ask(REQUEST))
+            await asyncio.sleep(0)
+            connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" + body)
+            await asking
+            assert connection.is_reusable
+        return await connection.read_all()
+
+    assert b"again" == asyncio.run(main())
+
+
+def test_nobody_asked() -> None:
+    """A connection that says something by itself is not used again."""
+
+    async def main() -> bool:
+        connection = HttpConnection()
+        Wire(connection)
+        assert connection.is_reusable
+        connection.data_received(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+        return connection.is_reusable
+
+    assert not asyncio.run(main())
+
+
+def test_slow_readers_are_not_told_more() -> None:
+    """Beyond a MiB that nobody has read the transport waits; reading goes on after that."""
+    piece = bytes(400_000)
+
+    async def main() -> list[tuple[int, bool]]:
+        connection = HttpConnection()
+        wire = Wire(connection)
+        asking = asyncio.ensure_future(connection.ask(REQUEST))
+        await asyncio.sleep(0)
+        connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await asking
+        seen = []
+        for _ in range(3):
+            connection.data_received(b"%x\r\n%s\r\n" % (len(piece), piece))
+            seen.append((0, wire.wants_more))
+        seen.append((len(await connection.read()), wire.wants_more))
+        return seen
+
+    assert [(0, True), (0, True), (0, False), (1_200_000, True)] == asyncio.run(main())

@@ -12,6 +12,7 @@ Invariants: a connection that has not read an answer to its end is never used ag
 from __future__ import annotations
 
 import asyncio
+from enum import Enum
 from typing import Final, cast
 
 import httptools
@@ -27,6 +28,14 @@ class DisconnectedError(ConnectionResetError):
 
 class UnfinishedAnswerError(OSError):
     """The connection broke in the middle of an answer, or what came is no HTTP."""
+
+
+class _State(Enum):
+    """How far an exchange is."""
+
+    IDLE = "there is none, or its answer is complete"
+    ASKED = "nothing has been answered yet"
+    ANSWERING = "the head of the answer is there"
 
 
 class HttpConnection(asyncio.Protocol):
@@ -50,7 +59,7 @@ class HttpConnection(asyncio.Protocol):
         self._chunks: list[bytes] = []
         self._unread = 0
         self._is_paused = False
-        self._is_answering = self._is_complete = True
+        self._state = _State.IDLE
         self._is_kept = True
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
@@ -58,7 +67,7 @@ class HttpConnection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """Whether another request may be sent."""
-        return self._is_complete and self._is_kept and self._failure is None
+        return self._state is _State.IDLE and self._is_kept and self._failure is None
 
     async def ask(self, message: bytes) -> int:
         """Send a request, head and body; return the answer's status once its head is there.
@@ -71,9 +80,9 @@ class HttpConnection(asyncio.Protocol):
             # Whoever asked before has left with the answer unread.
             self._taken()
         self.headers = {}
-        self._is_answering = self._is_complete = False
+        self._state = _State.ASKED
         self.transport.write(message)
-        while not self._is_answering:
+        while self._state is _State.ASKED:
             await self._more()
         return self.status
 
@@ -84,7 +93,7 @@ class HttpConnection(asyncio.Protocol):
             OSError: The connection broke before the end.
         """
         while not self._chunks:
-            if self._is_complete:
+            if self._state is _State.IDLE:
                 return b""
             await self._more()
         return self._taken()
@@ -95,7 +104,7 @@ class HttpConnection(asyncio.Protocol):
         Raises:
             OSError: The connection broke before its end.
         """
-        if self._is_complete:
+        if self._state is _State.IDLE:
             # Most answers are short: they came together with their heads.
             return self._taken()
         parts = []
@@ -167,9 +176,9 @@ class HttpConnection(asyncio.Protocol):
         # The parser knows this connection as well: nobody but a collector would find that.
         self._parser = None
         if self._failure is None:
-            if self._is_answering and exc is None and not self._has_length():
-                self._is_complete = True
             self._failure = self._reason(exc)
+            if self._state is _State.ANSWERING and exc is None and not self._has_length():
+                self._state = _State.IDLE
         if not self._lost.done():
             self._lost.set_result(None)
         self._wake()
@@ -178,7 +187,7 @@ class HttpConnection(asyncio.Protocol):
         return b"content-length" in self.headers or b"transfer-encoding" in self.headers
 
     def _reason(self, exc: Exception | None) -> Exception:
-        if self._is_answering:
+        if self._state is _State.ANSWERING:
             return UnfinishedAnswerError(f"unexpected EOF: {exc}" if exc else "unexpected EOF")
         if isinstance(exc, OSError) and exc.errno is not None:
             return exc
@@ -192,12 +201,13 @@ class HttpConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """The head of an answer is there."""
-        if self._is_answering:
+        if self._state is not _State.ASKED:
             raise UnfinishedAnswerError("an answer to nothing")
         parser = self._parser
         assert parser is not None
         self.status = parser.get_status_code()
-        self._is_answering = self.status >= _FINAL_STATUS_MIN
+        if self.status >= _FINAL_STATUS_MIN:
+            self._state = _State.ANSWERING
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body."""
@@ -209,10 +219,10 @@ class HttpConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """The answer is there, unless it was an interim one."""
-        if not self._is_answering:
+        if self._state is _State.ASKED:
             self.headers = {}
             return
         parser = self._parser
         assert parser is not None
-        self._is_complete = True
+        self._state = _State.IDLE
         self._is_kept = parser.should_keep_alive()

@@ -223,19 +223,19 @@ class HttpRest:
             failure: Exception
             try:
                 connection = await self._attempt(request, credential, retries)
-                if connection.status in _GOOD:
+                status = connection.status
+                if status in _GOOD:
                     return connection
+                retry_after = _header(connection, b"retry-after")
                 failure = await self._refusal(connection, request)
             except OSError as error:
                 failure = error
                 wait_seconds = retries.after_failure(error)
             else:
-                if connection.status == _UNAUTHORIZED and retries.may_renew:
+                if status == _UNAUTHORIZED and retries.may_renew:
                     credential = await self._renewed(credential, retries, failure)
                     continue
-                wait_seconds = retries.after_answer(
-                    connection.status, _header(connection, b"retry-after")
-                )
+                wait_seconds = retries.after_answer(status, retry_after)
             if wait_seconds is None:
                 raise failure
             await asyncio.sleep(wait_seconds)

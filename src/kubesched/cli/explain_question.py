@@ -11,8 +11,15 @@ from pathlib import Path
 import msgspec
 
 from kubesched.api.core import Node, Pod
-from kubesched.cli.errors import UserError
-from kubesched.cli.loading import load_objects, load_scheduler, new_cluster, with_scheduler_name
+from kubesched.cli.completed_input import FINISHED
+from kubesched.cli.errors import UserError, write_warnings
+from kubesched.cli.loading import (
+    load_objects,
+    load_scheduler,
+    new_cluster,
+    pending_again,
+    with_scheduler_name,
+)
 from kubesched.cli.near_names import NEAR_MAX, near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
@@ -23,8 +30,6 @@ from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.exhaustive import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 def ask(
@@ -49,10 +54,11 @@ def ask(
         DecodeError, ConfigError: A file cannot be used.
     """
     scheduler = load_scheduler(options)
-    objects = load_objects(files)
+    objects, warnings = load_objects(files, scheduler.feature_gates)
+    write_warnings(warnings)
     found = find_pod(pod_name, [item for item in objects if isinstance(item, Pod)])
     _check_nodes(nodes, [item.metadata.name for item in objects if isinstance(item, Node)])
-    pod = with_scheduler_name(_pending_again(found), options.profile)
+    pod = with_scheduler_name(pending_again(found), options.profile)
     _check_scheduler(pod, scheduler.configuration)
     looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
     cluster = new_cluster(looked_at, options, remembers=False)
@@ -117,21 +123,9 @@ def _key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def _pending_again(pod: Pod) -> Pod:
-    """Return the pod as it was before it was bound or finished; a pending one as it is."""
-    finished = pod.status.phase in _FINISHED
-    if not pod.spec.node_name and not finished:
-        return pod
-    status = msgspec.structs.replace(
-        pod.status, phase="Pending", nominated_node_name="", start_time=None
-    )
-    spec = msgspec.structs.replace(pod.spec, node_name="")
-    return msgspec.structs.replace(pod, spec=spec, status=status)
-
-
 def _notes(pod: Pod) -> Iterable[str]:
     on = pod.spec.node_name
-    if pod.status.phase in _FINISHED:
+    if pod.status.phase in FINISHED:
         yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."
     elif on:
         yield f"The pod is on {on}; this is how it would be placed again, without it there."

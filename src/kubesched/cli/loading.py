@@ -15,7 +15,8 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import Loaded, Source, load
-from kubesched.cli.errors import UserError, write_warnings
+from kubesched.cli.completed_input import FINISHED, CompletedInput, completed
+from kubesched.cli.errors import UserError
 from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.plugin_loading import load_entry_points, load_plugin
@@ -43,19 +44,15 @@ class Scheduler(NamedTuple):
 # Objects.
 
 
-def load_objects(files: Iterable[Path | str]) -> list[KubernetesObject]:
-    """Load the objects of a dump, in the order in which they stand there.
+def load_objects(files: Iterable[Path | str], gates: FeatureGates) -> CompletedInput:
+    """Load the objects of a dump, in the order in which they stand there, and complete them.
 
     Raises:
         DecodeError: A file or an object cannot be read.
         UserError: Two objects are the same.
     """
     skipped: Counter[str] = Counter()
-    objects = distinct_objects(load(files, skipped))
-    if skipped and not objects:
-        kinds = ", ".join(sorted(skipped))
-        write_warnings([f"nothing to schedule with was found, only objects of kind {kinds}"])
-    return objects
+    return completed(distinct_objects(load(files, skipped)), skipped, gates)
 
 
 def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
@@ -143,6 +140,17 @@ def new_cluster(
         )
     except ConfigError as error:
         raise in_file(error, options.config) from error
+
+
+def pending_again(pod: Pod) -> Pod:
+    """Return the pod as it was before it was bound or finished; a pending one as it is."""
+    if not pod.spec.node_name and pod.status.phase not in FINISHED:
+        return pod
+    status = msgspec.structs.replace(
+        pod.status, phase="Pending", nominated_node_name="", start_time=None
+    )
+    spec = msgspec.structs.replace(pod.spec, node_name="")
+    return msgspec.structs.replace(pod, spec=spec, status=status)
 
 
 def with_scheduler_name(pod: Pod, name: str | None) -> Pod:

@@ -121,7 +121,7 @@ def kubesched() -> None:
     Examples:
       kubesched run --kubeconfig ~/.kube/config --dry-run
       kubesched sandbox --nodes 10
-      kubectl get nodes,pods,pv,pvc,sc,pdb -A -o json > cluster.json
+      kubectl get nodes,pods,pdb,priorityclasses,pv,pvc,sc -A -o json > cluster.json
       kubesched explain web-1 cluster.json
       kubesched simulate cluster.json --pods batch.yaml
 

@@ -163,7 +163,7 @@ def _place(
 
     scheduler = load_scheduler(options)
     cluster = new_cluster(scheduler, options)
-    objects, warnings = read_input(files, pod_files, options.profile)
+    objects, warnings = read_input(files, pod_files, options.profile, scheduler.feature_gates)
     write_warnings(warnings)
     cluster.load(objects)
     objects.clear()

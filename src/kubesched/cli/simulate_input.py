@@ -11,18 +11,15 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
-
-import msgspec
+from typing import Final
 
 from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kubesched.api.core import Node, Pod, ReplicationController
+from kubesched.api.core import Pod, ReplicationController
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load, load_bytes
-from kubesched.api.scheduling import PriorityClass
+from kubesched.cli.completed_input import CompletedInput, completed
 from kubesched.cli.errors import UserError
-from kubesched.cli.loading import distinct_objects, with_scheduler_name
-from kubesched.explain.words import count, names
-from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
+from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
+from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -34,22 +31,19 @@ _FINISHED: Final = ("Succeeded", "Failed")
 _UNREAD_WORKLOADS: Final = ("batch/v1/Job", "batch/v1/CronJob")
 
 
-class SimulationInput(NamedTuple):
-    """The objects of a simulation, and what the user should know about them."""
-
-    objects: list[KubernetesObject]
-    warnings: list[str]
-
-
 def read_input(
-    files: Sequence[Path], pod_files: Sequence[Path], scheduler_name: str | None
-) -> SimulationInput:
+    files: Sequence[Path],
+    pod_files: Sequence[Path],
+    scheduler_name: str | None,
+    gates: FeatureGates,
+) -> CompletedInput:
     """Read a dump and further pods, which are to be placed whatever their nodeName says.
 
     Args:
         files: The cluster.
         pod_files: Further pods, and what they need.
         scheduler_name: Whom all pods that are to be placed belong to; None leaves each its own.
+        gates: The features that are on.
 
     Raises:
         DecodeError: A file or an object cannot be read.
@@ -59,22 +53,30 @@ def read_input(
         raise UserError("`-` stands twice, but standard input can be read only once")
     skipped: Counter[str] = Counter()
     unread: Counter[str] = Counter()
-    further = (
-        Loaded(_pending_again(found.object), found.source)
-        if isinstance(found.object, Pod)
-        else found
-        for found in _load(pod_files, unread)
-    )
-    objects = distinct_objects(_chained(_load(files, skipped), further))
-    classes = PriorityClasses(item for item in objects if isinstance(item, PriorityClass))
-    objects = [_completed(item, classes, scheduler_name) for item in objects]
-    warnings = [
-        *_nothing_read(objects, skipped + unread),
-        *_not_expanded(objects, unread),
-        *_on_unknown_nodes(objects),
-        *_unknown_classes(classes),
-    ]
-    return SimulationInput(objects, warnings)
+    placed: Counter[str] = Counter()
+    further = _further(pod_files, unread, placed)
+    given = distinct_objects(_chained(_load(files, skipped), further))
+    objects, warnings = completed(given, skipped + unread, gates)
+    warnings += _not_expanded(objects, unread)
+    warnings += [f"--pods {file}: it holds no Pods" for file in pod_files if not placed[str(file)]]
+    return CompletedInput([_owned(item, scheduler_name) for item in objects], warnings)
+
+
+def _further(files: Sequence[Path], unread: Counter[str], placed: Counter[str]) -> Iterator[Loaded]:
+    """Yield the objects of `--pods`, and count the pods of each file."""
+    for file in files:
+        for found in _load([file], unread):
+            if isinstance(found.object, Pod):
+                placed[str(file)] += 1
+                yield Loaded(pending_again(found.object), found.source)
+            else:
+                yield found
+
+
+def _owned(item: KubernetesObject, scheduler_name: str | None) -> KubernetesObject:
+    if not isinstance(item, Pod) or item.spec.node_name:
+        return item
+    return with_scheduler_name(item, scheduler_name)
 
 
 def _chained(*parts: Iterable[Loaded]) -> Iterator[Loaded]:
@@ -116,34 +118,7 @@ def head_of(file: Path) -> bytes:
     return head
 
 
-def _pending_again(pod: Pod) -> Pod:
-    """Return the pod as it was before it was bound or finished; a pending one as it is."""
-    if not pod.spec.node_name and pod.status.phase not in _FINISHED:
-        return pod
-    status = msgspec.structs.replace(
-        pod.status, phase="Pending", nominated_node_name="", start_time=None
-    )
-    spec = msgspec.structs.replace(pod.spec, node_name="")
-    return msgspec.structs.replace(pod, spec=spec, status=status)
-
-
-def _completed(
-    item: KubernetesObject, classes: PriorityClasses, scheduler_name: str | None
-) -> KubernetesObject:
-    if isinstance(item, Node):
-        return node_with_defaults(item)
-    if not isinstance(item, Pod):
-        return item
-    completed = pod_with_defaults(item, classes)
-    return completed if item.spec.node_name else with_scheduler_name(completed, scheduler_name)
-
-
 # Warnings.
-
-
-def _nothing_read(objects: Sequence[KubernetesObject], skipped: Counter[str]) -> Iterator[str]:
-    if skipped and not objects:
-        yield f"nothing to schedule was found, only objects of kind {', '.join(sorted(skipped))}"
 
 
 def _not_expanded(objects: Sequence[KubernetesObject], unread: Counter[str]) -> Iterator[str]:
@@ -182,25 +157,3 @@ def _owners(objects: Sequence[KubernetesObject]) -> frozenset[tuple[str, str, st
             if (metadata.namespace, "ReplicaSet", metadata.name) in found:
                 add(item)
     return frozenset(found)
-
-
-def _on_unknown_nodes(objects: Sequence[KubernetesObject]) -> Iterator[str]:
-    known = frozenset(item.metadata.name for item in objects if isinstance(item, Node))
-    missing: Counter[str] = Counter(
-        item.spec.node_name
-        for item in objects
-        if isinstance(item, Pod)
-        and item.spec.node_name
-        and item.spec.node_name not in known
-        and item.status.phase not in _FINISHED
-    )
-    if missing:
-        pods = count(missing.total(), "pod")
-        nodes = names(sorted(missing))
-        yield f"not counted, because their nodes are not in the files: {pods} on {nodes}"
-
-
-def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:
-    if classes.unknown:
-        listed = names(sorted(classes.unknown))
-        yield f"priority 0 is used for pods of PriorityClasses not in the files: {listed}"

@@ -16,6 +16,8 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Container, ContainerPort, Node, Pod, PodSpec, ResourceRequirements
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
 
 SYSTEM_CLASSES: Final[Mapping[str, int]] = {
@@ -68,13 +70,24 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
     init_containers = _all_with_defaults(spec.init_containers, spec.host_network)
     if containers is not spec.containers or init_containers is not spec.init_containers:
         spec = msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
-    metadata = pod.metadata
-    if not metadata.uid:
-        uid = f"{metadata.namespace}/{metadata.name}"
-        metadata = msgspec.structs.replace(metadata, uid=uid)
+    metadata = _with_uid(pod.metadata)
     if spec is pod.spec and metadata is pod.metadata:
         return pod
     return msgspec.structs.replace(pod, spec=spec, metadata=metadata)
+
+
+def claim_with_defaults(claim: ResourceClaim) -> ResourceClaim:
+    """Return the claim, with a uid if it has none: allocations are told apart by it."""
+    metadata = _with_uid(claim.metadata)
+    if metadata is claim.metadata:
+        return claim
+    return msgspec.structs.replace(claim, metadata=metadata)
+
+
+def _with_uid(metadata: ObjectMeta) -> ObjectMeta:
+    if metadata.uid:
+        return metadata
+    return msgspec.structs.replace(metadata, uid=f"{metadata.namespace}/{metadata.name}")
 
 
 def node_with_defaults(node: Node) -> Node:

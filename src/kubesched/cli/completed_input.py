@@ -1,0 +1,125 @@
+"""Completed input: objects as the API server would have stored them, and what to warn of.
+
+A dump holds objects that are complete; a manifest leaves to the API server what it fills in.
+
+Rejects:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.resource import ResourceClaim
+from kubesched.api.scheduling import PriorityClass
+from kubesched.api.scheme import KINDS
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.explain.words import count, names
+from kubesched.simulator.defaults import (
+    PriorityClasses,
+    claim_with_defaults,
+    node_with_defaults,
+    pod_with_defaults,
+)
+from kubesched.snapshot.objects import KubernetesObject
+
+FINISHED: Final = ("Succeeded", "Failed")
+"""Phases in which a pod takes no room any more."""
+_CONFIGURATION: Final = "KubeSchedulerConfiguration"
+_STATUS: Final = "v1/Status"
+_READ: Final = {
+    kind.kind: [f"{kind.group}/{version}".lstrip("/") for version in kind.versions]
+    for kind in KINDS
+}
+
+
+class CompletedInput(NamedTuple):
+    """Objects with their defaults, and one line for each thing the user should know."""
+
+    objects: list[KubernetesObject]
+    warnings: list[str]
+
+
+def completed(
+    objects: Iterable[KubernetesObject], skipped: Counter[str], gates: FeatureGates
+) -> CompletedInput:
+    """Fill in what the API server would fill in.
+
+    Args:
+        objects: As they were read.
+        skipped: How many objects of other kinds there were, by `apiVersion/Kind`.
+        gates: The features that are on.
+    """
+    given = list(objects)
+    classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
+    found = [_with_defaults(item, classes) for item in given]
+    warnings = [
+        *_not_read(found, skipped),
+        *_on_unknown_nodes(found),
+        *_unknown_classes(classes),
+        *_groups(found, gates),
+    ]
+    return CompletedInput(found, warnings)
+
+
+def _with_defaults(item: KubernetesObject, classes: PriorityClasses) -> KubernetesObject:
+    if isinstance(item, Pod):
+        return pod_with_defaults(item, classes)
+    if isinstance(item, Node):
+        return node_with_defaults(item)
+    return claim_with_defaults(item) if isinstance(item, ResourceClaim) else item
+
+
+# Warnings.
+
+
+def _not_read(objects: Sequence[KubernetesObject], skipped: Counter[str]) -> Iterator[str]:
+    """Say what was left out that was perhaps meant to be read; a dump holds much besides."""
+    if skipped and not objects:
+        yield f"nothing to schedule was found, only objects of kind {', '.join(sorted(skipped))}"
+        return
+    for name in sorted(skipped):
+        api_version, _, kind = name.rpartition("/")
+        if kind == _CONFIGURATION:
+            yield f"a {kind} stands among the objects and is not used there; --config names it"
+        elif name == _STATUS:
+            yield "a Status stands among the objects: whatever printed that has failed"
+        elif kind in _READ and api_version:
+            known = " or ".join(_READ[kind])
+            yield f"not read: {count(skipped[name], kind)} of {api_version}; it is read as {known}"
+
+
+def _on_unknown_nodes(objects: Sequence[KubernetesObject]) -> Iterator[str]:
+    known = frozenset(item.metadata.name for item in objects if isinstance(item, Node))
+    missing: Counter[str] = Counter(
+        item.spec.node_name
+        for item in objects
+        if isinstance(item, Pod)
+        and item.spec.node_name
+        and item.spec.node_name not in known
+        and item.status.phase not in FINISHED
+    )
+    if missing:
+        pods = count(missing.total(), "pod")
+        nodes = names(sorted(missing))
+        yield f"not counted, because their nodes are not in the files: {pods} on {nodes}"
+
+
+def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:
+    if classes.unknown:
+        listed = names(sorted(classes.unknown))
+        yield f"priority 0 is used for pods of PriorityClasses not in the files: {listed}"
+
+
+def _groups(objects: Sequence[KubernetesObject], gates: FeatureGates) -> Iterator[str]:
+    if not gates.enabled("GangScheduling"):
+        return
+    waiting = sum(
+        isinstance(item, Pod) and not item.spec.node_name and item.spec.scheduling_group is not None
+        for item in objects
+    )
+    if waiting:
+        pods = count(waiting, "pod")
+        yield f"held back, because pod groups are placed in scenarios only: {pods} of pod groups"

@@ -1,0 +1,164 @@
+"""What the API server fills in, and what a user should know of what was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .cluster import Json, node, pod, run, write
+
+
+def _with(found: Json, **spec: Any) -> Json:
+    found["spec"] |= spec
+    return found
+
+
+def _limited(name: str) -> Json:
+    found = pod(name)
+    found["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "8"}}
+    return found
+
+
+def _listening(name: str, **spec: Any) -> Json:
+    found = pod(name, "1", **spec)
+    found["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
+    return _with(found, hostNetwork=True)
+
+
+def _offering_its_capacity() -> Json:
+    found = node("alpha")
+    found["status"] = {"capacity": found["status"]["allocatable"]}
+    return found
+
+
+_HIGH = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 100,
+}
+
+
+def _classy(name: str) -> Json:
+    found = _with(pod(name, "4"), priorityClassName="high")
+    del found["spec"]["priority"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param([node("alpha"), _limited("a")], "does not fit", id="limits"),
+        pytest.param(
+            [node("alpha"), pod("old", "4", node_name="alpha"), _HIGH, _classy("a")],
+            "would make room for it",
+            id="priority class",
+        ),
+        pytest.param(
+            [node("alpha"), _listening("b", node_name="alpha"), _listening("a")],
+            "does not fit",
+            id="ports of the host",
+        ),
+        pytest.param([_offering_its_capacity(), pod("a")], "goes to alpha", id="capacity"),
+    ],
+)
+def test_explain_and_simulate_agree_on_manifests(
+    objects: list[Json], expected: str, tmp_path: Path
+) -> None:
+    """Neither leaves out what the API server would have filled in."""
+    file = write(tmp_path, objects)
+    explained = run("explain", "a", file)
+    assert not explained.exit_code, explained.stderr
+    assert expected in explained.stdout
+    placed = "1 of 1 pod placed" in run("simulate", file).stdout
+    assert placed == (expected != "does not fit")
+
+
+def test_claims_of_manifests_are_told_apart(tmp_path: Path) -> None:
+    """Two claims without a uid are two, though both pods are placed in one run."""
+    slices: Json = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "alpha-gpus"},
+        "spec": {
+            "driver": "gpu.example",
+            "nodeName": "alpha",
+            "pool": {"name": "alpha", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+        },
+    }
+    class_: Json = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {},
+    }
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    claims = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"devices": {"requests": [request]}},
+        }
+        for name in ("one", "two")
+    ]
+    pods = [
+        pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": name}])
+        for name in ("one", "two")
+    ]
+    result = run("simulate", write(tmp_path, [node("alpha"), slices, class_, *claims, *pods]))
+    assert result.stdout.startswith("2 of 2 pods placed"), result.stdout
+
+
+@pytest.mark.parametrize(
+    ("extra", "warning"),
+    [
+        pytest.param(
+            {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"},
+            "a KubeSchedulerConfiguration stands among the objects and is not used there;"
+            " --config names it",
+            id="configuration",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure"},
+            "a Status stands among the objects: whatever printed that has failed",
+            id="status",
+        ),
+        pytest.param(
+            {"apiVersion": "policy/v0", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}},
+            "not read: 1 PodDisruptionBudget of policy/v0; it is read as policy/v1 or"
+            " policy/v1beta1",
+            id="version",
+        ),
+    ],
+)
+def test_what_was_perhaps_meant_to_be_read(extra: Json, warning: str, tmp_path: Path) -> None:
+    """One line each, for both commands; kinds that scheduling does not know are no news."""
+    secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    file = write(tmp_path, [node("alpha"), pod("a"), secret, extra])
+    for words in (("simulate", file), ("explain", "a", file)):
+        result = run(*words)
+        assert result.stderr.startswith(f"kubesched: warning: {warning}\n")
+        assert "Secret" not in result.stderr
+
+
+def test_pods_of_groups_are_told_where_they_are_placed(tmp_path: Path) -> None:
+    """With gangs on, a dump's pods of groups are held back, and a warning says why."""
+    grouped = pod("a", schedulingGroup={"podGroupName": "train"})
+    gates = "GenericWorkload=true,GangScheduling=true"
+    file = write(tmp_path, [node("alpha"), grouped])
+    result = run("simulate", file, "--feature-gates", gates)
+    expected = "held back, because pod groups are placed in scenarios only: 1 pod of pod groups"
+    assert f"kubesched: warning: {expected}\n" in result.stderr
+    assert expected not in run("simulate", file).stderr
+
+
+def test_files_of_further_pods_hold_some(tmp_path: Path) -> None:
+    """`--pods` of a file without Pods is most likely the wrong file."""
+    dump = write(tmp_path, [node("alpha"), pod("a")], "dump.json")
+    wrong = write(tmp_path, [node("beta")], "wrong.json")
+    result = run("simulate", dump, "--pods", wrong)
+    assert f"kubesched: warning: --pods {wrong}: it holds no Pods\n" in result.stderr

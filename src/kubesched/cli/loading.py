@@ -1,6 +1,7 @@
 """From options and files to what the rooms below work with: objects, registry, configuration.
 
-Rejects:  two objects of the same kind and name, and two pods with the same uid, naming both places.
+Rejects:  two objects of the same kind and name, and two pods with the same uid, naming both places;
+          objects that no API server would have stored.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from kubesched.framework.registry import PluginFactory, Registry, RegistryError
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.cluster import Cluster
+from kubesched.simulator.soundness import faults_of
 from kubesched.snapshot.objects import KubernetesObject
 
 _FAULTS_MAX: Final = 10
@@ -58,6 +60,8 @@ def load_objects(files: Iterable[Path | str], gates: FeatureGates) -> CompletedI
 def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
     """Return the objects; two of the same name are a mistake that no guess puts right.
 
+    Neither is a negative amount, or a word that does not exist.
+
     Raises:
         UserError: with one line for each of them.
     """
@@ -65,6 +69,7 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
     places: dict[type, dict[str, Source]] = {}
     owners: dict[str, str] = {}
     messages: list[str] = []
+    unsound: list[str] = []
     for found, source in loaded:
         item = cast("KubernetesObject", found)  # every kind that is loaded has metadata
         key = _key(item)
@@ -77,12 +82,19 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
             if owner != key:
                 messages.append(f"{source}: Pod {key} has the uid of pod {owner}, {uid}")
                 continue
+        unsound += [f"{source}: {_kind(item)} {key}: {fault}" for fault in faults_of(item)]
         objects.append(item)
-    if messages:
-        more = len(messages) - _FAULTS_MAX
-        rest = (f"and {more} more objects that are there twice",) if more > 0 else ()
-        raise UserError(*messages[:_FAULTS_MAX], *rest)
+    if messages or unsound:
+        raise UserError(
+            *_some(messages, "objects that are there twice"), *_some(unsound, "invalid fields")
+        )
     return objects
+
+
+def _some(messages: list[str], words: str) -> list[str]:
+    """Return the first messages, and how many more there are."""
+    more = len(messages) - _FAULTS_MAX
+    return [*messages[:_FAULTS_MAX], *([f"and {more} more {words}"] if more > 0 else [])]
 
 
 def _key(item: KubernetesObject) -> str:

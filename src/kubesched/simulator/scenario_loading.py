@@ -37,6 +37,7 @@ from kubesched.simulator.scenario import (
     Workload,
 )
 from kubesched.simulator.scenario_objects import nodes_of, template_of
+from kubesched.simulator.soundness import spec_faults
 from kubesched.simulator.timestamps import SECONDS_MAX
 
 _ACTIONS: Final = (
@@ -238,9 +239,11 @@ def _workload_faults(workload: Workload, path: str) -> Iterator[Fault]:
         yield from _budget_faults(workload, child(path, "disruptionBudget"))
     if workload.trace is None:
         try:
-            template_of(workload)
+            template = template_of(workload)
         except DecodeError as error:
             yield Fault(path, _words(error))
+        else:
+            yield from spec_faults(template.spec, child(path, "template.spec"))
 
 
 def _budget_faults(workload: Workload, path: str) -> Iterator[Fault]:

@@ -1,0 +1,119 @@
+"""Soundness: what an API server would never have stored, and no answer could be right about.
+
+Upstream: pkg/apis/core/validation/validation.go (v1.36)
+Reads:    amounts of resources, spread constraints, tolerations, weights of preferences
+Differs:  only values that would make an answer wrong are looked at; what is missing, misnamed or
+          of no concern to scheduling is left to the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.pod import Affinity, PodSpec, Toleration, TopologySpreadConstraint
+from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.config.faults import Fault, child, invalid, not_supported
+
+_NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
+_POLICIES: Final = ("Honor", "Ignore")
+_OPERATORS: Final = ("Equal", "Exists", "Gt", "Lt")
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_WEIGHT_MAX: Final = 100
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def faults_of(item: object) -> Iterator[Fault]:
+    """Yield what is wrong with an object, field by field; nothing for other kinds."""
+    if isinstance(item, Pod):
+        yield from spec_faults(item.spec, "spec")
+    elif isinstance(item, Node):
+        yield from _amount_faults(item.status.allocatable, "status.allocatable")
+        yield from _amount_faults(item.status.capacity, "status.capacity")
+
+
+def spec_faults(spec: PodSpec, path: str) -> Iterator[Fault]:
+    """Yield what is wrong with a pod's specification, that of a template too."""
+    for name, containers in (
+        ("containers", spec.containers),
+        ("initContainers", spec.init_containers),
+    ):
+        for index, container in enumerate(containers):
+            place = child(path, name, index, "resources")
+            requests, limits = container.resources.requests, container.resources.limits
+            yield from _amount_faults(requests, child(place, "requests"))
+            yield from _amount_faults(limits, child(place, "limits"))
+            yield from _limit_faults(requests, limits, place)
+    yield from _amount_faults(spec.overhead, child(path, "overhead"))
+    for index, constraint in enumerate(spec.topology_spread_constraints):
+        yield from _spread_faults(constraint, child(path, "topologySpreadConstraints", index))
+    for index, toleration in enumerate(spec.tolerations):
+        yield from _toleration_faults(toleration, child(path, "tolerations", index))
+    if spec.affinity is not None:
+        yield from _weight_faults(spec.affinity, child(path, "affinity"))
+
+
+def _amount_faults(amounts: Mapping[str, Quantity], path: str) -> Iterator[Fault]:
+    for name, amount in amounts.items():
+        # Nearly all amounts are text without a sign.
+        if isinstance(amount, str) and "-" not in amount:
+            continue
+        if parse_quantity(amount).sign < 0:
+            yield invalid(f"{path}[{name}]", str(amount), _NOT_NEGATIVE)
+
+
+def _limit_faults(
+    requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], path: str
+) -> Iterator[Fault]:
+    for name, amount in requests.items():
+        limit = limits.get(name)
+        if limit is None or limit == amount:
+            continue
+        if parse_quantity(amount).compare(parse_quantity(limit)) > 0:
+            detail = f"must be less than or equal to {name} limit of {limit}"
+            yield invalid(child(path, "requests"), str(amount), detail)
+
+
+def _spread_faults(constraint: TopologySpreadConstraint, path: str) -> Iterator[Fault]:
+    if constraint.max_skew <= 0:
+        yield invalid(child(path, "maxSkew"), constraint.max_skew, "must be greater than zero")
+    action = constraint.when_unsatisfiable
+    if action not in _ACTIONS:
+        yield not_supported(child(path, "whenUnsatisfiable"), action, _ACTIONS)
+    for name, policy in (
+        ("nodeAffinityPolicy", constraint.node_affinity_policy),
+        ("nodeTaintsPolicy", constraint.node_taints_policy),
+    ):
+        if policy is not None and policy not in _POLICIES:
+            yield not_supported(child(path, name), policy, _POLICIES)
+
+
+def _toleration_faults(toleration: Toleration, path: str) -> Iterator[Fault]:
+    if toleration.operator and toleration.operator not in _OPERATORS:
+        yield not_supported(child(path, "operator"), toleration.operator, _OPERATORS)
+    if toleration.effect and toleration.effect not in _EFFECTS:
+        yield not_supported(child(path, "effect"), toleration.effect, _EFFECTS)
+
+
+def _weight_faults(affinity: Affinity, path: str) -> Iterator[Fault]:
+    for name, weights in _weights(affinity):
+        for index, weight in enumerate(weights):
+            if not 1 <= weight <= _WEIGHT_MAX:
+                place = child(path, name, _PREFERRED, index, "weight")
+                yield invalid(place, weight, "must be in the range 1-100")
+
+
+def _weights(affinity: Affinity) -> Iterator[tuple[str, list[int]]]:
+    nodes = affinity.node_affinity
+    if nodes is not None:
+        preferred = nodes.preferred_during_scheduling_ignored_during_execution or ()
+        yield "nodeAffinity", [term.weight for term in preferred]
+    for name, pods in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        if pods is not None:
+            terms = pods.preferred_during_scheduling_ignored_during_execution or ()
+            yield name, [term.weight for term in terms]

@@ -1,4 +1,4 @@
-"""Flags as /flagz shows them."""
+"""Flags: what they take, and as /flagz shows them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pytest
 
 from kubesched.cli.flags import shown_flags
 from kubesched.cli.run import run
+
+from .cluster import run as run_command
 
 
 def _shown(*arguments: str) -> dict[str, str]:
@@ -54,3 +56,19 @@ def test_every_flag_is_shown() -> None:
         helped = run.get_help(ctx)
     assert "authentication-kubeconfig" in shown
     assert [] == [name for name in shown if f"--{name}" not in helped]
+
+
+@pytest.mark.parametrize("port", ["0", "11990"])
+@pytest.mark.parametrize("address", ["foo", "010.1.1.1", "::1%lo", "1.2.3"])
+def test_an_address_that_is_none_is_refused_whatever_the_port(address: str, port: str) -> None:
+    """kube-scheduler's words and exit code, before anything else is looked at."""
+    result = run_command("run", "--bind-address", address, "--secure-port", port)
+    assert 1 == result.exit_code
+    expected = f"Invalid value for '--bind-address': failed to parse IP: '{address}'"
+    assert expected in result.output
+
+
+@pytest.mark.parametrize(("given", "expected"), [("", ""), (" ::1 ", "::1"), ("0.0.0.0", "0.0.0.0")])  # noqa: S104 - a value
+def test_addresses_are_taken_as_go_takes_them(given: str, expected: str) -> None:
+    """Blanks around one do not matter, and an empty one is the default."""
+    assert expected == _shown("--bind-address", given)["bind-address"]

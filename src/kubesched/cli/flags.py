@@ -6,6 +6,7 @@ Differs:  a boolean flag may also be followed by its value (`--leader-elect fals
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -38,7 +39,31 @@ class Duration(click.ParamType[float]):
             self.fail(f"{error}; write it as 90s, 30m or 1h30m", param, ctx)
 
 
+class Address(click.ParamType[str]):
+    """An IP address, kept as text; "" stands for the default."""
+
+    name = "address"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Check it; a zone is no part of an address here."""
+        text = str(value).strip()
+        if text and not _is_address(text):
+            self.fail(f"failed to parse IP: {text!r}; write it as 0.0.0.0 or ::", param, ctx)
+        return text
+
+
 DURATION: Final = Duration()
+ADDRESS: Final = Address()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 class Flag(click.Option):

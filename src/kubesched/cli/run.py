@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from kubesched.cli.flags import (
+    ADDRESS,
     DURATION,
     DaemonCommand,
     comma_separated,
@@ -143,6 +144,7 @@ _PATH: Final = click.Path(path_type=Path)
 @flag(
     _SERVING,
     "--bind-address",
+    type=ADDRESS,
     default="0.0.0.0",  # noqa: S104 - kube-scheduler's default, so that probes reach it
     show_default=True,
     metavar="IP",

@@ -114,7 +114,7 @@ class DaemonCommand(SectionedCommand):
         """Run; what the user can put right becomes a line per fault."""
         try:
             return super().invoke(ctx)
-        except (click.Abort, click.exceptions.Exit, KeyboardInterrupt):
+        except (click.Abort, click.exceptions.Exit, KeyboardInterrupt, BrokenPipeError):
             raise
         except Exception as error:
             raise _failed(error) from error

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from kubesched.api.yaml_syntax import dump
 from kubesched.app.event_loop import new_event_loop
 from kubesched.app.logs import LogOptions, Logs, parse_modules
@@ -26,6 +24,7 @@ from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
 from kubesched.cli.loading import register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
+from kubesched.cli.reports import Reports
 from kubesched.client.connect import find_settings
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
@@ -103,6 +102,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         kubeconfig=configuration.client_connection.kubeconfig, master=options.master
     )
     logs = Logs(_log_options(flags), sys.stderr)
+    reports = Reports(sys.stdout)
 
     async def main() -> int:
         process = SchedulerProcess(
@@ -110,16 +110,21 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
             configuration,
             registry,
             settings,
-            report=_print_report if options.dry_run else None,
+            report=reports.write if options.dry_run else None,
             logs=logs,
             flags=shown,
         )
+        reports.on_failure = process.stop
+        if options.dry_run:
+            reports.follow_reader()
         try:
-            return await process.run()
+            code = await process.run()
         finally:
             # What has ended says how it ended, whoever asks it to end now.
             for number in STOPPING:
                 signal.signal(number, signal.SIG_IGN)
+        reports.check()
+        return code
 
     logs.start()
     try:
@@ -135,11 +140,6 @@ def _log_options(flags: dict[str, Any]) -> LogOptions:
         modules=parse_modules(flags["vmodule"]),
         logging_format=flags["logging_format"],
     )
-
-
-def _print_report(report: dict[str, Any]) -> None:
-    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
-    sys.stdout.flush()
 
 
 def _write(path: Path, text: str) -> None:

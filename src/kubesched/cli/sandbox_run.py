@@ -27,7 +27,7 @@ from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.node_keeper import NodeKeeper
 from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import UserError, write_errors
-from kubesched.cli.sandbox_access import HOST, Access, check_ours, write_private
+from kubesched.cli.sandbox_access import HOST, Access, check_ours, remove_own, write_private
 from kubesched.cli.sandbox_nodes import node_template
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text
 
@@ -46,8 +46,7 @@ def run_sandbox(flags: dict[str, Any]) -> int:
         UserError: Something about the flags must be put right.
     """
     template = node_template(flags)
-    if flags["kubeconfig"] is not None:
-        check_ours(flags["kubeconfig"])
+    _check_kubeconfig(flags)
     with tempfile.TemporaryDirectory(prefix="kubesched-sandbox-") as name:
         return asyncio.run(_Sandbox(flags, template, Path(name)).run())
 
@@ -128,12 +127,15 @@ class _Sandbox:
         for one in (keeper, kubelets, controllers):
             one.start()
             opened.callback(one.stop)
+        # Another may have begun while nodes were added.
+        _check_kubeconfig(flags)
         try:
             await server.start(HOST, flags["port"], access.tls)
         except OSError as error:
             raise _cannot_listen(error, flags["port"]) from None
-        write_private(self._kubeconfig, access.kubeconfig(server.url, access.admin))
-        opened.callback(self._kubeconfig.unlink, missing_ok=True)
+        text = access.kubeconfig(server.url, access.admin)
+        write_private(self._kubeconfig, text)
+        opened.callback(remove_own, self._kubeconfig, text)
 
     async def _add_nodes(self, client: LocalClient) -> None:
         for number, node in enumerate(self._template.nodes(self._flags["nodes"])):
@@ -229,6 +231,11 @@ class _Sandbox:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+
+def _check_kubeconfig(flags: dict[str, Any]) -> None:
+    if flags["kubeconfig"] is not None:
+        check_ours(flags["kubeconfig"])
 
 
 def _cannot_listen(error: OSError, port: int) -> UserError:

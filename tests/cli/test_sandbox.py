@@ -27,7 +27,7 @@ from kubesched.apiserver.fake_nodes import NodeTemplate
 from kubesched.cli.errors import UserError
 from kubesched.cli.sandbox_access import CONTEXT, Access, check_ours, write_private
 from kubesched.cli.sandbox_nodes import node_template, read_node
-from kubesched.cli.sandbox_scheduler import configuration_text
+from kubesched.cli.sandbox_scheduler import configuration_text, read_wanted
 
 from .cluster import Json, run
 
@@ -231,7 +231,19 @@ def test_a_scheduler_that_fails_ends_the_sandbox(tmp_path: Path) -> None:
     )
     assert 1 == result.returncode
     assert "the scheduler ended with code" in result.stderr
-    assert "Nonsense" in result.stderr
+    assert f"{config}: profiles[0].plugins.score.enabled[0]: " in result.stderr
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
+    """The signal is said, and nothing of a log that knows nothing of it."""
+    with running("--nodes", 0) as (process, _, _):
+        [child] = _children(process.pid)
+        os.kill(int(child), signal.SIGKILL)
+        assert 1 == process.wait(10)
+        assert process.stderr is not None
+        expected = "kubesched: error: the scheduler was ended by SIGKILL\n"
+        assert expected == process.stderr.read()
 
 
 @pytest.mark.parametrize(
@@ -247,6 +259,10 @@ def test_a_scheduler_that_fails_ends_the_sandbox(tmp_path: Path) -> None:
         pytest.param(["--data", "no/dir/d"], "--data: no/dir/d: unable to open", id="data"),
         pytest.param(["--node-label", "a=b c"], "a node like this is refused", id="invalid-node"),
         pytest.param(["--nodes", "-1"], "is not in the range", id="nodes"),
+        pytest.param(["--start-latency", "-1s"], "-1s is negative; write 0s", id="latency"),
+        pytest.param(["--run-time=-1h"], "-1h is negative", id="run-time"),
+        pytest.param(["--zones", ","], "'--zones': there is no name in it", id="zones"),
+        pytest.param(["--config", "nope"], "--config: nope: cannot be read: No such", id="config"),
     ],
 )
 def test_what_cannot_be_used_is_said(
@@ -396,7 +412,7 @@ def test_the_schedulers_configuration_is_the_users_but_for_the_connection(tmp_pa
         "profiles: [{schedulerName: mine}]\nleaderElection: {leaderElect: true}\n"
         "clientConnection: {kubeconfig: other, contentType: x}\n"
     )
-    found = yaml.safe_load(configuration_text(file, Path("here")))
+    found = yaml.safe_load(configuration_text(read_wanted(file), Path("here")))
     assert [{"schedulerName": "mine"}] == found["profiles"]
     assert {"leaderElect": False} == found["leaderElection"]
     assert ("here", "x") == tuple(

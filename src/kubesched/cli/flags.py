@@ -21,9 +21,16 @@ EXIT_FAILED: Final = 1
 
 
 class Duration(click.ParamType[float]):
-    """A Go duration, kept as seconds."""
+    """A Go duration, kept as seconds.
+
+    Args:
+        may_be_negative: Whether it may; what takes time may not.
+    """
 
     name = "duration"
+
+    def __init__(self, *, may_be_negative: bool = True) -> None:
+        self._may_be_negative = may_be_negative
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -34,9 +41,12 @@ class Duration(click.ParamType[float]):
         if isinstance(value, int | float):
             return float(value)
         try:
-            return parse_duration(str(value))
+            seconds = parse_duration(str(value))
         except ValueError as error:
             self.fail(f"{error}; write it as 90s, 30m or 1h30m", param, ctx)
+        if seconds < 0 and not self._may_be_negative:
+            self.fail(f"{value} is negative; write 0s for no time at all", param, ctx)
+        return seconds
 
 
 class Address(click.ParamType[str]):
@@ -55,6 +65,7 @@ class Address(click.ParamType[str]):
 
 
 DURATION: Final = Duration()
+TIME_TAKEN: Final = Duration(may_be_negative=False)
 ADDRESS: Final = Address()
 
 
@@ -161,7 +172,7 @@ def _shown(parameter: click.Parameter, value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if parameter.type is DURATION:
+    if isinstance(parameter.type, Duration):
         from kubesched.api.go_duration import go_duration
 
         return go_duration(value)

@@ -22,12 +22,14 @@ from kubesched.app.options import (
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
-from kubesched.cli.loading import register_plugins, with_plugins
+from kubesched.cli.loading import in_file, register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
 from kubesched.cli.reports import Reports
 from kubesched.client.connect import find_settings
+from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
+from kubesched.config.types import Configuration
 from kubesched.plugins.registry import in_tree_registry
 
 _ELECTION: Final = {
@@ -87,10 +89,11 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         shown: The same as text, by the flags' names.
 
     Raises:
-        ConfigError: The configuration is wrong.
+        UserError: The configuration is wrong; with the file's name.
+        ConfigError: The flags are.
     """
     options = options_of(flags)
-    configuration = configuration_of(options)
+    configuration = _configuration(options)
     if flags["write_config_to"] is not None:
         _write(flags["write_config_to"], dump(encode_configuration(configuration)))
         return None
@@ -119,6 +122,9 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
             reports.follow_reader()
         try:
             code = await process.run()
+        except ConfigError as error:
+            # What plugins say of their part of the file.
+            raise in_file(error, options.config_file) from error
         finally:
             # What has ended says how it ended, whoever asks it to end now.
             for number in STOPPING:
@@ -132,6 +138,13 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
             return runner.run(main())
     finally:
         logs.stop()
+
+
+def _configuration(options: Options) -> Configuration:
+    try:
+        return configuration_of(options)
+    except ConfigError as error:
+        raise in_file(error, options.config_file) from error
 
 
 def _log_options(flags: dict[str, Any]) -> LogOptions:

@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
@@ -29,7 +29,7 @@ from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import UserError, write_errors
 from kubesched.cli.sandbox_access import HOST, Access, check_ours, remove_own, write_private
 from kubesched.cli.sandbox_nodes import node_template
-from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text
+from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
 
 _EXIT_FAILED: Final = 1
 _EXIT_NOT_FOUND: Final = 127
@@ -46,9 +46,10 @@ def run_sandbox(flags: dict[str, Any]) -> int:
         UserError: Something about the flags must be put right.
     """
     template = node_template(flags)
+    wanted = read_wanted(flags["config_file"])
     _check_kubeconfig(flags)
     with tempfile.TemporaryDirectory(prefix="kubesched-sandbox-") as name:
-        return asyncio.run(_Sandbox(flags, template, Path(name)).run())
+        return asyncio.run(_Sandbox(flags, template, wanted, Path(name)).run())
 
 
 class _Sandbox:
@@ -58,9 +59,16 @@ class _Sandbox:
         failure: What ended it, if anything did; set once.
     """
 
-    def __init__(self, flags: dict[str, Any], template: NodeTemplate, folder: Path) -> None:
+    def __init__(
+        self,
+        flags: dict[str, Any],
+        template: NodeTemplate,
+        wanted: Mapping[str, Any],
+        folder: Path,
+    ) -> None:
         self._flags = flags
         self._template = template
+        self._wanted = wanted
         self._folder = folder
         self._kubeconfig: Path = flags["kubeconfig"] or folder / "kubeconfig"
         self._command: Sequence[str] = flags["command"]
@@ -158,9 +166,10 @@ class _Sandbox:
         kubeconfig = self._folder / "scheduler.kubeconfig"
         config = self._folder / "scheduler.yaml"
         write_private(kubeconfig, access.kubeconfig(server.url, access.scheduler))
-        write_private(config, configuration_text(self._flags["config_file"], kubeconfig))
+        write_private(config, configuration_text(self._wanted, kubeconfig))
         log = self._flags["scheduler_log"] or self._folder / "scheduler.log"
-        child = SchedulerChild(config, self._flags["plugins"], log)
+        written = self._flags["config_file"] or config
+        child = SchedulerChild(config, self._flags["plugins"], log, written)
         await child.start()
         opened.push_async_callback(child.stop)
         watching = asyncio.create_task(self._watch(child))

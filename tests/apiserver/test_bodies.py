@@ -6,7 +6,10 @@ import pytest
 
 from kubesched.apiserver.bodies import internal_package, read_object, summary
 from kubesched.apiserver.request import Request
+from kubesched.apiserver.resource_table import GROUP_VERSIONS
 from kubesched.apiserver.status import StatusError
+
+from .test_protobuf import body
 
 
 def read(text: bytes, media_type: str = "application/json") -> object:
@@ -57,6 +60,21 @@ def test_unknown_media_types() -> None:
     with pytest.raises(StatusError, match="accepted media types include: application/json") as it:
         read(b"a=b", "application/x-www-form-urlencoded")
     assert it.value.code == 415
+
+
+@pytest.mark.parametrize(
+    "kind", [(one.name, resource.kind) for one in GROUP_VERSIONS for resource in one.resources]
+)
+def test_what_is_served_is_read_in_protobuf_form_or_the_other_forms_are_named(
+    kind: tuple[str, str],
+) -> None:
+    """Nobody is told that a kind does not exist which does."""
+    text = body(*kind, [])
+    try:
+        read(text, "application/vnd.kubernetes.protobuf")
+    except StatusError as error:
+        assert 415 == error.code
+        assert error.message.endswith("types include: application/json, application/yaml")
 
 
 @pytest.mark.parametrize(

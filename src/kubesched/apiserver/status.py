@@ -188,11 +188,11 @@ def no_representation() -> StatusError:
     return StatusError(406, "NotAcceptable", message, {})
 
 
-def unsupported_media_type() -> StatusError:
-    """The body is in a form that is not read."""
+def unsupported_media_type(*accepted: str) -> StatusError:
+    """The body is in a form that is not read; () for all that are read at all."""
     message = (
         "the body of the request was in an unknown format - "
-        f"accepted media types include: {_CONTENT_TYPES}"
+        f"accepted media types include: {', '.join(accepted) or _CONTENT_TYPES}"
     )
     return StatusError(415, "UnsupportedMediaType", message)
 

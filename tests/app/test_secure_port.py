@@ -171,7 +171,17 @@ def test_flags_that_are_no_good(serving: ServingOptions, tmp_path: Path) -> None
     """Each fault is told before anything is served."""
     with pytest.raises(ServingTlsError, match="unknown tls version"):
         statuses(replace(serving, tls_min_version="TLS"), AccessOptions(), OpenRest(answer))
-    with pytest.raises(SetupError, match="none"):
-        statuses(serving, AccessOptions(client_ca_file=str(tmp_path / "none")), OpenRest(answer))
+    (tmp_path / "ca").write_text("garbage")
+    for name, words in (("none", "open .*: no such file"), ("ca", "data does not contain any")):
+        file = str(tmp_path / name)
+        with pytest.raises(SetupError, match=f"^--client-ca-file {file}: {words}"):
+            statuses(serving, AccessOptions(client_ca_file=file), OpenRest(answer))
+    for access in (
+        AccessOptions(authentication_kubeconfig="/no"),
+        AccessOptions(authorization_kubeconfig="/no"),
+    ):
+        words = r"^--(auth\w+)-kubeconfig /no: failed to get delegated \1 kubeconfig: stat /no: "
+        with pytest.raises(SetupError, match=words):
+            statuses(serving, access, OpenRest(answer))
     with pytest.raises(SetupError, match="only trailing"):
         statuses(serving, AccessOptions(always_allow_paths=("/a*b",)), OpenRest(answer))

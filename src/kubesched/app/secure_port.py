@@ -31,7 +31,7 @@ from kubesched.app.endpoints import Endpoints
 from kubesched.app.options import AccessOptions, ServingOptions
 from kubesched.app.reviews import Retries
 from kubesched.app.secure_serving import SecureServing
-from kubesched.app.serving_certificates import serving_pair
+from kubesched.app.serving_certificates import file_fault, serving_pair
 from kubesched.app.serving_tls import ask_for_certificates, serving_context
 from kubesched.app.token_reviews import TokenReviews
 from kubesched.client.connect import connect, find_settings
@@ -72,15 +72,17 @@ class SecurePort:
         self._serving = serving
         self._options = access
         self._endpoints = endpoints
-        self._context = serving_context(
-            serving_pair(serving, _now), serving.tls_min_version, serving.tls_cipher_suites
-        )
+        self._context = serving_context(serving_pair(serving, _now), serving)
         self._own = Authorities()
         if access.client_ca_file:
             self._own = _authorities_in(access.client_ca_file)
             ask_for_certificates(self._context, self._own.client_pem)
-        self._authentication_settings = _settings(access.authentication_kubeconfig, settings)
-        self._authorization_settings = _settings(access.authorization_kubeconfig, settings)
+        self._authentication_settings = _settings(
+            "authentication", access.authentication_kubeconfig, settings
+        )
+        self._authorization_settings = _settings(
+            "authorization", access.authorization_kubeconfig, settings
+        )
 
     async def open(self, opened: AsyncExitStack) -> None:
         """Serve until the stack is closed.
@@ -161,13 +163,23 @@ def _authorities_in(file: str) -> Authorities:
     try:
         return authorities_of_file(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
-        raise SetupError(f"--client-ca-file {file}: {error.strerror}") from error
+        raise SetupError(f"--client-ca-file {file}: {file_fault(error)}") from error
     except ValueError as error:
         raise SetupError(f"--client-ca-file {file}: {error}") from error
 
 
-def _settings(kubeconfig: str, default: ConnectionSettings) -> ConnectionSettings:
-    return find_settings(kubeconfig=kubeconfig) if kubeconfig else default
+def _settings(
+    purpose: str, kubeconfig: str, default: ConnectionSettings
+) -> ConnectionSettings:
+    if not kubeconfig:
+        return default
+    try:
+        return find_settings(kubeconfig=kubeconfig)
+    except SetupError as error:
+        raise SetupError(
+            f"--{purpose}-kubeconfig {kubeconfig}: failed to get delegated {purpose} kubeconfig: "
+            f"{error}"
+        ) from error
 
 
 def _connection(settings: ConnectionSettings, opened: AsyncExitStack) -> HttpRest:

@@ -80,7 +80,7 @@ def test_nobody_there_is_an_os_error_in_gos_words() -> None:
     """Events say what kube-scheduler's would, and nothing of the library."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        place = "127.0.0.1:%d" % unused.getsockname()[1]
+        place = f"127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(OSError, match=f"^dial tcp {place}: connect: connection refused$"):
             asyncio.run(post(f"http://{place}/filter"))
 
@@ -93,9 +93,9 @@ def test_an_extender_that_hangs_up_or_speaks_no_tls_is_an_os_error() -> None:
         request.transport.close()
         return web.Response()
 
-    with pytest.raises(OSError, match="^EOF$"):
+    with pytest.raises(OSError, match=r"^EOF$"):
         served(hang_up, post)
-    with pytest.raises(OSError, match="^tls: first record does not look like a TLS handshake$"):
+    with pytest.raises(OSError, match=r"^tls: first record does not look like a TLS handshake$"):
         served(hang_up, lambda url: post(url.replace("http:", "https:")))
 
 

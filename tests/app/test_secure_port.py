@@ -17,7 +17,7 @@ from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.cluster_authentication import LookupFailedError
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
-from kubesched.app.options import AccessOptions, ServingOptions
+from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
 from kubesched.app.secure_port import SecurePort
 from kubesched.app.serving_certificates import make_pair
 from kubesched.app.serving_tls import ServingTlsError
@@ -149,6 +149,33 @@ def test_a_file_of_authorities_replaces_the_clusters(
     rest = OpenRest(answer)
     assert [200] == statuses(serving, alone, rest, ("/metrics", {}, root))
     assert [] == rest.requests
+
+
+def test_flags_say_which_proxies_are_believed_and_where_they_say_who_asks(
+    serving: ServingOptions, tmp_path: Path
+) -> None:
+    """The cluster's are not, then; who shows a certificate of clients is who it says."""
+    file = tmp_path / "ca.crt"
+    file.write_bytes(CLIENTS.pem)
+    proxies = ProxyOptions(
+        client_ca_file=str(file),
+        allowed_names=("front",),
+        username_headers=("x-who",),
+        group_headers=("x-team",),
+    )
+    front, other = signed(CLIENTS, "front"), signed(CLIENTS, "other")
+    as_root = {"X-Who": "root", "X-Team": "system:masters"}
+    by_default = {"X-Remote-User": "root", "X-Remote-Group": "system:masters"}
+    clusters = signed(PROXIES, "front")
+    assert [200, 403, 403, 401] == statuses(
+        serving,
+        AccessOptions(proxies=proxies),
+        OpenRest(answer),
+        ("/metrics", as_root, front),
+        ("/metrics", by_default, front),
+        ("/metrics", as_root, other),
+        ("/metrics", as_root, clusters),
+    )
 
 
 def test_authorities_that_cannot_be_read(

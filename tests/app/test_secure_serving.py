@@ -20,6 +20,7 @@ from kubesched.app.http_exchange import HttpAnswer, HttpRequest, text_answer
 from kubesched.app.options import ServingOptions
 from kubesched.app.secure_serving import Handler, SecureServing
 from kubesched.app.serving_certificates import (
+    KeyPair,
     ServingCertificateError,
     make_pair,
     serving_pair,
@@ -216,7 +217,9 @@ OTHER = make_pair("", NOW)
     [
         pytest.param(b"no", PAIR.key, "any PEM data in certificate input", id="certificate"),
         pytest.param(PAIR.certificate, b"no", "any PEM data in key input", id="key"),
-        pytest.param(PAIR.certificate, OTHER.key, "private key does not match public key", id="other"),
+        pytest.param(
+            PAIR.certificate, OTHER.key, "private key does not match public key", id="other"
+        ),
         pytest.param(
             b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n",
             PAIR.key,
@@ -246,6 +249,20 @@ def test_half_of_a_pair_is_refused() -> None:
     for options in (ServingOptions(tls_cert_file="a"), ServingOptions(tls_private_key_file="a")):
         with pytest.raises(ServingCertificateError, match="missing filename for serving cert: --"):
             serving_pair(options, lambda: NOW)
+
+
+def test_a_port_can_be_shared() -> None:
+    """By those who all permit it."""
+
+    async def main() -> bool:
+        context = serving_context(PAIR)
+        async with (
+            SecureServing(echo, context, "127.0.0.1", 0, shares_port=True) as first,
+            SecureServing(echo, context, "127.0.0.1", first.port, shares_port=True) as second,
+        ):
+            return first.port == second.port
+
+    assert asyncio.run(main())
 
 
 def test_a_taken_port_is_an_os_error() -> None:

@@ -284,7 +284,7 @@ def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
             check_ours(file)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        gone = {"cluster": {"server": "https://127.0.0.1:%d" % unused.getsockname()[1]}}
+        gone = {"cluster": {"server": f"https://127.0.0.1:{unused.getsockname()[1]}"}}
         for cluster in ({}, gone):
             file.write_text(yaml.safe_dump({"current-context": CONTEXT, "clusters": [cluster]}))
             check_ours(file)
@@ -316,7 +316,7 @@ def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
     old, new = (Access(folder) for folder in folders)
     file = tmp_path / "kubeconfig"
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        url = "https://127.0.0.1:%d" % listening.getsockname()[1]
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}"
         thread = threading.Thread(target=_shake_hands, args=(listening, new.tls))
         thread.start()
         write_private(file, old.kubeconfig(url, "t"))

@@ -54,9 +54,7 @@ class Address(click.ParamType[str]):
 
     name = "address"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it; a zone is no part of an address here."""
         text = str(value).strip()
         if text and not _is_address(text):

@@ -17,6 +17,7 @@ from kubesched.app.options import (
     DeprecatedOptions,
     ElectionOptions,
     Options,
+    ProxyOptions,
     ServingOptions,
     configuration_of,
 )
@@ -73,6 +74,9 @@ def options_of(flags: dict[str, Any]) -> Options:
             authorization_kubeconfig=flags["authorization_kubeconfig"],
             always_allow_paths=flags["authorization_always_allow_paths"],
             client_ca_file=flags["client_ca_file"],
+            proxies=ProxyOptions(
+                **{name: flags[f"requestheader_{name}"] for name in ProxyOptions.__struct_fields__}
+            ),
             allowed_cache_seconds=flags["authorization_webhook_cache_authorized_ttl"],
             denied_cache_seconds=flags["authorization_webhook_cache_unauthorized_ttl"],
         ),

@@ -107,7 +107,7 @@ def check_ours(file: Path) -> None:
 
 
 def _is_running(cluster: Mapping[str, str]) -> bool:
-    """Whether a sandbox still listens: it alone has the key of the certificate in its kubeconfig."""
+    """Whether a sandbox still listens: it alone has the key of its kubeconfig's certificate."""
     try:
         server = urlsplit(cluster["server"])
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()

@@ -161,6 +161,15 @@ def not_served() -> StatusError:
     return StatusError(404, "NotFound", _NOT_SERVED, {})
 
 
+def unreachable() -> StatusError:
+    """A kubelet would have to answer."""
+    message = (
+        "error dialing backend: nothing runs behind the nodes of this server, so pods have no logs "
+        "and there is nothing to connect to"
+    )
+    return StatusError(500, "InternalError", message, {})
+
+
 def method_not_allowed() -> StatusError:
     """The resource exists, and cannot be asked that."""
     return StatusError(405, "MethodNotAllowed", _NO_SUCH_METHOD, {})

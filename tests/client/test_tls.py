@@ -14,7 +14,13 @@ from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.credentials import Credential
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRest, Transport
-from kubesched.client.tls import CertificateFiles, KeyPairError, TlsError, load_key_pair, tls_context
+from kubesched.client.tls import (
+    CertificateFiles,
+    KeyPairError,
+    TlsError,
+    load_key_pair,
+    tls_context,
+)
 
 from .certificates import Authority, KeyPair
 from .speaking_server import Asked, serving

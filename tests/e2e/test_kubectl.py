@@ -221,7 +221,7 @@ def test_cordoned_nodes_get_no_pods_and_drained_ones_lose_theirs(cluster: Cluste
 
 
 def test_autoscalers_and_approvals_are_taken(cluster: Cluster) -> None:
-    """kubectl sends them in protobuf form."""
+    """Both are sent in protobuf form."""
     cluster.kubectl("create", "deployment", "scaled", "--image=web", "--replicas=0")
     said = cluster.kubectl("autoscale", "deployment", "scaled", "--min=2", "--max=5")
     assert "horizontalpodautoscaler.autoscaling/scaled autoscaled\n" == said

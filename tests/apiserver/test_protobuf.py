@@ -217,8 +217,10 @@ def test_numbers_come_through(number: int) -> None:
 
 def test_kinds_of_scheduling_are_known() -> None:
     """Every kind of the groups that scheduling reads can be sent this way."""
-    groups = ("", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "coordination.k8s.io")
-    groups += ("autoscaling", "batch", "certificates.k8s.io")
+    groups = (
+        *("", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "coordination.k8s.io"),
+        *("autoscaling", "batch", "certificates.k8s.io"),
+    )
     for served in GROUP_VERSIONS:
         if served.group in groups:
             for resource in served.resources:

@@ -34,3 +34,13 @@ def test_a_fault_of_a_flag_names_no_file(tmp_path: Path) -> None:
     result = run("run", "--config", tmp_path / "c", "--feature-gates", "Nonsense=true")
     assert 1 == result.exit_code
     assert str(tmp_path) not in result.output
+
+
+def test_a_reader_that_went_is_no_fault_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with `kubesched run --write-config-to - | true`: nothing is said."""
+
+    def broken(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("kubesched.cli.run_process.run_process", broken)
+    assert "" == run("run").output

@@ -107,7 +107,7 @@ def _in_go_words(error: aiohttp.ClientError) -> OSError:
     """Return why there is no answer; those about connections are OSErrors already, others not."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
-            return dial_error(error.certificate_error, error.host, error.port)
+            return dial_error(error.certificate_error, error.host, error.port or 0)
         case aiohttp.ClientConnectorError():
             return dial_error(error.os_error, error.host, error.port or 0)
         case aiohttp.ServerDisconnectedError():

@@ -115,10 +115,9 @@ def tls_words(error: ssl.SSLError) -> str:
     """Return what OpenSSL found wrong, without its codes and the place in its source."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
-    known = _WORDS.get(error.reason or "")
-    if known is not None:
-        return known
-    if error.reason is None and "PEM lib" in str(error):
+    if error.reason in _WORDS:
+        return _WORDS[error.reason]
+    if "PEM lib" in str(error):
         return "certificate or key cannot be parsed"
     return (error.reason or str(error)).replace("_", " ").lower()
 

@@ -36,6 +36,7 @@ __all__ = [
     "decode_object",
     "encode_json",
     "encode_yaml",
+    "files_in",
     "load",
     "load_bytes",
 ]
@@ -71,11 +72,16 @@ def load(
             data = (standard_input or sys.stdin.buffer).read()
             yield from load_bytes(data, STANDARD_INPUT, skipped, namespace=namespace)
             continue
-        for file in _files(Path(path)):
+        for file in files_in(Path(path)):
             yield from load_bytes(_read(file), str(file), skipped, namespace=namespace)
 
 
-def _files(path: Path) -> list[Path]:
+def files_in(path: Path) -> list[Path]:
+    """Return the files that `load` reads of a path: itself, or those of a directory, in order.
+
+    Raises:
+        DecodeError: The directory cannot be read.
+    """
     if not path.is_dir():
         return [path]
     found = []
@@ -85,7 +91,7 @@ def _files(path: Path) -> list[Path]:
                 continue
             if entry.is_dir():
                 # A link could lead back up, and then there would be no bottom.
-                found += [] if entry.is_symlink() else _files(entry)
+                found += [] if entry.is_symlink() else files_in(entry)
             elif entry.name.removesuffix(".gz").endswith(_SUFFIXES):
                 found.append(entry)
     except OSError as error:

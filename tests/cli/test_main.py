@@ -96,6 +96,13 @@ def test_unknown_subcommand() -> None:
     assert "--help" in result.stderr
 
 
+def test_no_argument_is_help() -> None:
+    """Without arguments the help is printed as it is, as a usage error."""
+    result = run()
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert run("--help").stdout == result.stderr
+
+
 def test_missing_argument() -> None:
     """A missing argument is one line and a hint, with exit code 2."""
     result = run("explain", "web-1")

@@ -54,6 +54,9 @@ def run(command: Callable[[], object]) -> int:
 
 def report(error: Exception) -> int:
     """Write an error to stderr, one line per fault, and return the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return EXIT_USAGE
     messages = user_messages(error)
     if messages is None:
         write_errors([f"internal error: {type(error).__name__}: {error}"])

@@ -6,7 +6,8 @@ Rejects:  nothing; whatever a command raises ends here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import click
@@ -18,6 +19,8 @@ EXIT_USAGE: Final = 2
 EXIT_INTERNAL: Final = 70
 """The program is wrong."""
 EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+"""The reader of stdout went away; what a shell says of programs that SIGPIPE ends."""
 
 DEBUG_VARIABLE: Final = "KUBESCHED_DEBUG"
 
@@ -36,6 +39,10 @@ class UserError(Exception):
         self.exit_code = exit_code
 
 
+class ReaderGoneError(Exception):
+    """Whoever read stdout went away."""
+
+
 def run(command: Callable[[], object]) -> int:
     """Run a command; report what it raises and return the exit code."""
     try:
@@ -43,8 +50,8 @@ def run(command: Callable[[], object]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("kubesched: interrupted", err=True)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        raise
+    except (BrokenPipeError, ReaderGoneError):
+        return EXIT_BROKEN_PIPE
     except Exception as error:
         if is_debugging():
             raise
@@ -105,6 +112,17 @@ def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:
     if isinstance(error, DecodeError | RegistryError | ScenarioError | SetupError):
         return (str(error),)
     return None
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Have an error of the operating system say what it is about, where it does not itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = place
+        raise
 
 
 def _words_of(error: OSError) -> str:

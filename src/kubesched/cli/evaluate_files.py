@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, cast
 
 import msgspec
 
-from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, UserError, write_errors
+from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, UserError, naming, write_errors
 from kubesched.cli.output import Writer, simple_table, write_line, writer
 from kubesched.simulator.differences import Difference, differences
 from kubesched.simulator.evaluate import Evaluator
@@ -40,7 +40,8 @@ def print_answers(evaluator: Evaluator, files: Sequence[Path]) -> int:
             failed |= answered.is_error
             # At once: who feeds the lines through a pipe may be waiting for the answer.
             write_line(encoder.encode(answered.answer).decode())
-            sys.stdout.flush()
+            with naming("stdout"):
+                sys.stdout.flush()
     return EXIT_DIFFERENT if failed else 0
 
 

@@ -434,3 +434,13 @@ def test_interrupted(tmp_path: Path) -> None:
     text = run(*words)
     assert (130, True) == (text.exit_code, "Interrupted: 2 pods not tried" in text.stdout)
     assert before is signal.getsignal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("explain", "web-1")])
+def test_empty_input(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """What a kubectl that failed has left is no cluster, in a file or through a pipe."""
+    file = tmp_path / "nodes.json"
+    file.touch()
+    for result, name in ((run(*command, file), file), (run(*command, "-", stdin=""), "stdin")):
+        assert (2, "") == (result.exit_code, result.stdout)
+        assert result.stderr.startswith(f"kubesched: error: {name}: it is empty; expected objects")

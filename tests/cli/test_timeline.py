@@ -90,6 +90,28 @@ def test_wrong_scenario(tmp_path: Path) -> None:
     assert all(line.startswith(f"kubesched: error: {file}: ") for line in lines)
 
 
+def test_every_missing_file_of_a_scenario(tmp_path: Path) -> None:
+    """All files that it names are looked for, except a configuration that another replaces."""
+    file, config = tmp_path / "s.yaml", tmp_path / "other.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    )
+    file.write_text(SCENARIO + "objects: [o.json]\nscheduler: {configurationFile: c.yaml}\n")
+    fault = "it cannot be read: No such file or directory"
+    objects = f"{file}: objects[0]: {tmp_path / 'o.json'}: {fault}"
+    configuration = f"{file}: scheduler.configurationFile: {tmp_path / 'c.yaml'}: {fault}"
+    result = run("simulate", file)
+    assert (2, [objects, configuration]) == (result.exit_code, _told(result.stderr))
+    assert [objects] == _told(run("simulate", file, "--config", config).stderr)
+    missing = [f"{name}: {fault}" for name in ("a.yaml", "b.yaml", "c.yaml")]
+    result = run("compare", "a.yaml", "b.yaml", "--config", "c.yaml")
+    assert (2, missing) == (result.exit_code, _told(result.stderr))
+
+
+def _told(stderr: str) -> list[str]:
+    return [line.removeprefix("kubesched: error: ") for line in stderr.splitlines()]
+
+
 def test_options_over_time_are_not_for_dumps(tmp_path: Path) -> None:
     """A dump has no time that a page could show."""
     result = run("simulate", write(tmp_path, [node("n")]), "--html", tmp_path / "r.html")

@@ -8,6 +8,7 @@ import click
 
 from kubesched.cli.errors import UserError
 from kubesched.cli.options import (
+    FILE_PATH,
     OutputFormat,
     SchedulerOptions,
     duration_option,
@@ -20,13 +21,11 @@ from kubesched.cli.output import simple_table, write_document, writer
 
 
 @click.command()
-@click.argument(
-    "files", metavar="SCENARIO...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("files", metavar="SCENARIO...", nargs=-1, required=True, type=FILE_PATH)
 @click.option(
     "--config",
     "configs",
-    type=click.Path(path_type=Path),
+    type=FILE_PATH,
     multiple=True,
     metavar="FILE",
     help="KubeSchedulerConfiguration instead of the scenario's. Two or more are compared on one "
@@ -64,6 +63,7 @@ def compare(
       kubesched compare today.yaml tomorrow.yaml --html comparison.html
       kubesched compare scenario.yaml --config spread.yaml --config pack.yaml
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    from kubesched.cli.input_files import look_for_files
     from kubesched.cli.scenario_input import read_scenario, with_scheduler
     from kubesched.cli.simulate_timeline import check_directory, play
     from kubesched.simulator.comparison import compared
@@ -75,6 +75,7 @@ def compare(
         raise UserError(
             "one is not compared with anything: give a second scenario, or two --config"
         )
+    look_for_files([*files, *configs])
     check_directory(html)
     plays = []
     for file in files:

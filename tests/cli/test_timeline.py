@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -124,6 +126,91 @@ def test_interruption(scenario: Path) -> None:
         result = run("simulate", scenario)
     assert (130, "") == (result.exit_code, result.stdout)
     assert "no report" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        pytest.param(
+            ("--html", "small.yaml"),
+            "--html small.yaml: this would overwrite small.yaml, which is read; name another file",
+            id="the scenario",
+        ),
+        pytest.param(
+            ("--decision-log", "link.yaml"),
+            "--decision-log link.yaml: this would overwrite small.yaml, which is read; name "
+            "another file",
+            id="by a link",
+        ),
+        pytest.param(
+            ("--html", "dumps/d.json"),
+            "--html dumps/d.json: this would overwrite dumps/d.json, which is read; name another "
+            "file",
+            id="what it names",
+        ),
+        pytest.param(
+            ("--html", "both", "--decision-log", "dumps/../both"),
+            "--decision-log dumps/../both: this is the file of --html both; name another",
+            id="twice",
+        ),
+        pytest.param(("--html", "-"), "--html -: stdout has the report; name a file", id="stdout"),
+    ],
+)
+def test_outputs_overwrite_nothing(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], fault: str
+) -> None:
+    """What is read stays as it is, and two options never write one file."""
+    monkeypatch.chdir(scenario.parent)
+    text = f"{SCENARIO}objects: [dumps]\n"
+    scenario.write_text(text)
+    Path("link.yaml").symlink_to(scenario)
+    Path("dumps").mkdir()
+    dump = write(Path("dumps"), [node("n")], "d.json").read_text()
+    result = run("simulate", "small.yaml", *options)
+    assert (2, f"kubesched: error: {fault}\n") == (result.exit_code, result.stderr)
+    assert not Path("both").exists()
+    if "--decision-log" not in options:
+        result = run("compare", "small.yaml", "small.yaml", *options)
+        assert (2, f"kubesched: error: {fault}\n") == (result.exit_code, result.stderr)
+    assert [text, dump] == [scenario.read_text(), Path("dumps/d.json").read_text()]
+
+
+def test_a_full_disk_is_told_by_name(scenario: Path) -> None:
+    """Whichever file cannot be written is named; devices are written as they are."""
+    for flag in ("--html", "--decision-log"):
+        result = run("simulate", scenario, flag, "/dev/full")
+        message = "kubesched: error: /dev/full: No space left on device\n"
+        assert (2, message) == (result.exit_code, result.stderr)
+    null = ("--html", "/dev/null", "--decision-log", "/dev/null")
+    assert 0 == run("simulate", scenario, *null).exit_code
+
+
+def test_a_directory_that_takes_no_file(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing may be written is told before an hour is simulated."""
+    monkeypatch.setattr(os, "access", lambda _file, mode: mode != os.W_OK)
+    html = scenario.parent / "r.html"
+    result = run("simulate", scenario, "--html", html)
+    message = f"kubesched: error: --html {html}: it cannot be written: Permission denied\n"
+    assert (2, message) == (result.exit_code, result.stderr)
+
+
+def test_an_interrupted_log_replaces_none(scenario: Path, tmp_path: Path) -> None:
+    """Ctrl-C leaves the log that was there, and the new one's beginning beside it."""
+    log = tmp_path / "d.jsonl"
+    log.write_text("old\n")
+
+    def interrupted(*_: object, write_decision: Callable[[bytes], None]) -> None:
+        write_decision(b'{"at": 1}\n')
+        raise KeyboardInterrupt
+
+    with patch("kubesched.cli.simulate_timeline.simulate", side_effect=interrupted):
+        result = run("simulate", scenario, "--decision-log", log)
+    assert 130 == result.exit_code
+    assert f"{log} is not written; {log}.partial has what there was till then" in result.stderr
+    assert ["old\n", '{"at": 1}\n'] == [log.read_text(), Path(f"{log}.partial").read_text()]
+    assert 0 == run("simulate", scenario, "--decision-log", log).exit_code
+    assert log.read_text().startswith('{"at":')
+    assert not Path(f"{log}.partial").exists()
 
 
 def test_compare_configurations(scenario: Path, tmp_path: Path) -> None:

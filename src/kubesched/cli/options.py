@@ -187,7 +187,7 @@ decision_log_option = click.option(
     "--decision-log",
     type=FILE_PATH,
     metavar="FILE",
-    help="Write every decision over time, one JSON object a line.",
+    help="Write every decision over time, one JSON object a line; to FILE.partial until the end.",
 )
 times_option = click.option(
     "--times",

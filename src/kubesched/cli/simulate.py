@@ -131,7 +131,8 @@ def _play(
     pod_files: tuple[Path, ...],
     output: OutputFormat,
 ) -> int:
-    from kubesched.cli.scenario_input import read_scenario, read_trace, with_scheduler
+    from kubesched.cli.output_files import check_outputs
+    from kubesched.cli.scenario_input import named_files, read_scenario, read_trace, with_scheduler
     from kubesched.cli.simulate_timeline import play, write_timeline
 
     if timeline.times:
@@ -143,10 +144,14 @@ def _play(
         )
     else:
         found = read_scenario(files[0])
+    check_outputs(
+        {"--html": timeline.html, "--decision-log": timeline.decision_log},
+        [*files, *pod_files, options.config, *named_files(found.scenario).values()],
+    )
     source = click.get_current_context().get_parameter_source("seed")
     seed = None if source is ParameterSource.DEFAULT else options.seed
     played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
-    report = play(played, timeline.decision_log, timeline.html)
+    report = play(played, timeline.decision_log)
     write_timeline(report, output, timeline.html)
     return 0
 

@@ -11,7 +11,7 @@ from .cluster import node, pod, run, write
 _PLUGINS = """
 import numpy as np
 from kubesched.framework.plugin import (
-    FilterPlugin, PreEnqueuePlugin, ReservePlugin, ScorePlugin,
+    FilterPlugin, PreEnqueuePlugin, QueueSortPlugin, ReservePlugin, ScorePlugin,
 )
 from kubesched.framework.status import NodeToStatus, unschedulable
 
@@ -44,6 +44,13 @@ class Greedy(ReservePlugin):
         return unschedulable("taken")
 
     def unreserve(self, cycle, pod, node_name):
+        raise RuntimeError("boom")
+
+
+class Sort(QueueSortPlugin):
+    name = "Sort"
+
+    def sort_key(self, queued):
         raise RuntimeError("boom")
 
 
@@ -109,3 +116,21 @@ def test_what_nothing_else_tells_is_in_the_log(
     run("simulate", cluster, "--plugin", f"{file}:Gate")
     expected = 'Unexpected error for pod shop/p-0: running PreEnqueue plugin "Gate": '
     assert f"{expected}RuntimeError: boom" in caplog.messages
+
+
+def test_whose_code_failed_is_said(tmp_path: Path) -> None:
+    """Where no status can say so, the place does; the fault is the plugin's, not kubesched's."""
+    file = tmp_path / "faulty.py"
+    file.write_text(_PLUGINS)
+    configuration = tmp_path / "config.yaml"
+    configuration.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {queueSort: {enabled: [{name: Sort}], disabled: [{name: '*'}]}}}]\n"
+    )
+    cluster = write(tmp_path, [node("alpha"), pod("a"), pod("b")])
+    result = run("simulate", cluster, "--plugin", f"{file}:Sort", "--config", configuration)
+    assert "error: RuntimeError: boom, raised in " in result.stderr
+    assert "Sort.sort_key" in result.stderr
+    assert "bug in kubesched" not in result.stderr
+    assert result.exit_code == 2

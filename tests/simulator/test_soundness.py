@@ -65,7 +65,8 @@ _PODS = "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExe
                 ),
                 (
                     "spec.topologySpreadConstraints[0].whenUnsatisfiable:"
-                    ' Unsupported value: "Bogus": supported values: "DoNotSchedule", "ScheduleAnyway"'
+                    ' Unsupported value: "Bogus":'
+                    ' supported values: "DoNotSchedule", "ScheduleAnyway"'
                 ),
             ],
             id="spread",

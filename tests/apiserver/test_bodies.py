@@ -6,7 +6,10 @@ import pytest
 
 from kubesched.apiserver.bodies import internal_package, read_object, summary
 from kubesched.apiserver.request import Request
+from kubesched.apiserver.resource_table import GROUP_VERSIONS
 from kubesched.apiserver.status import StatusError
+
+from .test_protobuf import body
 
 
 def read(text: bytes, media_type: str = "application/json") -> object:
@@ -57,6 +60,18 @@ def test_unknown_media_types() -> None:
     with pytest.raises(StatusError, match="accepted media types include: application/json") as it:
         read(b"a=b", "application/x-www-form-urlencoded")
     assert it.value.code == 415
+
+
+def test_what_is_served_is_read_in_protobuf_form_or_the_other_forms_are_named() -> None:
+    """Nobody is told that a kind does not exist which does."""
+    refusals = []
+    for served in GROUP_VERSIONS:
+        for resource in served.resources:
+            try:
+                read(body(served.name, resource.kind, []), "application/vnd.kubernetes.protobuf")
+            except StatusError as error:
+                refusals.append((error.code, error.message.rpartition(": ")[2]))
+    assert {(415, "application/json, application/yaml")} == set(refusals)
 
 
 @pytest.mark.parametrize(

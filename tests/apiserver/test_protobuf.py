@@ -130,6 +130,40 @@ def body(api_version: str, kind: str, parts: Parts) -> bytes:
             id="bytes-and-unknown-fields",
         ),
         pytest.param(
+            body(
+                "autoscaling/v2",
+                "HorizontalPodAutoscaler",
+                [(2, [(3, 5), (4, [(1, "Resource"), (4, [(1, "cpu"), (2, [(4, 50)])])])])],
+            ),
+            {
+                "kind": "HorizontalPodAutoscaler",
+                "apiVersion": "autoscaling/v2",
+                "spec": {
+                    "maxReplicas": 5,
+                    "metrics": [
+                        {
+                            "type": "Resource",
+                            "resource": {"name": "cpu", "target": {"averageUtilization": 50}},
+                        }
+                    ],
+                },
+            },
+            id="metric",
+        ),
+        pytest.param(
+            body(
+                "certificates.k8s.io/v1",
+                "CertificateSigningRequest",
+                [(2, [(1, b"\xff"), (6, [(1, "k"), (2, [(1, "a"), (1, "b")])])])],
+            ),
+            {
+                "kind": "CertificateSigningRequest",
+                "apiVersion": "certificates.k8s.io/v1",
+                "spec": {"request": "/w==", "extra": {"k": ["a", "b"]}},
+            },
+            id="map-of-lists",
+        ),
+        pytest.param(
             body("meta.k8s.io/v1", "DeleteOptions", [(1, 0), (2, [(1, "u")]), (4, "Background")]),
             {
                 "kind": "DeleteOptions",
@@ -184,6 +218,7 @@ def test_numbers_come_through(number: int) -> None:
 def test_kinds_of_scheduling_are_known() -> None:
     """Every kind of the groups that scheduling reads can be sent this way."""
     groups = ("", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "coordination.k8s.io")
+    groups += ("autoscaling", "batch", "certificates.k8s.io")
     for served in GROUP_VERSIONS:
         if served.group in groups:
             for resource in served.resources:

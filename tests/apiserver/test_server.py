@@ -82,6 +82,31 @@ def test_a_pod_comes_and_goes() -> None:
     assert asyncio.run(live()) == [201, 200, 200, 404]
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "log"),
+        ("POST", "exec"),
+        ("GET", "exec"),
+        ("POST", "attach"),
+        ("POST", "portforward"),
+    ],
+)
+def test_what_a_kubelet_would_answer_is_an_error_that_says_so(method: str, path: str) -> None:
+    """It is no wrong name, which clients would try again; that of the pod may be."""
+
+    async def answers() -> list[tuple[int, str]]:
+        server = new_server()
+        await ask(server, "POST", PODS, POD)
+        found = [await ask(server, method, f"{PODS}/{name}/{path}") for name in ("p", "nope")]
+        return [(answer.status, json.loads(answer.body)["message"]) for answer in found]
+
+    (code, words), missing = asyncio.run(answers())
+    assert 500 == code
+    assert words.startswith("error dialing backend: nothing runs behind the nodes")
+    assert (404, 'pods "nope" not found') == missing
+
+
 def test_two_servers_with_the_same_dice_agree() -> None:
     """Identities come from the dice that are handed in."""
 

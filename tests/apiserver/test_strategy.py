@@ -218,3 +218,28 @@ def test_new_custom_resources_know_their_stored_version() -> None:
     assert 1 == definition["metadata"]["generation"]
     status = {"conditions": None, "storedVersions": ["v2"]}
     assert {**status, "acceptedNames": {"plural": "", "kind": ""}} == definition["status"]
+
+
+def test_an_approval_changes_the_conditions_only() -> None:
+    """They bear the time of the request, or that since which they hold; the rest stays."""
+    since = "2020-01-01T00:00:00Z"
+    old = _new("CertificateSigningRequest", "certificates.k8s.io", spec={"request": "cg=="})
+    failed = {"type": "Failed", "status": "True", "lastTransitionTime": since}
+    old["status"] = {"certificate": "Yw==", "conditions": [failed]}
+    approved = {"type": "Approved", "status": "True", "lastUpdateTime": None}
+    new = _updated(
+        old,
+        "approval",
+        spec={"request": "bw=="},
+        status={
+            "certificate": "bw==",
+            "conditions": [failed | {"lastTransitionTime": None}, approved],
+        },
+    )
+    assert "cg==" == new["spec"]["request"]
+    now = "2024-06-07T08:09:10Z"
+    expected = [
+        failed | {"lastUpdateTime": now},
+        approved | {"lastUpdateTime": now, "lastTransitionTime": now},
+    ]
+    assert {"certificate": "Yw==", "conditions": expected} == new["status"]

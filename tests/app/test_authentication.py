@@ -14,13 +14,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.app.authentication import Authenticator, bearer_token
+from kubesched.app.client_certificates import parse_bundle
 from kubesched.app.cluster_authentication import (
     NOBODY,
     Authorities,
     ClusterAuthentication,
     LookupFailedError,
     authorities_of,
-    authorities_of_file,
 )
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import Retries
@@ -111,7 +111,7 @@ def test_a_certificate_without_a_purpose_is_good_for_clients() -> None:
 def test_a_nameless_certificate_names_nobody() -> None:
     """Without a common name the next way counts; a proxy's certificate it is not either."""
     nameless = signed(CLIENTS, "", ("dev",))
-    known = authorities_of_file(CLIENTS.pem.decode())
+    known = Authorities(parse_bundle(CLIENTS.pem.decode()), CLIENTS.pem.decode())
     assert ANONYMOUS == authenticate(shown=nameless, authorities=known)
     with pytest.raises(AuthenticationError):
         authenticate(shown=nameless)
@@ -234,7 +234,7 @@ def test_a_configmap_that_is_not_there_is_nothing() -> None:
 
 def test_a_file_names_authorities_of_clients_alone() -> None:
     """Proxies are not believed then."""
-    known = authorities_of_file(CLIENTS.pem.decode())
+    known = Authorities(parse_bundle(CLIENTS.pem.decode()), CLIENTS.pem.decode())
     assert "bob" == authenticate(shown=signed(CLIENTS, "bob"), authorities=known).name
     with pytest.raises(AuthenticationError):
         authenticate(("X-Remote-User", "x"), shown=signed(PROXIES, "proxy"), authorities=known)

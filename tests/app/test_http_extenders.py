@@ -1,6 +1,7 @@
 """Extenders over real sockets on loopback."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -56,14 +57,46 @@ def test_the_time_limit_covers_the_whole_exchange() -> None:
         await asyncio.sleep(1)
         return web.Response()
 
-    with pytest.raises(TimeoutError):
+    words = r"^context deadline exceeded \(Client.Timeout exceeded while awaiting headers\)$"
+    with pytest.raises(TimeoutError, match=words):
         served(answer, lambda url: post(url, 0.02))
 
 
-def test_nobody_there_is_an_os_error() -> None:
-    """A refused connection is an OSError."""
-    with pytest.raises(OSError, match="Connect"):
-        asyncio.run(post("http://127.0.0.1:9/filter"))
+def test_the_time_limit_covers_the_body() -> None:
+    """An answer that begins in time and does not end in time is none."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"{")
+        await asyncio.sleep(1)
+        return response
+
+    with pytest.raises(TimeoutError, match="while reading body"):
+        served(answer, lambda url: post(url, 0.05))
+
+
+def test_nobody_there_is_an_os_error_in_gos_words() -> None:
+    """Events say what kube-scheduler's would, and nothing of the library."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(OSError, match=f"^dial tcp {place}: connect: connection refused$"):
+            asyncio.run(post(f"http://{place}/filter"))
+
+
+def test_an_extender_that_hangs_up_or_speaks_no_tls_is_an_os_error() -> None:
+    """What came instead of an answer is said in Go's words."""
+
+    async def hang_up(request: web.BaseRequest) -> web.Response:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    with pytest.raises(OSError, match=r"^EOF$"):
+        served(hang_up, post)
+    with pytest.raises(OSError, match=r"^tls: first record does not look like a TLS handshake$"):
+        served(hang_up, lambda url: post(url.replace("http:", "https:")))
 
 
 def test_certificates_that_cannot_be_read_are_a_fault_of_the_configuration() -> None:

@@ -17,7 +17,7 @@ from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.cluster_authentication import LookupFailedError
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
-from kubesched.app.options import AccessOptions, ServingOptions
+from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
 from kubesched.app.secure_port import SecurePort
 from kubesched.app.serving_certificates import make_pair
 from kubesched.app.serving_tls import ServingTlsError
@@ -151,6 +151,33 @@ def test_a_file_of_authorities_replaces_the_clusters(
     assert [] == rest.requests
 
 
+def test_flags_say_which_proxies_are_believed_and_where_they_say_who_asks(
+    serving: ServingOptions, tmp_path: Path
+) -> None:
+    """The cluster's are not, then; who shows a certificate of clients is who it says."""
+    file = tmp_path / "ca.crt"
+    file.write_bytes(CLIENTS.pem)
+    proxies = ProxyOptions(
+        client_ca_file=str(file),
+        allowed_names=("front",),
+        username_headers=("x-who",),
+        group_headers=("x-team",),
+    )
+    front, other = signed(CLIENTS, "front"), signed(CLIENTS, "other")
+    as_root = {"X-Who": "root", "X-Team": "system:masters"}
+    by_default = {"X-Remote-User": "root", "X-Remote-Group": "system:masters"}
+    clusters = signed(PROXIES, "front")
+    assert [200, 403, 403, 401] == statuses(
+        serving,
+        AccessOptions(proxies=proxies),
+        OpenRest(answer),
+        ("/metrics", as_root, front),
+        ("/metrics", by_default, front),
+        ("/metrics", as_root, other),
+        ("/metrics", as_root, clusters),
+    )
+
+
 def test_authorities_that_cannot_be_read(
     serving: ServingOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -171,7 +198,17 @@ def test_flags_that_are_no_good(serving: ServingOptions, tmp_path: Path) -> None
     """Each fault is told before anything is served."""
     with pytest.raises(ServingTlsError, match="unknown tls version"):
         statuses(replace(serving, tls_min_version="TLS"), AccessOptions(), OpenRest(answer))
-    with pytest.raises(SetupError, match="none"):
-        statuses(serving, AccessOptions(client_ca_file=str(tmp_path / "none")), OpenRest(answer))
+    (tmp_path / "ca").write_text("garbage")
+    for name, words in (("none", "open .*: no such file"), ("ca", "data does not contain any")):
+        file = str(tmp_path / name)
+        with pytest.raises(SetupError, match=f"^--client-ca-file {file}: {words}"):
+            statuses(serving, AccessOptions(client_ca_file=file), OpenRest(answer))
+    for access in (
+        AccessOptions(authentication_kubeconfig="/no"),
+        AccessOptions(authorization_kubeconfig="/no"),
+    ):
+        words = r"^--(auth\w+)-kubeconfig /no: failed to get delegated \1 kubeconfig: stat /no: "
+        with pytest.raises(SetupError, match=words):
+            statuses(serving, access, OpenRest(answer))
     with pytest.raises(SetupError, match="only trailing"):
         statuses(serving, AccessOptions(always_allow_paths=("/a*b",)), OpenRest(answer))

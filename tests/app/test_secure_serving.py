@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 import ssl
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -60,7 +61,7 @@ def served(
     options = options or ServingOptions()
 
     async def main() -> T:
-        context = serving_context(PAIR, options.tls_min_version, options.tls_cipher_suites)
+        context = serving_context(PAIR, options)
         ask_for_certificates(context, authorities)
         connector = aiohttp.TCPConnector(ssl=client_context(shown))
         async with (
@@ -146,8 +147,10 @@ def test_versions_and_suites_can_be_chosen() -> None:
 
     newest = ServingOptions(tls_min_version="VersionTLS13")
     assert "TLSv1.3" == served(echo, ask, options=newest)
-    assert ssl.TLSVersion.TLSv1_3 == serving_context(PAIR, "VersionTLS13").minimum_version
-    context = serving_context(PAIR, "", ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",))
+    newest = serving_context(PAIR, ServingOptions(tls_min_version="VersionTLS13"))
+    assert ssl.TLSVersion.TLSv1_3 == newest.minimum_version
+    suites = ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",)
+    context = serving_context(PAIR, ServingOptions(tls_cipher_suites=suites))
     names = [suite["name"] for suite in context.get_ciphers() if suite["protocol"] == "TLSv1.2"]
     assert ["ECDHE-RSA-AES256-GCM-SHA384"] == names
     assert ssl.TLSVersion.TLSv1_2 == context.minimum_version
@@ -156,9 +159,9 @@ def test_versions_and_suites_can_be_chosen() -> None:
 def test_names_that_are_not_known() -> None:
     """The words are upstream's."""
     with pytest.raises(ServingTlsError, match='unknown tls version "TLS1"'):
-        serving_context(PAIR, "TLS1")
+        serving_context(PAIR, ServingOptions(tls_min_version="TLS1"))
     with pytest.raises(ServingTlsError, match="Cipher suite FOO not supported or doesn't exist"):
-        serving_context(PAIR, "", ("FOO",))
+        serving_context(PAIR, ServingOptions(tls_cipher_suites=("FOO",)))
 
 
 @pytest.mark.slow
@@ -197,17 +200,69 @@ def test_a_directory_keeps_the_pair(tmp_path: Path) -> None:
 
 
 def test_given_files_count(tmp_path: Path) -> None:
-    """Files that were named are read; faults name them."""
+    """Files that were named are read."""
     (tmp_path / "a.crt").write_bytes(PAIR.certificate)
     (tmp_path / "a.key").write_bytes(PAIR.key)
     options = ServingOptions(
         tls_cert_file=str(tmp_path / "a.crt"), tls_private_key_file=str(tmp_path / "a.key")
     )
     assert PAIR == serving_pair(options, lambda: NOW)
-    with pytest.raises(ServingCertificateError, match=r"b\.crt"):
-        serving_pair(ServingOptions(tls_cert_file=str(tmp_path / "b.crt")), lambda: NOW)
-    with pytest.raises(ServingCertificateError, match="unable to load server certificate"):
-        serving_context(KeyPair(b"none", b"none"))
+
+
+OTHER = make_pair("", NOW)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "words"),
+    [
+        pytest.param(b"no", PAIR.key, "any PEM data in certificate input", id="certificate"),
+        pytest.param(PAIR.certificate, b"no", "any PEM data in key input", id="key"),
+        pytest.param(
+            PAIR.certificate, OTHER.key, "private key does not match public key", id="other"
+        ),
+        pytest.param(
+            b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n",
+            PAIR.key,
+            "certificate or key cannot be parsed",
+            id="broken",
+        ),
+        pytest.param(None, PAIR.key, "open .*a: no such file or directory", id="missing"),
+    ],
+)
+def test_a_pair_that_cannot_be_used_is_told_with_its_flags(
+    certificate: bytes | None, key: bytes, words: str, tmp_path: Path
+) -> None:
+    """Go's words, and nothing of OpenSSL's or Python's own."""
+    files = tmp_path / "a", tmp_path / "b"
+    for file, text in zip(files, (certificate, key), strict=True):
+        if text is not None:
+            file.write_bytes(text)
+    options = ServingOptions(tls_cert_file=str(files[0]), tls_private_key_file=str(files[1]))
+    place = re.escape(f"(--tls-cert-file {files[0]}, --tls-private-key-file {files[1]})")
+    expected = f"unable to load server certificate {place}: (tls: )?[^:]*{words}$"
+    with pytest.raises(ServingCertificateError, match=expected):
+        serving_context(serving_pair(options, lambda: NOW), options)
+
+
+def test_half_of_a_pair_is_refused() -> None:
+    """Neither flag makes sense alone."""
+    for options in (ServingOptions(tls_cert_file="a"), ServingOptions(tls_private_key_file="a")):
+        with pytest.raises(ServingCertificateError, match="missing filename for serving cert: --"):
+            serving_pair(options, lambda: NOW)
+
+
+def test_a_port_can_be_shared() -> None:
+    """By those who all permit it."""
+
+    async def main() -> bool:
+        context = serving_context(PAIR)
+        async with (
+            SecureServing(echo, context, "127.0.0.1", 0, shares_port=True) as first,
+            SecureServing(echo, context, "127.0.0.1", first.port, shares_port=True) as second,
+        ):
+            return first.port == second.port
+
+    assert asyncio.run(main())
 
 
 def test_a_taken_port_is_an_os_error() -> None:

@@ -1,4 +1,4 @@
-"""Flags as /flagz shows them."""
+"""Flags: what they take, and as /flagz shows them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import pytest
 
 from kubesched.cli.flags import shown_flags
 from kubesched.cli.run import run
+
+from .cluster import run as run_command
 
 
 def _shown(*arguments: str) -> dict[str, str]:
@@ -54,3 +56,49 @@ def test_every_flag_is_shown() -> None:
         helped = run.get_help(ctx)
     assert "authentication-kubeconfig" in shown
     assert [] == [name for name in shown if f"--{name}" not in helped]
+
+
+@pytest.mark.parametrize("port", ["0", "11990"])
+@pytest.mark.parametrize("address", ["foo", "010.1.1.1", "::1%lo", "1.2.3"])
+def test_an_address_that_is_none_is_refused_whatever_the_port(address: str, port: str) -> None:
+    """kube-scheduler's words and exit code, before anything else is looked at."""
+    result = run_command("run", "--bind-address", address, "--secure-port", port)
+    assert 1 == result.exit_code
+    expected = f"Invalid value for '--bind-address': failed to parse IP: '{address}'"
+    assert expected in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("", ""), (" ::1 ", "::1"), ("1.2.3.4", "1.2.3.4")]
+)
+def test_addresses_are_taken_as_go_takes_them(given: str, expected: str) -> None:
+    """Blanks around one do not matter, and an empty one is the default."""
+    assert expected == _shown("--bind-address", given)["bind-address"]
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--permit-address-sharing",
+        "--permit-port-sharing=true",
+        "--disable-http2-serving=false",
+        "--http2-max-streams-per-connection=100",
+        "--log-text-info-buffer-size=4Ki",
+        "--log-json-info-buffer-size=0",
+        "--show-hidden-metrics-for-version=1.35",
+        "--requestheader-allowed-names=a,b",
+        "--requestheader-client-ca-file=f",
+        "--requestheader-extra-headers-prefix=X-",
+        "--requestheader-group-headers=X-G",
+        "--requestheader-uid-headers=X-I",
+        "--requestheader-username-headers=X-U",
+    ],
+)
+def test_flags_of_kube_scheduler_are_taken(flag: str) -> None:
+    """What an installed kube-scheduler is started with need not be taken away."""
+    assert flag.partition("=")[0].removeprefix("--") in _shown(flag)
+
+
+def test_the_version_can_be_asked_of_run() -> None:
+    """As kube-scheduler is asked."""
+    assert run_command("--version").output == run_command("run", "--version").output

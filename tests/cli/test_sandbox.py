@@ -12,10 +12,11 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ import yaml
 
 from kubesched.apiserver.fake_nodes import NodeTemplate
 from kubesched.cli.errors import UserError
-from kubesched.cli.sandbox_access import CONTEXT, check_ours, write_private
+from kubesched.cli.sandbox_access import CONTEXT, Access, check_ours, write_private
 from kubesched.cli.sandbox_nodes import node_template, read_node
-from kubesched.cli.sandbox_scheduler import configuration_text
+from kubesched.cli.sandbox_scheduler import configuration_text, read_wanted
 
 from .cluster import Json, run
 
@@ -230,7 +231,19 @@ def test_a_scheduler_that_fails_ends_the_sandbox(tmp_path: Path) -> None:
     )
     assert 1 == result.returncode
     assert "the scheduler ended with code" in result.stderr
-    assert "Nonsense" in result.stderr
+    assert f"{config}: profiles[0].plugins.score.enabled[0]: " in result.stderr
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
+    """The signal is said, and nothing of a log that knows nothing of it."""
+    with running("--nodes", 0) as (process, _, _):
+        [child] = _children(process.pid)
+        os.kill(int(child), signal.SIGKILL)
+        assert 1 == process.wait(10)
+        assert process.stderr is not None
+        expected = "kubesched: error: the scheduler was ended by SIGKILL\n"
+        assert expected == process.stderr.read()
 
 
 @pytest.mark.parametrize(
@@ -246,6 +259,10 @@ def test_a_scheduler_that_fails_ends_the_sandbox(tmp_path: Path) -> None:
         pytest.param(["--data", "no/dir/d"], "--data: no/dir/d: unable to open", id="data"),
         pytest.param(["--node-label", "a=b c"], "a node like this is refused", id="invalid-node"),
         pytest.param(["--nodes", "-1"], "is not in the range", id="nodes"),
+        pytest.param(["--start-latency", "-1s"], "-1s is negative; write 0s", id="latency"),
+        pytest.param(["--run-time=-1h"], "-1h is negative", id="run-time"),
+        pytest.param(["--zones", ","], "'--zones': there is no name in it", id="zones"),
+        pytest.param(["--config", "nope"], "--config: nope: cannot be read: No such", id="config"),
     ],
 )
 def test_what_cannot_be_used_is_said(
@@ -265,9 +282,57 @@ def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(UserError, match="not from a sandbox"):
             check_ours(file)
-    file.write_text(f"current-context: {CONTEXT}\nclusters: [{{}}]\n")
-    check_ours(file)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        gone = {"cluster": {"server": f"https://127.0.0.1:{unused.getsockname()[1]}"}}
+        for cluster in ({}, gone):
+            file.write_text(yaml.safe_dump({"current-context": CONTEXT, "clusters": [cluster]}))
+            check_ours(file)
     check_ours(tmp_path / "new")
+
+
+@pytest.mark.slow
+def test_a_second_sandbox_leaves_the_kubeconfig_of_a_running_one_alone(tmp_path: Path) -> None:
+    """It is refused, and the first goes on; a file that is another's by then outlives the first."""
+    file = tmp_path / "kubeconfig"
+    arguments = ("--nodes", 0, "--no-scheduler", "--kubeconfig", file)
+    with running(*arguments) as (process, cluster, _):
+        written = file.read_text()
+        second = run("sandbox", *arguments, "--", "true")
+        assert 2 == second.exit_code
+        assert f"{file}: leads to a sandbox that is running; name another" in second.output
+        assert written == file.read_text()
+        assert [] == cluster.ask("/api/v1/nodes")["items"]
+        file.write_text("another's")
+        assert 0 == end(process, signal.SIGINT)
+    assert "another's" == file.read_text()
+
+
+def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
+    """What listens there has another certificate, so the file is a left-over."""
+    folders = tmp_path / "old", tmp_path / "new"
+    for folder in folders:
+        folder.mkdir()
+    old, new = (Access(folder) for folder in folders)
+    file = tmp_path / "kubeconfig"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+        thread = threading.Thread(target=_shake_hands, args=(listening, new.tls))
+        thread.start()
+        write_private(file, old.kubeconfig(url, "t"))
+        check_ours(file)
+        write_private(file, new.kubeconfig(url, "t"))
+        with pytest.raises(UserError, match="leads to a sandbox that is running"):
+            check_ours(file)
+        thread.join()
+
+
+def _shake_hands(listening: socket.socket, tls: ssl.SSLContext) -> None:
+    """Serve two connections no further than their beginning."""
+    for _ in range(2):
+        plain, _address = listening.accept()
+        with plain, suppress(OSError), tls.wrap_socket(plain, server_side=True):
+            pass
 
 
 def test_what_is_written_is_the_users_own(tmp_path: Path) -> None:
@@ -347,7 +412,7 @@ def test_the_schedulers_configuration_is_the_users_but_for_the_connection(tmp_pa
         "profiles: [{schedulerName: mine}]\nleaderElection: {leaderElect: true}\n"
         "clientConnection: {kubeconfig: other, contentType: x}\n"
     )
-    found = yaml.safe_load(configuration_text(file, Path("here")))
+    found = yaml.safe_load(configuration_text(read_wanted(file), Path("here")))
     assert [{"schedulerName": "mine"}] == found["profiles"]
     assert {"leaderElect": False} == found["leaderElection"]
     assert ("here", "x") == tuple(

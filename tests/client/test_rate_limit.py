@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.errors import SetupError
 from kubesched.client.rate_limit import TokenBucket, limiter_of
 from kubesched.simulator.virtual_loop import run
 
@@ -106,7 +107,8 @@ def test_configured_values() -> None:
     default = limiter_of(0, 0, lambda: 0.0)
     assert default is not None
     assert 10 == sum(default.try_accept() for _ in range(20))
-    with pytest.raises(ValueError, match="burst is required to be greater than 0"):
-        limiter_of(50, -1, lambda: 0.0)
-    with pytest.raises(ValueError, match="qps is 0"):
+    for qps, burst in ((50, -1), (50, 0), (0, -1)):
+        with pytest.raises(SetupError, match="burst is required to be greater than 0"):
+            limiter_of(qps, burst, lambda: 0.0)
+    with pytest.raises(SetupError, match="qps is 0"):
         TokenBucket(0, 1, lambda: 0.0)

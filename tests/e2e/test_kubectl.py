@@ -218,3 +218,22 @@ def test_cordoned_nodes_get_no_pods_and_drained_ones_lose_theirs(cluster: Cluste
     assert {"node-0", "node-1"} == set(nodes())
     assert "node/node-2 uncordoned\n" == cluster.kubectl("uncordon", "node-2")
     cluster.kubectl("delete", "deployment", "web")
+
+
+def test_autoscalers_and_approvals_are_taken(cluster: Cluster) -> None:
+    """Both are sent in protobuf form."""
+    cluster.kubectl("create", "deployment", "scaled", "--image=web", "--replicas=0")
+    said = cluster.kubectl("autoscale", "deployment", "scaled", "--min=2", "--max=5")
+    assert "horizontalpodautoscaler.autoscaling/scaled autoscaled\n" == said
+    spec = cluster.object("hpa", "scaled")["spec"]
+    assert (2, 5) == (spec["minReplicas"], spec["maxReplicas"])
+    request = {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": "jane"},
+        "spec": {"request": "", "signerName": "example.com/s", "usages": ["client auth"]},
+    }
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(request))
+    cluster.kubectl("certificate", "approve", "jane")
+    [condition] = cluster.object("csr", "jane")["status"]["conditions"]
+    assert ("Approved", "True") == (condition["type"], condition["status"])

@@ -99,6 +99,11 @@ def _workload(**fields: Any) -> dict[str, Any]:
         ),
         pytest.param({"version": 1}, ["duration: Required value"], id="no-duration"),
         pytest.param(
+            {"version": 1, "duration": "-1h"},
+            ["duration: Invalid value: -3600.0: must not be negative"],
+            id="negative-duration",
+        ),
+        pytest.param(
             {"version": 1, "duration": "0s"},
             ["duration: Invalid value: 0.0: must be longer than nothing"],
             id="no-time",

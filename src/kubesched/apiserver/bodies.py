@@ -3,7 +3,7 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers (create.go, update.go, rest.go),
           staging/src/k8s.io/apimachinery/pkg/runtime/serializer (v1.36)
 Rejects:  what is neither JSON nor YAML, objects of other kinds, values that do not fit.
-Differs:  nothing.
+Differs:  kinds whose messages are not known are refused in protobuf form, as custom resources are.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from kubesched.api.json_syntax import text_fault
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver import protobuf
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.protobuf import ProtobufError
+from kubesched.apiserver.protobuf import NoMessageError, ProtobufError
 from kubesched.apiserver.request import JSON, Request
+from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.status import bad_request, unsupported_media_type
 
 # The library that upstream's parser was made from words faults as upstream does.
@@ -49,10 +50,7 @@ def parsed(text: bytes, media_type: str) -> Plain:
         StatusError: It is in a form that is not read.
     """
     if media_type == PROTOBUF:
-        try:
-            return protobuf.decode(text)
-        except ProtobufError as error:
-            raise BodyError(str(error)) from None
+        return _protobuf(text)
     if media_type not in {"", JSON, YAML}:
         raise unsupported_media_type()
     value = _yaml(text) if media_type == YAML else _json(text)
@@ -65,6 +63,17 @@ def parsed(text: bytes, media_type: str) -> Plain:
             f"into {_TYPE_META}"
         )
     return value
+
+
+def _protobuf(text: bytes) -> Plain:
+    try:
+        return protobuf.decode(text)
+    except NoMessageError as error:
+        if RESOURCES.find_kind(error.api_version, error.kind) is not None:
+            raise unsupported_media_type(JSON, YAML) from None
+        raise BodyError(str(error)) from None
+    except ProtobufError as error:
+        raise BodyError(str(error)) from None
 
 
 def _json(text: bytes) -> Any:

@@ -35,6 +35,19 @@ class ProtobufError(ValueError):
     """A body is not what it should be; the message says why."""
 
 
+class NoMessageError(ProtobufError):
+    """The fields of a kind are not known.
+
+    Attributes:
+        api_version, kind: As the body says.
+    """
+
+    def __init__(self, api_version: str, kind: str) -> None:
+        super().__init__(f'no kind "{kind}" is registered for version "{api_version}"')
+        self.api_version = api_version
+        self.kind = kind
+
+
 class _Field(NamedTuple):
     name: str
     type: str
@@ -47,7 +60,8 @@ def decode(text: bytes) -> Plain:
     """Return the object of a body, with kind and version if it has them.
 
     Raises:
-        ProtobufError: It holds none that is known.
+        NoMessageError: Its kind is not known.
+        ProtobufError: It holds no object.
     """
     if not text.startswith(_MAGIC):
         raise ProtobufError("provided data does not appear to be a protobuf message")
@@ -78,7 +92,7 @@ def _message_of(api_version: str, kind: str) -> str:
     for name in (own, f"meta_v1/{kind}"):
         if name in _messages():
             return name
-    raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
+    raise NoMessageError(api_version, kind)
 
 
 def _parts(text: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -206,11 +220,18 @@ def _raw(text: bytes) -> Any:
         raise ProtobufError(str(error)) from None
 
 
+def _texts(text: bytes) -> list[str]:
+    return [_bytes(value).decode() for number, value in _parts(text) if number == 1]
+
+
 def _duration(text: bytes) -> str:
     return f"{_value('int64', dict(_parts(text)).get(1, 0)) / 1e9:g}s"
 
 
 _SPECIAL: Final = {
+    "authentication_v1/ExtraValue": _texts,
+    "authorization_v1/ExtraValue": _texts,
+    "certificates_v1/ExtraValue": _texts,
     "intstr/IntOrString": _int_or_string,
     "meta_v1/Duration": _duration,
     "meta_v1/FieldsV1": _raw,

@@ -161,6 +161,15 @@ def not_served() -> StatusError:
     return StatusError(404, "NotFound", _NOT_SERVED, {})
 
 
+def unreachable() -> StatusError:
+    """A kubelet would have to answer."""
+    message = (
+        "error dialing backend: nothing runs behind the nodes of this server, so pods have no logs "
+        "and there is nothing to connect to"
+    )
+    return StatusError(500, "InternalError", message, {})
+
+
 def method_not_allowed() -> StatusError:
     """The resource exists, and cannot be asked that."""
     return StatusError(405, "MethodNotAllowed", _NO_SUCH_METHOD, {})
@@ -188,11 +197,11 @@ def no_representation() -> StatusError:
     return StatusError(406, "NotAcceptable", message, {})
 
 
-def unsupported_media_type() -> StatusError:
-    """The body is in a form that is not read."""
+def unsupported_media_type(*accepted: str) -> StatusError:
+    """The body is in a form that is not read; () for all that are read at all."""
     message = (
         "the body of the request was in an unknown format - "
-        f"accepted media types include: {_CONTENT_TYPES}"
+        f"accepted media types include: {', '.join(accepted) or _CONTENT_TYPES}"
     )
     return StatusError(415, "UnsupportedMediaType", message)
 

@@ -113,6 +113,8 @@ def prepare_for_update(
         return prepare_pod_for_update(resource, new, old, subresource)
     if resource.kind == "Namespace":
         return _namespace_update(new, old, subresource)
+    if subresource == "approval":
+        return _approval_update(new, old, now)
     if _has_status(resource):
         new["status"] = old.get("status", _empty_status(resource))
     prepare = _ON_UPDATE.get(resource.kind)
@@ -184,6 +186,26 @@ def _status_update(resource: Resource, new: Plain, old: Plain, now: str) -> Plai
     if resource.kind == "PersistentVolume":
         new["status"] = _volume_status(new["status"], old["status"], now)
     return new
+
+
+def _approval_update(new: Plain, old: Plain, now: str) -> Plain:
+    """Return the old request for a certificate with the new conditions, which bear their times."""
+    old_status = old.get("status") or {}
+    since = {
+        (one.get("type"), one.get("status")): one.get("lastTransitionTime")
+        for one in reversed(old_status.get("conditions") or ())
+    }
+    conditions = [
+        {
+            **one,
+            "lastUpdateTime": one.get("lastUpdateTime") or now,
+            "lastTransitionTime": one.get("lastTransitionTime")
+            or since.get((one.get("type"), one.get("status")))
+            or now,
+        }
+        for one in (new.get("status") or {}).get("conditions") or ()
+    ]
+    return {**new, "spec": old["spec"], "status": {**old_status, "conditions": conditions}}
 
 
 def _volume_status(new: Plain, old: Plain, now: str) -> Plain:

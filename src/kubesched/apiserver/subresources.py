@@ -1,7 +1,8 @@
 """Subresources: a pod's binding and eviction, status, scale, and what else stands below an object.
 
 Upstream: pkg/registry/*/*/storage (v1.36)
-Differs:  what needs a node behind it, and tokens of service accounts, are not served.
+Differs:  what needs a node behind it fails, as where no kubelet can be reached; tokens of service
+          accounts are not served.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from kubesched.apiserver.registry import Registry, check_namespace
 from kubesched.apiserver.request import Request, Response, Target, json_response
 from kubesched.apiserver.resource import Resource
 from kubesched.apiserver.scale import scale_of, scaled
-from kubesched.apiserver.status import not_found, not_served, success
+from kubesched.apiserver.status import not_found, not_served, success, unreachable
 
 _PLAIN: Final = frozenset(("approval", "ephemeralcontainers", "finalize", "resize", "status"))
+_OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 SCALE: Final = Resource("scales", "Scale", "autoscaling", "v1")
 BINDING: Final = Resource("bindings", "Binding", "", "v1")
 EVICTION: Final = Resource("evictions", "Eviction", "policy", "v1")
@@ -55,6 +57,9 @@ class Subresources:
             return self._evict(request, target, resource)
         if target.subresource in _PLAIN:
             return self._part(request, target, resource, presentation)
+        if target.subresource in _OF_KUBELETS:
+            self._registry.get(resource, target.namespace, target.name)
+            raise unreachable()
         raise not_served()
 
     def _part(

@@ -64,7 +64,12 @@ def parse_bundle(pem: str) -> tuple[x509.Certificate, ...]:
     Raises:
         ValueError: There is none, or one cannot be read.
     """
-    return tuple(x509.load_pem_x509_certificates(pem.encode()))
+    if "-----BEGIN CERTIFICATE" not in pem:
+        raise ValueError("data does not contain any valid RSA or ECDSA certificates")
+    try:
+        return tuple(x509.load_pem_x509_certificates(pem.encode()))
+    except ValueError:
+        raise ValueError("a certificate in it cannot be parsed") from None
 
 
 def verify(

@@ -89,15 +89,6 @@ def authorities_of(data: Mapping[str, str]) -> Authorities:
     return Authorities(client, client_pem, proxies, proxies_pem)
 
 
-def authorities_of_file(client_pem: str) -> Authorities:
-    """Return authorities of clients alone.
-
-    Raises:
-        ValueError: A certificate cannot be read.
-    """
-    return Authorities(parse_bundle(client_pem), client_pem)
-
-
 class ClusterAuthentication:
     """The cluster's authorities, as last read.
 

@@ -6,6 +6,7 @@ Differs:  an answer longer than 256 MiB is refused.
 
 from __future__ import annotations
 
+import os
 import ssl
 from types import TracebackType
 from typing import Final, Self
@@ -13,6 +14,7 @@ from typing import Final, Self
 import aiohttp
 
 from kubesched.client.connection_settings import TlsSettings
+from kubesched.client.dial import dial_error
 from kubesched.client.tls import TlsError, tls_context
 from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.types import Extender, ExtenderTLSConfig
@@ -67,6 +69,7 @@ class _HttpTransport:
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         """POST JSON; return status and body; see `scheduler.extender.ExtenderTransport`."""
+        phase = "Client.Timeout exceeded while awaiting headers"
         try:
             async with self._open().post(
                 url,
@@ -74,10 +77,12 @@ class _HttpTransport:
                 timeout=aiohttp.ClientTimeout(total=timeout_seconds),
                 server_hostname=self._server_name or None,
             ) as answer:
+                phase = "Client.Timeout or context cancellation while reading body"
                 return answer.status, await _body_of(answer)
+        except TimeoutError as error:
+            raise TimeoutError(f"context deadline exceeded ({phase})") from error
         except aiohttp.ClientError as error:
-            # Those about connections are OSErrors already, others are not.
-            raise OSError(str(error) or type(error).__name__) from error
+            raise _in_go_words(error) from error
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -96,6 +101,20 @@ class _HttpTransport:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()
+
+
+def _in_go_words(error: aiohttp.ClientError) -> OSError:
+    """Return why there is no answer; those about connections are OSErrors already, others not."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            return dial_error(error.certificate_error, error.host, error.port)
+        case aiohttp.ClientConnectorError():
+            return dial_error(error.os_error, error.host, error.port or 0)
+        case aiohttp.ServerDisconnectedError():
+            return OSError("EOF")
+        case aiohttp.ClientOSError(errno=int() as number):
+            return OSError(os.strerror(number).lower())
+    return OSError(str(error) or type(error).__name__)
 
 
 async def _body_of(answer: aiohttp.ClientResponse) -> bytes:

@@ -1,8 +1,8 @@
 """Options are the flags of a scheduler process, and the configuration that follows from them.
 
 Upstream: cmd/kube-scheduler/app/options (v1.36)
-Differs:  the content type is always JSON; flags of gates and component versions that change nothing
-          here are not known.
+Differs:  the content type is always JSON; flags of component versions, certificates per name,
+          curves, split logs, and metrics to leave out are not known.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
         cert_dir: Holds kube-scheduler.crt and .key, which are read if they are there; "" for none.
         tls_min_version: Such as `VersionTLS12`; "" for the default.
         tls_cipher_suites: Their names in OpenSSL's or Go's words; empty for the default.
+        permit_port_sharing: Whether others may listen on the same port.
     """
 
     bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default, so that probes reach it
@@ -66,6 +67,26 @@ class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
     cert_dir: str = ""
     tls_min_version: str = ""
     tls_cipher_suites: tuple[str, ...] = ()
+    permit_port_sharing: bool = False
+
+
+class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The `--requestheader-*` flags: which proxies may say who asks, and where.
+
+    Attributes:
+        client_ca_file: Signs the proxies' certificates; "" for the cluster's own settings, and
+            then the others do not count.
+        allowed_names: Common names of proxies; empty for any that is signed.
+        username_headers, uid_headers, group_headers: Where they say it.
+        extra_headers_prefix: What follows in a header's name is the key.
+    """
+
+    client_ca_file: str = ""
+    allowed_names: tuple[str, ...] = ()
+    username_headers: tuple[str, ...] = ("x-remote-user",)
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ("x-remote-group",)
+    extra_headers_prefix: tuple[str, ...] = ("x-remote-extra-",)
 
 
 class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +100,7 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
         authorization_kubeconfig: For SubjectAccessReviews; "" for the scheduler's own connection.
         always_allow_paths: Paths that everybody may ask for.
         client_ca_file: Signs client certificates; "" for none.
+        proxies: Who may ask on others' behalf.
         allowed_cache_seconds, denied_cache_seconds: How long it counts that somebody may, or may
             not, ask for a path.
     """
@@ -90,6 +112,7 @@ class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
     authorization_kubeconfig: str = ""
     always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED_PATHS
     client_ca_file: str = ""
+    proxies: ProxyOptions = ProxyOptions()
     allowed_cache_seconds: float = 10.0
     denied_cache_seconds: float = 10.0
 

@@ -304,8 +304,10 @@ class SchedulerProcess:
         if self.election is None:
             await self._unless_over(scheduler.run(), following)
             await _within(scheduler.drain(), _DRAIN_SECONDS_MAX)
-            log.error("command failed: finished without leader elect")
-            return EXIT_FAILED
+            code = self._end_without_leading()
+            if code != EXIT_DONE:
+                log.error("command failed: finished without leader elect")
+            return code
         started = asyncio.Event()
         self.election.start(started.set, self._stopped_leading, self._new_leader)
         try:
@@ -322,7 +324,9 @@ class SchedulerProcess:
         return EXIT_FAILED
 
     def _end_without_leading(self) -> int:
-        if self.election is not None and self.is_stopping:
+        # Upstream's process fails if it has no election; a dry run is not upstream's.
+        may_end = self.election is not None or self._options.dry_run
+        if may_end and self.is_stopping:
             log.info("Requested to terminate, exiting")
             return EXIT_DONE
         return EXIT_FAILED

@@ -15,23 +15,25 @@ from pathlib import Path
 from random import Random
 from secrets import token_bytes
 
+from cryptography import x509
 from msgspec.structs import replace
 
 from kubesched.api.errors import SetupError
 from kubesched.app.access import Access
 from kubesched.app.authentication import Authenticator
 from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
+from kubesched.app.client_certificates import parse_bundle
 from kubesched.app.cluster_authentication import (
     Authorities,
     ClusterAuthentication,
     LookupFailedError,
-    authorities_of_file,
 )
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.options import AccessOptions, ServingOptions
+from kubesched.app.request_headers import RequestHeaders
 from kubesched.app.reviews import Retries
 from kubesched.app.secure_serving import SecureServing
-from kubesched.app.serving_certificates import serving_pair
+from kubesched.app.serving_certificates import file_fault, serving_pair
 from kubesched.app.serving_tls import ask_for_certificates, serving_context
 from kubesched.app.token_reviews import TokenReviews
 from kubesched.client.connect import connect, find_settings
@@ -72,15 +74,15 @@ class SecurePort:
         self._serving = serving
         self._options = access
         self._endpoints = endpoints
-        self._context = serving_context(
-            serving_pair(serving, _now), serving.tls_min_version, serving.tls_cipher_suites
+        self._context = serving_context(serving_pair(serving, _now), serving)
+        self._own = _authorities_in(access)
+        ask_for_certificates(self._context, self._own.pem)
+        self._authentication_settings = _settings(
+            "authentication", access.authentication_kubeconfig, settings
         )
-        self._own = Authorities()
-        if access.client_ca_file:
-            self._own = _authorities_in(access.client_ca_file)
-            ask_for_certificates(self._context, self._own.client_pem)
-        self._authentication_settings = _settings(access.authentication_kubeconfig, settings)
-        self._authorization_settings = _settings(access.authorization_kubeconfig, settings)
+        self._authorization_settings = _settings(
+            "authorization", access.authorization_kubeconfig, settings
+        )
 
     async def open(self, opened: AsyncExitStack) -> None:
         """Serve until the stack is closed.
@@ -118,7 +120,13 @@ class SecurePort:
             self._endpoints.answer,
         )
         address, port = self._serving.bind_address, self._serving.secure_port
-        serving = SecureServing(access.handle, self._context, address, port)
+        serving = SecureServing(
+            access.handle,
+            self._context,
+            address,
+            port,
+            shares_port=self._serving.permit_port_sharing,
+        )
         try:
             await opened.enter_async_context(serving)
         except OSError as error:
@@ -151,23 +159,52 @@ class SecurePort:
 
     def _authorities(self, cluster: ClusterAuthentication | None) -> Authorities:
         found = Authorities() if cluster is None else cluster.authorities
-        if not self._own.client:
-            return found
-        # A file replaces the cluster's authorities of clients, but not those of its proxies.
-        return replace(found, client=self._own.client, client_pem=self._own.client_pem)
+        # A file replaces the cluster's authorities of clients, or of proxies, and not the others.
+        if self._own.client:
+            found = replace(found, client=self._own.client, client_pem=self._own.client_pem)
+        if self._own.proxies.authorities:
+            found = replace(found, proxies=self._own.proxies, proxies_pem=self._own.proxies_pem)
+        return found
 
 
-def _authorities_in(file: str) -> Authorities:
+def _authorities_in(access: AccessOptions) -> Authorities:
+    """Return the authorities of files; nobody without files."""
+    client, client_pem = _bundle("--client-ca-file", access.client_ca_file)
+    flags = access.proxies
+    authorities, proxies_pem = _bundle("--requestheader-client-ca-file", flags.client_ca_file)
+    proxies = RequestHeaders(
+        authorities,
+        flags.username_headers,
+        flags.uid_headers,
+        flags.group_headers,
+        flags.extra_headers_prefix,
+        flags.allowed_names,
+    )
+    return Authorities(client, client_pem, proxies, proxies_pem)
+
+
+def _bundle(flag: str, file: str) -> tuple[tuple[x509.Certificate, ...], str]:
+    if not file:
+        return (), ""
     try:
-        return authorities_of_file(Path(file).read_text(encoding="utf-8"))
+        pem = Path(file).read_text(encoding="utf-8")
+        return parse_bundle(pem), pem
     except OSError as error:
-        raise SetupError(f"--client-ca-file {file}: {error.strerror}") from error
+        raise SetupError(f"{flag} {file}: {file_fault(error)}") from error
     except ValueError as error:
-        raise SetupError(f"--client-ca-file {file}: {error}") from error
+        raise SetupError(f"{flag} {file}: {error}") from error
 
 
-def _settings(kubeconfig: str, default: ConnectionSettings) -> ConnectionSettings:
-    return find_settings(kubeconfig=kubeconfig) if kubeconfig else default
+def _settings(purpose: str, kubeconfig: str, default: ConnectionSettings) -> ConnectionSettings:
+    if not kubeconfig:
+        return default
+    try:
+        return find_settings(kubeconfig=kubeconfig)
+    except SetupError as error:
+        raise SetupError(
+            f"--{purpose}-kubeconfig {kubeconfig}: failed to get delegated {purpose} kubeconfig: "
+            f"{error}"
+        ) from error
 
 
 def _connection(settings: ConnectionSettings, opened: AsyncExitStack) -> HttpRest:

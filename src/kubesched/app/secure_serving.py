@@ -49,6 +49,7 @@ class SecureServing:
         address: str,
         port: int,
         *,
+        shares_port: bool = False,
         now: Callable[[], float] = lambda: asyncio.get_running_loop().time(),
         shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
@@ -59,6 +60,7 @@ class SecureServing:
             context: With the certificate to show.
             address: Where to listen; unspecified for everywhere.
             port: 0 for one that the system chooses.
+            shares_port: Whether others may listen on the port too.
             now: Seconds, for how long answers take.
             shutdown_seconds: How long exchanges under way may go on when it closes.
         """
@@ -66,6 +68,7 @@ class SecureServing:
         self.port = port
         self._handler = handler
         self._context = context
+        self._shares_port = shares_port
         self._now = now
         self._shutdown_seconds = shutdown_seconds
         self._runner: web.ServerRunner | None = None
@@ -81,7 +84,13 @@ class SecureServing:
         await self._runner.setup()
         host = None if self.address in {"", "0.0.0.0", "::"} else self.address  # noqa: S104 - the flag's words for everywhere
         try:
-            await web.TCPSite(self._runner, host, self.port, ssl_context=self._context).start()
+            await web.TCPSite(
+                self._runner,
+                host,
+                self.port,
+                ssl_context=self._context,
+                reuse_port=self._shares_port or None,
+            ).start()
         except OSError:
             await self._runner.cleanup()
             raise

@@ -7,6 +7,7 @@ Differs:  files are read again when the process starts, not while it runs.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 from collections.abc import Callable
@@ -52,21 +53,38 @@ def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> Key
     Raises:
         ServingCertificateError: A file cannot be read or written, or half of a pair is missing.
     """
-    if options.tls_cert_file or options.tls_private_key_file:
-        return _read(Path(options.tls_cert_file), Path(options.tls_private_key_file))
+    given = options.tls_cert_file, options.tls_private_key_file
+    if all(given):
+        return _read(options, *map(Path, given))
+    if any(given):
+        raise ServingCertificateError(
+            "missing filename for serving cert: --tls-cert-file and --tls-private-key-file go "
+            "together"
+        )
     if not options.cert_dir:
         return make_pair(options.bind_address, moment())
     folder = Path(options.cert_dir)
     files = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
     there = [file.exists() for file in files]
     if all(there):
-        return _read(*files)
+        return _read(options, *files)
     if any(there):
         missing = files[there.index(False)]
         raise ServingCertificateError(f"{missing} is missing beside the other half of the pair")
     pair = make_pair(options.bind_address, moment())
     _write(pair, *files)
     return pair
+
+
+def unusable(options: ServingOptions, why: str) -> ServingCertificateError:
+    """Return the error for a pair that cannot be used, with the flags that it comes from."""
+    place = ""
+    if options.tls_cert_file:
+        certificate, key = options.tls_cert_file, options.tls_private_key_file
+        place = f" (--tls-cert-file {certificate}, --tls-private-key-file {key})"
+    elif options.cert_dir:
+        place = f" (--cert-dir {options.cert_dir})"
+    return ServingCertificateError(f"unable to load server certificate{place}: {why}")
 
 
 def make_pair(bind_address: str, moment: datetime) -> KeyPair:
@@ -148,11 +166,17 @@ def _alternatives(bind_address: str) -> x509.SubjectAlternativeName:
     return x509.SubjectAlternativeName(names)
 
 
-def _read(certificate: Path, key: Path) -> KeyPair:
+def _read(options: ServingOptions, certificate: Path, key: Path) -> KeyPair:
     try:
         return KeyPair(certificate.read_bytes(), key.read_bytes())
     except OSError as error:
-        raise ServingCertificateError(f"unable to load server certificate: {error}") from None
+        raise unusable(options, file_fault(error)) from None
+
+
+def file_fault(error: OSError) -> str:
+    """Return why a file cannot be read, in Go's words."""
+    verb = "read" if error.errno == errno.EISDIR else "open"
+    return f"{verb} {error.filename}: {(error.strerror or str(error)).lower()}"
 
 
 def _write(pair: KeyPair, certificate: Path, key: Path) -> None:

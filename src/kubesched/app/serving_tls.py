@@ -10,14 +10,16 @@ Differs:  versions before TLS 1.2 are never spoken; suites that are too weak for
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from kubesched.api.errors import SetupError
-from kubesched.app.serving_certificates import KeyPair, ServingCertificateError
+from kubesched.app.options import ServingOptions
+from kubesched.app.serving_certificates import KeyPair, unusable
 from kubesched.client.tls import load_key_pair
 from kubesched.config.faults import quote
 
+_DEFAULTS: Final = ServingOptions()
 _VERSIONS: Final = {
     "": ssl.TLSVersion.TLSv1_2,
     "VersionTLS10": ssl.TLSVersion.TLSv1_2,
@@ -62,31 +64,28 @@ class ServingTlsError(SetupError):
     """A version or cipher suite that is not known; the message names it."""
 
 
-def serving_context(
-    pair: KeyPair, min_version: str = "", cipher_suites: Sequence[str] = ()
-) -> ssl.SSLContext:
+def serving_context(pair: KeyPair, options: ServingOptions = _DEFAULTS) -> ssl.SSLContext:
     """Return the context that the port listens with.
 
     Args:
         pair: What is shown to clients.
-        min_version: Such as `VersionTLS12`; "" for the default.
-        cipher_suites: By Go's names; empty for the default.
+        options: Versions and suites, and where the pair is from.
 
     Raises:
         ServingTlsError: A name is not known.
         ServingCertificateError: The certificate cannot be used.
     """
-    version = _VERSIONS.get(min_version)
+    version = _VERSIONS.get(options.tls_min_version)
     if version is None:
-        raise ServingTlsError(f"unknown tls version {quote(min_version)}")
+        raise ServingTlsError(f"unknown tls version {quote(options.tls_min_version)}")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = version
     context.set_alpn_protocols(["http/1.1"])
-    _choose(context, cipher_suites)
+    _choose(context, options.tls_cipher_suites)
     try:
         load_key_pair(context, pair.certificate, pair.key)
     except (OSError, ValueError) as error:
-        raise ServingCertificateError(f"unable to load server certificate: {error}") from None
+        raise unusable(options, str(error)) from None
     return context
 
 

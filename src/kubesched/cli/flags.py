@@ -6,6 +6,7 @@ Differs:  a boolean flag may also be followed by its value (`--leader-elect fals
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -20,9 +21,16 @@ EXIT_FAILED: Final = 1
 
 
 class Duration(click.ParamType[float]):
-    """A Go duration, kept as seconds."""
+    """A Go duration, kept as seconds.
+
+    Args:
+        may_be_negative: Whether it may; what takes time may not.
+    """
 
     name = "duration"
+
+    def __init__(self, *, may_be_negative: bool = True) -> None:
+        self._may_be_negative = may_be_negative
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -33,12 +41,38 @@ class Duration(click.ParamType[float]):
         if isinstance(value, int | float):
             return float(value)
         try:
-            return parse_duration(str(value))
+            seconds = parse_duration(str(value))
         except ValueError as error:
             self.fail(f"{error}; write it as 90s, 30m or 1h30m", param, ctx)
+        if seconds < 0 and not self._may_be_negative:
+            self.fail(f"{value} is negative; write 0s for no time at all", param, ctx)
+        return seconds
+
+
+class Address(click.ParamType[str]):
+    """An IP address, kept as text; "" stands for the default."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it; a zone is no part of an address here."""
+        text = str(value).strip()
+        if text and not _is_address(text):
+            self.fail(f"failed to parse IP: {text!r}; write it as 0.0.0.0 or ::", param, ctx)
+        return text
 
 
 DURATION: Final = Duration()
+TIME_TAKEN: Final = Duration(may_be_negative=False)
+ADDRESS: Final = Address()
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 class Flag(click.Option):
@@ -89,7 +123,7 @@ class DaemonCommand(SectionedCommand):
         """Run; what the user can put right becomes a line per fault."""
         try:
             return super().invoke(ctx)
-        except (click.Abort, click.exceptions.Exit, KeyboardInterrupt):
+        except (click.Abort, click.exceptions.Exit, KeyboardInterrupt, BrokenPipeError):
             raise
         except Exception as error:
             raise _failed(error) from error
@@ -136,7 +170,7 @@ def _shown(parameter: click.Parameter, value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if parameter.type is DURATION:
+    if isinstance(parameter.type, Duration):
         from kubesched.api.go_duration import go_duration
 
         return go_duration(value)

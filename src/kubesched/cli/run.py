@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import click
 
+from kubesched import __version__
 from kubesched.cli.flags import (
+    ADDRESS,
     DURATION,
     DaemonCommand,
     comma_separated,
@@ -20,6 +22,7 @@ _MAIN: Final = "Scheduler"
 _ELECTION: Final = "Leader election"
 _SERVING: Final = "Secure serving"
 _ACCESS: Final = "Authentication and authorization"
+_METRICS: Final = "Metrics"
 _LOGS: Final = "Logs"
 _DEPRECATED: Final = "Deprecated (without effect beside --config)"
 
@@ -143,6 +146,7 @@ _PATH: Final = click.Path(path_type=Path)
 @flag(
     _SERVING,
     "--bind-address",
+    type=ADDRESS,
     default="0.0.0.0",  # noqa: S104 - kube-scheduler's default, so that probes reach it
     show_default=True,
     metavar="IP",
@@ -192,6 +196,32 @@ _PATH: Final = click.Path(path_type=Path)
     callback=comma_separated,
     metavar="A,B",
     help="Cipher suites of TLS 1.2.",
+)
+@switch(
+    _SERVING,
+    "--permit-port-sharing",
+    default=False,
+    text="Let others listen on the same address and port.",
+)
+@switch(
+    _SERVING,
+    "--permit-address-sharing",
+    default=False,
+    text="Accepted; addresses are always shared, so nothing waits for sockets of before.",
+)
+@switch(
+    _SERVING,
+    "--disable-http2-serving",
+    default=False,
+    text="Accepted; HTTP/2 is not spoken.",
+)
+@flag(
+    _SERVING,
+    "--http2-max-streams-per-connection",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Accepted; HTTP/2 is not spoken.",
 )
 @flag(
     _ACCESS,
@@ -263,6 +293,68 @@ _PATH: Final = click.Path(path_type=Path)
     help="Clients with a certificate signed by this are who it says.",
 )
 @flag(
+    _ACCESS,
+    "--requestheader-client-ca-file",
+    default="",
+    metavar="FILE",
+    help="Proxies with a certificate signed by this may ask on others' behalf [default: as the "
+    "cluster has it, and then the other flags of this kind do not count].",
+)
+@flag(
+    _ACCESS,
+    "--requestheader-allowed-names",
+    multiple=True,
+    callback=comma_separated,
+    metavar="NAME,...",
+    help="Common names of such proxies [default: any].",
+)
+@flag(
+    _ACCESS,
+    "--requestheader-username-headers",
+    multiple=True,
+    default=("x-remote-user",),
+    show_default=True,
+    callback=comma_separated,
+    metavar="HEADER,...",
+    help="Where they say who asks.",
+)
+@flag(
+    _ACCESS,
+    "--requestheader-uid-headers",
+    multiple=True,
+    callback=comma_separated,
+    metavar="HEADER,...",
+    help="Where they say the user's uid.",
+)
+@flag(
+    _ACCESS,
+    "--requestheader-group-headers",
+    multiple=True,
+    default=("x-remote-group",),
+    show_default=True,
+    callback=comma_separated,
+    metavar="HEADER,...",
+    help="Where they say the user's groups.",
+)
+@flag(
+    _ACCESS,
+    "--requestheader-extra-headers-prefix",
+    multiple=True,
+    default=("x-remote-extra-",),
+    show_default=True,
+    callback=comma_separated,
+    metavar="PREFIX,...",
+    help="Begins headers that say more of the user.",
+)
+@flag(
+    _METRICS,
+    "--show-hidden-metrics-for-version",
+    type=click.Choice(["", "1.35"]),
+    default="",
+    metavar="VERSION",
+    help="Accepted; no metric is hidden.",
+)
+@flag(
     _LOGS,
     "-v",
     "--v",
@@ -294,6 +386,20 @@ _PATH: Final = click.Path(path_type=Path)
     type=DURATION,
     default="5s",
     metavar="D",
+    help="Accepted; nothing is buffered.",
+)
+@flag(
+    _LOGS,
+    "--log-text-info-buffer-size",
+    default="0",
+    metavar="Q",
+    help="Accepted; nothing is buffered.",
+)
+@flag(
+    _LOGS,
+    "--log-json-info-buffer-size",
+    default="0",
+    metavar="Q",
     help="Accepted; nothing is buffered.",
 )
 @flag(
@@ -335,6 +441,7 @@ _PATH: Final = click.Path(path_type=Path)
     default=None,
     text="Accepted; there are no locks to profile.",
 )
+@click.version_option(__version__, "--version", prog_name="kubesched")
 def run(**flags: Any) -> int | None:
     """Run as a cluster's scheduler, beside kube-scheduler or in its place.
 

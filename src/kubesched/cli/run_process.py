@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from kubesched.api.yaml_syntax import dump
 from kubesched.app.event_loop import new_event_loop
 from kubesched.app.logs import LogOptions, Logs, parse_modules
@@ -19,16 +17,20 @@ from kubesched.app.options import (
     DeprecatedOptions,
     ElectionOptions,
     Options,
+    ProxyOptions,
     ServingOptions,
     configuration_of,
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
-from kubesched.cli.loading import register_plugins, with_plugins
+from kubesched.cli.loading import in_file, register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
+from kubesched.cli.reports import Reports
 from kubesched.client.connect import find_settings
+from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
+from kubesched.config.types import Configuration
 from kubesched.plugins.registry import in_tree_registry
 
 _ELECTION: Final = {
@@ -72,6 +74,9 @@ def options_of(flags: dict[str, Any]) -> Options:
             authorization_kubeconfig=flags["authorization_kubeconfig"],
             always_allow_paths=flags["authorization_always_allow_paths"],
             client_ca_file=flags["client_ca_file"],
+            proxies=ProxyOptions(
+                **{name: flags[f"requestheader_{name}"] for name in ProxyOptions.__struct_fields__}
+            ),
             allowed_cache_seconds=flags["authorization_webhook_cache_authorized_ttl"],
             denied_cache_seconds=flags["authorization_webhook_cache_unauthorized_ttl"],
         ),
@@ -88,10 +93,11 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         shown: The same as text, by the flags' names.
 
     Raises:
-        ConfigError: The configuration is wrong.
+        UserError: The configuration is wrong; with the file's name.
+        ConfigError: The flags are.
     """
     options = options_of(flags)
-    configuration = configuration_of(options)
+    configuration = _configuration(options)
     if flags["write_config_to"] is not None:
         _write(flags["write_config_to"], dump(encode_configuration(configuration)))
         return None
@@ -103,6 +109,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         kubeconfig=configuration.client_connection.kubeconfig, master=options.master
     )
     logs = Logs(_log_options(flags), sys.stderr)
+    reports = Reports(sys.stdout)
 
     async def main() -> int:
         process = SchedulerProcess(
@@ -110,16 +117,24 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
             configuration,
             registry,
             settings,
-            report=_print_report if options.dry_run else None,
+            report=reports.write if options.dry_run else None,
             logs=logs,
             flags=shown,
         )
+        reports.on_failure = process.stop
+        if options.dry_run:
+            reports.follow_reader()
         try:
-            return await process.run()
+            code = await process.run()
+        except ConfigError as error:
+            # What plugins say of their part of the file.
+            raise in_file(error, options.config_file) from error
         finally:
             # What has ended says how it ended, whoever asks it to end now.
             for number in STOPPING:
                 signal.signal(number, signal.SIG_IGN)
+        reports.check()
+        return code
 
     logs.start()
     try:
@@ -129,17 +144,19 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         logs.stop()
 
 
+def _configuration(options: Options) -> Configuration:
+    try:
+        return configuration_of(options)
+    except ConfigError as error:
+        raise in_file(error, options.config_file) from error
+
+
 def _log_options(flags: dict[str, Any]) -> LogOptions:
     return LogOptions(
         verbosity=flags["verbosity"],
         modules=parse_modules(flags["vmodule"]),
         logging_format=flags["logging_format"],
     )
-
-
-def _print_report(report: dict[str, Any]) -> None:
-    sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
-    sys.stdout.flush()
 
 
 def _write(path: Path, text: str) -> None:

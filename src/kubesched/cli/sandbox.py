@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from kubesched.cli.flags import DURATION, SectionedCommand, comma_separated, flag
+from kubesched.cli.flags import TIME_TAKEN, SectionedCommand, comma_separated, flag
 
 _CLUSTER: Final = "Cluster"
 _NODES: Final = "Nodes"
@@ -15,6 +16,15 @@ _PODS: Final = "Pods"
 _SCHEDULER: Final = "Scheduler"
 
 _PATH: Final = click.Path(path_type=Path)
+
+
+def _zones(
+    ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...]:
+    zones = comma_separated(ctx, parameter, values)
+    if values and not zones:
+        raise click.BadParameter("there is no name in it; write a,b,c", ctx, parameter)
+    return zones
 
 
 @click.command(cls=SectionedCommand, context_settings={"allow_interspersed_args": False})
@@ -90,7 +100,7 @@ _PATH: Final = click.Path(path_type=Path)
     _NODES,
     "--zones",
     multiple=True,
-    callback=comma_separated,
+    callback=_zones,
     metavar="A,B,C",
     help="Zones, given to nodes in turn.",
 )
@@ -110,7 +120,7 @@ _PATH: Final = click.Path(path_type=Path)
 @flag(
     _PODS,
     "--start-latency",
-    type=DURATION,
+    type=TIME_TAKEN,
     default="1s",
     show_default=True,
     metavar="D",
@@ -119,7 +129,7 @@ _PATH: Final = click.Path(path_type=Path)
 @flag(
     _PODS,
     "--stop-latency",
-    type=DURATION,
+    type=TIME_TAKEN,
     default="1s",
     show_default=True,
     metavar="D",
@@ -128,7 +138,7 @@ _PATH: Final = click.Path(path_type=Path)
 @flag(
     _PODS,
     "--run-time",
-    type=DURATION,
+    type=TIME_TAKEN,
     default="10s",
     show_default=True,
     metavar="D",

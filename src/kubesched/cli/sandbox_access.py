@@ -1,18 +1,23 @@
 """How to get into a sandbox: its tokens, its certificate, and the kubeconfig that holds both.
 
-Invariants: nobody but the user can read what is written; a kubeconfig of others is never touched.
+Invariants: nobody but the user can read what is written; a kubeconfig of others, or of a sandbox
+            that is still running, is never touched.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import secrets
+import socket
 import ssl
 import tempfile
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from kubesched.api.yaml_syntax import YamlError, dump, load_documents
 from kubesched.apiserver.authorization import SCHEDULER
@@ -23,6 +28,7 @@ from kubesched.cli.errors import UserError
 CONTEXT: Final = "kubesched-sandbox"
 HOST: Final = "127.0.0.1"
 _TOKEN_BYTES: Final = 32
+_ANSWER_SECONDS_MAX: Final = 5.0
 
 
 class Access:
@@ -76,22 +82,54 @@ class Access:
 
 
 def check_ours(file: Path) -> None:
-    """Check that a kubeconfig may be written: there is none, or that of an earlier sandbox.
+    """Check that a kubeconfig may be written: there is none, or that of a sandbox that has ended.
 
     Raises:
-        UserError: It is somebody else's.
+        UserError: It is somebody else's, or its sandbox still runs.
     """
     if not file.exists():
         return
     try:
         [(_, found)] = load_documents(file.read_text(encoding="utf-8"))
-        is_ours = found.get("current-context") == CONTEXT and len(found["clusters"]) == 1
+        [cluster] = found["clusters"]
+        is_ours = found.get("current-context") == CONTEXT
     except (YamlError, UnicodeDecodeError, ValueError, AttributeError, KeyError, TypeError):
         is_ours = False
     if not is_ours:
         raise UserError(
             f"{file}: is there already and not from a sandbox; name another file with --kubeconfig"
         )
+    if _is_running(cluster.get("cluster") or {}):
+        raise UserError(
+            f"{file}: leads to a sandbox that is running; name another file with --kubeconfig, or "
+            "end that one first"
+        )
+
+
+def _is_running(cluster: Mapping[str, str]) -> bool:
+    """Whether a sandbox still listens: it alone has the key of its kubeconfig's certificate."""
+    try:
+        server = urlsplit(cluster["server"])
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        tls = ssl.create_default_context(cadata=authority)
+        address = server.hostname or "", server.port or 0
+        with (
+            socket.create_connection(address, _ANSWER_SECONDS_MAX) as plain,
+            tls.wrap_socket(plain, server_hostname=address[0]),
+        ):
+            return True
+    except TimeoutError:
+        # It may be busy, or stopped.
+        return True
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def remove_own(file: Path, text: str) -> None:
+    """Remove a kubeconfig that is still as it was written; another's stays."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if file.read_text(encoding="utf-8") == text:
+            file.unlink()
 
 
 def write_private(file: Path, text: str) -> None:

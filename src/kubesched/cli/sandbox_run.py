@@ -9,7 +9,7 @@ import gc
 import os
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
@@ -27,9 +27,9 @@ from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.node_keeper import NodeKeeper
 from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import UserError, write_errors
-from kubesched.cli.sandbox_access import HOST, Access, check_ours, write_private
+from kubesched.cli.sandbox_access import HOST, Access, check_ours, remove_own, write_private
 from kubesched.cli.sandbox_nodes import node_template
-from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text
+from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
 
 _EXIT_FAILED: Final = 1
 _EXIT_NOT_FOUND: Final = 127
@@ -46,10 +46,10 @@ def run_sandbox(flags: dict[str, Any]) -> int:
         UserError: Something about the flags must be put right.
     """
     template = node_template(flags)
-    if flags["kubeconfig"] is not None:
-        check_ours(flags["kubeconfig"])
+    wanted = read_wanted(flags["config_file"])
+    _check_kubeconfig(flags)
     with tempfile.TemporaryDirectory(prefix="kubesched-sandbox-") as name:
-        return asyncio.run(_Sandbox(flags, template, Path(name)).run())
+        return asyncio.run(_Sandbox(flags, template, wanted, Path(name)).run())
 
 
 class _Sandbox:
@@ -59,9 +59,16 @@ class _Sandbox:
         failure: What ended it, if anything did; set once.
     """
 
-    def __init__(self, flags: dict[str, Any], template: NodeTemplate, folder: Path) -> None:
+    def __init__(
+        self,
+        flags: dict[str, Any],
+        template: NodeTemplate,
+        wanted: Mapping[str, Any],
+        folder: Path,
+    ) -> None:
         self._flags = flags
         self._template = template
+        self._wanted = wanted
         self._folder = folder
         self._kubeconfig: Path = flags["kubeconfig"] or folder / "kubeconfig"
         self._command: Sequence[str] = flags["command"]
@@ -128,12 +135,15 @@ class _Sandbox:
         for one in (keeper, kubelets, controllers):
             one.start()
             opened.callback(one.stop)
+        # Another may have begun while nodes were added.
+        _check_kubeconfig(flags)
         try:
             await server.start(HOST, flags["port"], access.tls)
         except OSError as error:
             raise _cannot_listen(error, flags["port"]) from None
-        write_private(self._kubeconfig, access.kubeconfig(server.url, access.admin))
-        opened.callback(self._kubeconfig.unlink, missing_ok=True)
+        text = access.kubeconfig(server.url, access.admin)
+        write_private(self._kubeconfig, text)
+        opened.callback(remove_own, self._kubeconfig, text)
 
     async def _add_nodes(self, client: LocalClient) -> None:
         for number, node in enumerate(self._template.nodes(self._flags["nodes"])):
@@ -156,9 +166,10 @@ class _Sandbox:
         kubeconfig = self._folder / "scheduler.kubeconfig"
         config = self._folder / "scheduler.yaml"
         write_private(kubeconfig, access.kubeconfig(server.url, access.scheduler))
-        write_private(config, configuration_text(self._flags["config_file"], kubeconfig))
+        write_private(config, configuration_text(self._wanted, kubeconfig))
         log = self._flags["scheduler_log"] or self._folder / "scheduler.log"
-        child = SchedulerChild(config, self._flags["plugins"], log)
+        written = self._flags["config_file"] or config
+        child = SchedulerChild(config, self._flags["plugins"], log, written)
         await child.start()
         opened.push_async_callback(child.stop)
         watching = asyncio.create_task(self._watch(child))
@@ -229,6 +240,11 @@ class _Sandbox:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+
+def _check_kubeconfig(flags: dict[str, Any]) -> None:
+    if flags["kubeconfig"] is not None:
+        check_ours(flags["kubeconfig"])
 
 
 def _cannot_listen(error: OSError, port: int) -> UserError:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,17 +24,13 @@ _LINES_SHOWN: Final = 5
 _QPS: Final = 100_000
 
 
-def configuration_text(file: Path | None, kubeconfig: Path) -> str:
+def configuration_text(wanted: Mapping[str, Any], kubeconfig: Path) -> str:
     """Return the configuration of a sandbox's scheduler.
 
     Args:
-        file: What the user wants; None for the default.
+        wanted: What the user wants; empty for the default.
         kubeconfig: Where the sandbox is.
-
-    Raises:
-        UserError: The file is no configuration.
     """
-    wanted = _read(file) if file is not None else {}
     connection = {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _QPS}
     return dump(
         {
@@ -47,27 +43,38 @@ def configuration_text(file: Path | None, kubeconfig: Path) -> str:
     )
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_wanted(file: Path | None) -> dict[str, Any]:
+    """Return the configuration that a user wrote; None for none.
+
+    Raises:
+        UserError: The file cannot be read, or is no configuration.
+    """
+    if file is None:
+        return {}
     try:
         documents = [one for _, one in load_documents(file.read_text(encoding="utf-8"))]
+    except OSError as error:
+        raise UserError(f"--config: {file}: cannot be read: {error.strerror}") from None
     except (YamlError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: {error}") from None
+        raise UserError(f"--config: {file}: {error}") from None
     if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise UserError(f"{file}: is no KubeSchedulerConfiguration")
+        raise UserError(f"--config: {file}: is no KubeSchedulerConfiguration")
     return documents[0]
 
 
 class SchedulerChild:
     """The other process, seen from the sandbox."""
 
-    def __init__(self, config: Path, plugins: Sequence[str], log: Path) -> None:
+    def __init__(self, config: Path, plugins: Sequence[str], log: Path, written: Path) -> None:
         """Prepare.
 
         Args:
             config: Its configuration.
             plugins: As for `kubesched run`.
             log: What it says is appended there.
+            written: The file that the user wrote, which its faults are told of.
         """
+        self._names = str(config), str(written)
         self._arguments = ["run", "--config", str(config), "--secure-port", "0"]
         for plugin in plugins:
             self._arguments += ["--plugin", plugin]
@@ -101,9 +108,11 @@ class SchedulerChild:
         """Wait until it ends by itself; return what to tell the user."""
         assert self._process is not None, "it has been started"
         code = await self._process.wait()
+        if code < 0:
+            return f"the scheduler was ended by {_signal_name(-code)}"
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         last = "; ".join(lines[-_LINES_SHOWN:]) or "it said nothing"
-        return f"the scheduler ended with code {code}: {last}"
+        return f"the scheduler ended with code {code}: {last.replace(*self._names)}"
 
     async def stop(self) -> None:
         """End it; stopping twice is fine."""
@@ -122,6 +131,13 @@ class SchedulerChild:
             process.stdin.close()
             with contextlib.suppress(ConnectionError):
                 await process.stdin.wait_closed()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def serve() -> None:

@@ -85,7 +85,7 @@ def connect(
     Args:
         settings: Server and user.
         qps: Requests per second; 0 for client-go's default of 5, below 0 for no limit.
-        burst: Requests at once; 0 for client-go's default of 10.
+        burst: Requests at once; 0 for client-go's default of 10, if the rate is the default too.
         user_agent_suffix: The part of the program that speaks, such as `leader-election`.
         timeout_seconds: For each request; None for no limit.
         observer: Is told of every request.
@@ -96,7 +96,7 @@ def connect(
 
     Raises:
         TlsError: Certificates or keys cannot be used.
-        ValueError: Burst is below zero.
+        SetupError: Requests are limited, but none could ever be sent.
     """
     return HttpRest(
         settings.server,

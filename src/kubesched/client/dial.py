@@ -17,6 +17,7 @@ from aiohappyeyeballs import AddrInfoType, start_connection
 
 from kubesched.client.credentials import basic
 from kubesched.client.http_connection import HttpConnection
+from kubesched.client.tls import tls_words
 
 _CONNECT_SECONDS_MAX: Final = 30.0
 _KEEP_ALIVE_SECONDS: Final = 30
@@ -45,7 +46,7 @@ class _Place(NamedTuple):
 
     @property
     def address(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return _address(self.host, self.port)
 
 
 class Dialer:
@@ -131,7 +132,7 @@ class Dialer:
                 outer.transport, inner, tls, server_hostname=self._server.name
             )
         except OSError as error:
-            raise _error(error, self._server) from error
+            raise dial_error(error, self._server.host, self._server.port) from error
         assert transport is not None
         inner.connection_made(transport)
         return inner
@@ -142,9 +143,7 @@ async def _connected(place: _Place) -> HttpConnection:
     try:
         addresses = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        is_unknown = error.errno in _UNKNOWN
-        words = "no such host" if is_unknown else (error.strerror or str(error)).lower()
-        raise DialError(f"dial tcp: lookup {place.host}: {words}") from error
+        raise _lookup_error(error, place.host) from error
     connection = HttpConnection()
     try:
         opened = await start_connection(
@@ -158,24 +157,35 @@ async def _connected(place: _Place) -> HttpConnection:
         )
     except (OSError, RuntimeError) as error:
         # uvloop raises RuntimeError for addresses that it cannot use.
-        raise _error(error, place) from error
+        raise dial_error(error, place.host, place.port) from error
     return connection
 
 
-def _error(error: Exception, place: _Place) -> DialError:
+def dial_error(error: Exception, host: str, port: int) -> DialError:
+    """Return why there is no connection, in Go's words.
+
+    Args:
+        error: Of a lookup, of the system, or of TLS.
+        host: Where to.
+        port: Where to.
+    """
     if isinstance(error, ssl.SSLError):
-        return DialError(f"tls: {_tls_words(error)}")
+        return DialError(f"tls: {tls_words(error)}")
+    if isinstance(error, socket.gaierror):
+        return _lookup_error(error, host)
     number = error.errno if isinstance(error, OSError) else None
     words = os.strerror(number).lower() if number else str(error)
-    return DialError(f"dial tcp {place.address}: connect: {words}", number)
+    return DialError(f"dial tcp {_address(host, port)}: connect: {words}", number)
 
 
-def _tls_words(error: ssl.SSLError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"certificate verify failed: {error.verify_message}"
-    if error.reason == "WRONG_VERSION_NUMBER":
-        return "first record does not look like a TLS handshake"
-    return (error.reason or str(error)).replace("_", " ").lower()
+def _lookup_error(error: OSError, host: str) -> DialError:
+    is_unknown = error.errno in _UNKNOWN
+    words = "no such host" if is_unknown else (error.strerror or str(error)).lower()
+    return DialError(f"dial tcp: lookup {host}: {words}")
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _new_socket(address: AddrInfoType) -> socket.socket:

@@ -13,6 +13,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from kubesched.api.errors import SetupError
+
 QPS_DEFAULT: Final = 5.0
 BURST_DEFAULT: Final = 10
 
@@ -26,15 +28,16 @@ class TokenBucket:
         now: The present moment in seconds, of a clock that never goes back.
 
     Raises:
-        ValueError: Nothing could ever be sent.
+        SetupError: Nothing could ever be sent.
     """
 
     def __init__(self, qps: float, burst: int, now: Callable[[], float]) -> None:
         if qps <= 0:
-            raise ValueError(f"qps is {qps}, must be greater than 0")
+            raise SetupError(f"qps is {qps}, must be greater than 0")
         if burst < 1:
-            raise ValueError(
-                "burst is required to be greater than 0 when qps is set to greater than 0"
+            raise SetupError(
+                "burst is required to be greater than 0 when RateLimiter is not set and QPS is set "
+                "to greater than 0"
             )
         self._qps = qps
         self._burst = burst
@@ -98,12 +101,14 @@ def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket 
 
     Args:
         qps: Requests per second; 0 for the default, below 0 for no limit.
-        burst: Requests at once; 0 for the default.
+        burst: Requests at once; 0 for the default, if the rate is the default too.
         now: The present moment in seconds.
 
     Raises:
-        ValueError: Burst is below zero while the rate is not.
+        SetupError: Requests are limited, but none could ever be sent.
     """
     if qps < 0:
         return None
-    return TokenBucket(qps or QPS_DEFAULT, burst or BURST_DEFAULT, now)
+    if qps == 0:
+        return TokenBucket(QPS_DEFAULT, burst or BURST_DEFAULT, now)
+    return TokenBucket(qps, burst, now)

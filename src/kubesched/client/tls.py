@@ -17,10 +17,18 @@ from kubesched.api.errors import SetupError
 from kubesched.client.connection_settings import TlsSettings
 
 _CHECK_PERIOD_SECONDS: Final = 300.0
+_WORDS: Final = {
+    "KEY_VALUES_MISMATCH": "private key does not match public key",
+    "WRONG_VERSION_NUMBER": "first record does not look like a TLS handshake",
+}
 
 
 class TlsError(SetupError):
     """Certificates or keys that cannot be used; the message names the file or field."""
+
+
+class KeyPairError(OSError):
+    """A certificate and a key that cannot be used together; in Go's words where it has some."""
 
 
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -82,8 +90,13 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
     as loading takes.
 
     Raises:
-        OSError: They are no certificate and key, do not fit, or no file could be written.
+        KeyPairError: They are no certificate and key, or do not fit.
+        OSError: No file could be written.
+        ValueError: The key has a passphrase.
     """
+    for text, what in ((certificate, "certificate"), (key, "key")):
+        if b"-----BEGIN " not in text:
+            raise KeyPairError(f"tls: failed to find any PEM data in {what} input")
     descriptor, path = tempfile.mkstemp(prefix="kubesched-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -92,8 +105,22 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
         # OpenSSL forgets the old key before it finds that the new one does not fit.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, password=_refuse_passphrase)
         context.load_cert_chain(path, password=_refuse_passphrase)
+    except ssl.SSLError as error:
+        raise KeyPairError(f"tls: {tls_words(error)}") from None
     finally:
         Path(path).unlink(missing_ok=True)
+
+
+def tls_words(error: ssl.SSLError) -> str:
+    """Return what OpenSSL found wrong, without its codes and the place in its source."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message}"
+    known = _WORDS.get(error.reason or "")
+    if known is not None:
+        return known
+    if error.reason is None and "PEM lib" in str(error):
+        return "certificate or key cannot be parsed"
+    return (error.reason or str(error)).replace("_", " ").lower()
 
 
 def _refuse_passphrase() -> str:

@@ -147,7 +147,7 @@ def _with_places(scenario: Scenario, directory: Path) -> Scenario:
 
 def _faults(scenario: Scenario) -> Iterator[Fault]:
     yield from _duration_faults(scenario, "")
-    if scenario.duration <= 0:
+    if scenario.duration == 0:
         yield invalid("duration", scenario.duration, "must be longer than nothing")
     elif scenario.duration > SECONDS_MAX:
         yield invalid("duration", scenario.duration, _TOO_LONG)

@@ -1,0 +1,36 @@
+"""`kubesched run`: what is said before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .cluster import run
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("a: b\n---\na: b\n", "expected one document, found 2", id="documents"),
+        pytest.param("kind: Pod", 'kind: Unsupported value: "Pod"', id="kind"),
+        pytest.param(None, "cannot read file: No such file", id="missing"),
+    ],
+)
+def test_a_fault_of_the_configuration_names_the_file(
+    text: str | None, words: str, tmp_path: Path
+) -> None:
+    """As `simulate --config` says it, but with kube-scheduler's exit code."""
+    file = tmp_path / "config.yaml"
+    if text is not None:
+        file.write_text(text)
+    result = run("run", "--config", file)
+    assert 1 == result.exit_code
+    assert result.output.startswith(f"kubesched: error: {file}: {words}")
+
+
+def test_a_fault_of_a_flag_names_no_file(tmp_path: Path) -> None:
+    """The file has nothing to do with it."""
+    result = run("run", "--config", tmp_path / "c", "--feature-gates", "Nonsense=true")
+    assert 1 == result.exit_code
+    assert str(tmp_path) not in result.output

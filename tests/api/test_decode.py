@@ -310,8 +310,42 @@ def test_directories_are_read_to_the_bottom(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """It is named."""
-    with pytest.raises(DecodeError, match=r"no\.json: document 1: it cannot be read: No such"):
+    with pytest.raises(DecodeError, match=r"no\.json: it cannot be read: No such"):
         list(load([tmp_path / "no.json"]))
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        pytest.param("x.json", "", id="JSON"),
+        pytest.param("x.jsonl", "\n\n", id="blank lines"),
+        pytest.param("x.yaml", "# nothing\n---\n---\n", id="comments"),
+        pytest.param("-", " ", id="stdin"),
+    ],
+)
+def test_a_file_that_holds_nothing(file: str, text: str) -> None:
+    """It is refused by its name, compressed or not; a list of nothing is fine."""
+    for data in (text.encode(), gzip.compress(text.encode())):
+        with pytest.raises(DecodeError) as caught:
+            _names(data, file)
+        assert str(caught.value).startswith(f"{Source(file, 0)}: it is empty; expected objects")
+    assert [] == _names("[]", file)
+    assert [] == _names('{"apiVersion": "v1", "kind": "List", "items": []}', file)
+
+
+def test_a_directory_that_holds_nothing(tmp_path: Path) -> None:
+    """Without a file to read it is refused."""
+    (tmp_path / "readme.md").write_text("?")
+    with pytest.raises(DecodeError, match=r"no file in it ends in \.json, \.yaml, \.yml or "):
+        list(load([tmp_path]))
+
+
+@pytest.mark.parametrize("text", ["apiVersion: v1\n", "# a pod\nkind: Pod", "---\n", "- a: 1\n"])
+def test_yaml_with_the_name_of_json(text: str) -> None:
+    """The name decides how a file is read, and is what has to change."""
+    with pytest.raises(DecodeError) as caught:
+        _names(text)
+    assert "x.json: it is no JSON; if it is YAML, end its name in .yaml" == str(caught.value)
 
 
 def test_standard_input() -> None:
@@ -380,7 +414,7 @@ def test_any_object_is_read_or_refused(junk: Any, kind: str | None) -> None:
             try:
                 list(load_bytes(text.encode(), file, Counter()))
             except DecodeError as error:
-                assert file in str(error)  # noqa: PT017 - most of it is fine
+                assert str(Source(file, 0)) in str(error)  # noqa: PT017 - most of it is fine
 
 
 @given(st.binary(max_size=30) | st.text('{}[]",:ab1 \n', max_size=30).map(str.encode))
@@ -390,4 +424,4 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         try:
             list(load_bytes(data, file, Counter()))
         except DecodeError as error:
-            assert file in str(error)  # noqa: PT017 - most of it is fine
+            assert str(Source(file, 0)) in str(error)  # noqa: PT017 - most of it is fine

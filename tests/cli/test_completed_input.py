@@ -111,6 +111,10 @@ def test_claims_of_manifests_are_told_apart(tmp_path: Path) -> None:
     ]
     result = run("simulate", write(tmp_path, [node("alpha"), slices, class_, *claims, *pods]))
     assert result.stdout.startswith("2 of 2 pods placed"), result.stdout
+    sharing = pod("three", resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}])
+    file = write(tmp_path, [node("alpha"), slices, class_, *claims, *pods, sharing])
+    warning = "only one of the pods that share a ResourceClaim is placed at a time: shop/one"
+    assert f"kubesched: warning: {warning}\n" in run("simulate", file).stderr
 
 
 @pytest.mark.parametrize(

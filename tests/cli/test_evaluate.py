@@ -206,6 +206,16 @@ def test_unreadable_file(tmp_path: Path, name: str, words: str) -> None:
     assert words in result.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_nothing_to_answer(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """A file without a line is named, whether it is answered or checked."""
+    file = tmp_path / "s.jsonl"
+    file.write_text("\n \n")
+    result = run("evaluate", *options, file)
+    message = f"{file}: it is empty; expected a scenario on each line"
+    assert (2, f"kubesched: error: {message}\n") == (result.exit_code, result.stderr)
+
+
 def test_feature_gates(tmp_path: Path) -> None:
     """Feature gates reach the plugins."""
     taint = {"key": "size", "value": "10", "effect": "NoSchedule"}

@@ -232,7 +232,7 @@ def test_not_allowed_to_preempt(tmp_path: Path) -> None:
         ),
         pytest.param(
             ["web-1", "--config", "missing.yaml"],
-            "missing.yaml: cannot read file: No such file or directory",
+            "missing.yaml: it cannot be read: No such file or directory",
             id="missing-configuration",
         ),
         pytest.param(

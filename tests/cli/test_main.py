@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import click
 import pytest
 
 from kubesched import __version__
+from kubesched.cli import errors
 from kubesched.cli.main import SUBCOMMANDS, kubesched
 
 from .cluster import run, shop, write
@@ -96,6 +98,13 @@ def test_unknown_subcommand() -> None:
     assert "--help" in result.stderr
 
 
+def test_no_argument_is_help() -> None:
+    """Without arguments the help is printed as it is, as a usage error."""
+    result = run()
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert run("--help").stdout == result.stderr
+
+
 def test_missing_argument() -> None:
     """A missing argument is one line and a hint, with exit code 2."""
     result = run("explain", "web-1")
@@ -115,7 +124,7 @@ def test_debugging_shows_the_traceback(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_broken_pipe_is_quiet() -> None:
-    """A reader that goes away ends the command without a message."""
+    """A reader that goes away ends the command without a message, as SIGPIPE would."""
     command = [sys.executable, "-m", "kubesched", "evaluate", "-"]
     with subprocess.Popen(  # noqa: S603 - our own code
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -130,7 +139,42 @@ def test_broken_pipe_is_quiet() -> None:
         process.stdin.write(b"{}\n")
         process.stdin.close()
         assert process.stderr.read() == b""
-        assert process.wait() == 1
+        assert process.wait() == 141
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param("simulate - <&-", "stdin: it is closed", id="stdin"),
+        pytest.param("evaluate - <&-", "stdin: it cannot be read: it is closed", id="lines"),
+        pytest.param("completion bash >&-", "stdout: it is closed", id="stdout"),
+        pytest.param("evaluate - >&-", "stdout: it is closed", id="answers"),
+    ],
+)
+def test_closed_streams(words: str, message: str) -> None:
+    """A stream that the shell closed is the user's to open, whoever needs it."""
+    shell = ["sh", "-c", f'"$0" -m kubesched {words}', sys.executable]
+    done = subprocess.run(shell, input="{}\n", check=False, capture_output=True, text=True)  # noqa: S603 - our own code
+    assert (2, "") == (done.returncode, done.stdout)
+    assert f"kubesched: error: {message}\n" == done.stderr
+
+
+@pytest.mark.slow
+def test_output_that_cannot_be_written(tmp_path: Path) -> None:
+    """A full disk behind stdout is told once, by its name."""
+    command = [sys.executable, "-m", "kubesched", "simulate", str(write(tmp_path, shop()))]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)  # noqa: S603 - our own code
+    assert 2 == done.returncode
+    assert "kubesched: error: stdout: No space left on device\n" == done.stderr
+
+
+def test_help_lists_the_exit_codes() -> None:
+    """Every exit code that errors have is told."""
+    codes = {getattr(errors, name) for name in vars(errors) if name.startswith("EXIT_")}
+    told = run("--help").stdout.partition("Exit codes: ")[2].partition(".")[0]
+    assert codes == {int(code) for code in re.findall(r"\d+", told)} - {0}
 
 
 @pytest.mark.slow

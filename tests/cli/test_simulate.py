@@ -434,3 +434,40 @@ def test_interrupted(tmp_path: Path) -> None:
     text = run(*words)
     assert (130, True) == (text.exit_code, "Interrupted: 2 pods not tried" in text.stdout)
     assert before is signal.getsignal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("explain", "web-1")])
+def test_empty_input(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """What a kubectl that failed has left is no cluster, in a file or through a pipe."""
+    file = tmp_path / "nodes.json"
+    file.touch()
+    for result, name in ((run(*command, file), file), (run(*command, "-", stdin=""), "stdin")):
+        assert (2, "") == (result.exit_code, result.stdout)
+        assert result.stderr.startswith(f"kubesched: error: {name}: it is empty; expected objects")
+
+
+@pytest.mark.parametrize(
+    "command", [("simulate", "--pods", "a", "--config", "b"), ("explain", "p"), ("evaluate",)]
+)
+def test_every_missing_file_has_its_line(command: tuple[str, ...]) -> None:
+    """All files are looked for before the first is read."""
+    result = run(*command, "a", "b")
+    fault = "it cannot be read: No such file or directory"
+    lines = [f"kubesched: error: {name}: {fault}" for name in ("a", "b")]
+    assert (2, lines) == (result.exit_code, result.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("simulate", ""), id="argument"),
+        pytest.param(("simulate", "x", "--pods", ""), id="option"),
+        pytest.param(("compare", "x", ""), id="scenario"),
+        pytest.param(("evaluate", "--check", ""), id="lines"),
+    ],
+)
+def test_no_name_is_no_file(words: tuple[str, ...]) -> None:
+    """A variable that is not set does not stand for the current directory."""
+    result = run(*words)
+    assert 2 == result.exit_code
+    assert "it is empty; is a variable not set?" in result.stderr

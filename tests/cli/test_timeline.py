@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
@@ -90,6 +92,28 @@ def test_wrong_scenario(tmp_path: Path) -> None:
     assert all(line.startswith(f"kubesched: error: {file}: ") for line in lines)
 
 
+def test_every_missing_file_of_a_scenario(tmp_path: Path) -> None:
+    """All files that it names are looked for, except a configuration that another replaces."""
+    file, config = tmp_path / "s.yaml", tmp_path / "other.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    )
+    file.write_text(SCENARIO + "objects: [o.json]\nscheduler: {configurationFile: c.yaml}\n")
+    fault = "it cannot be read: No such file or directory"
+    objects = f"{file}: objects[0]: {tmp_path / 'o.json'}: {fault}"
+    configuration = f"{file}: scheduler.configurationFile: {tmp_path / 'c.yaml'}: {fault}"
+    result = run("simulate", file)
+    assert (2, [objects, configuration]) == (result.exit_code, _told(result.stderr))
+    assert [objects] == _told(run("simulate", file, "--config", config).stderr)
+    missing = [f"{name}: {fault}" for name in ("a.yaml", "b.yaml", "c.yaml")]
+    result = run("compare", "a.yaml", "b.yaml", "--config", "c.yaml")
+    assert (2, missing) == (result.exit_code, _told(result.stderr))
+
+
+def _told(stderr: str) -> list[str]:
+    return [line.removeprefix("kubesched: error: ") for line in stderr.splitlines()]
+
+
 def test_options_over_time_are_not_for_dumps(tmp_path: Path) -> None:
     """A dump has no time that a page could show."""
     result = run("simulate", write(tmp_path, [node("n")]), "--html", tmp_path / "r.html")
@@ -102,6 +126,91 @@ def test_interruption(scenario: Path) -> None:
         result = run("simulate", scenario)
     assert (130, "") == (result.exit_code, result.stdout)
     assert "no report" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        pytest.param(
+            ("--html", "small.yaml"),
+            "--html small.yaml: this would overwrite small.yaml, which is read; name another file",
+            id="the scenario",
+        ),
+        pytest.param(
+            ("--decision-log", "link.yaml"),
+            "--decision-log link.yaml: this would overwrite small.yaml, which is read; name "
+            "another file",
+            id="by a link",
+        ),
+        pytest.param(
+            ("--html", "dumps/d.json"),
+            "--html dumps/d.json: this would overwrite dumps/d.json, which is read; name another "
+            "file",
+            id="what it names",
+        ),
+        pytest.param(
+            ("--html", "both", "--decision-log", "dumps/../both"),
+            "--decision-log dumps/../both: this is the file of --html both; name another",
+            id="twice",
+        ),
+        pytest.param(("--html", "-"), "--html -: stdout has the report; name a file", id="stdout"),
+    ],
+)
+def test_outputs_overwrite_nothing(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], fault: str
+) -> None:
+    """What is read stays as it is, and two options never write one file."""
+    monkeypatch.chdir(scenario.parent)
+    text = f"{SCENARIO}objects: [dumps]\n"
+    scenario.write_text(text)
+    Path("link.yaml").symlink_to(scenario)
+    Path("dumps").mkdir()
+    dump = write(Path("dumps"), [node("n")], "d.json").read_text()
+    result = run("simulate", "small.yaml", *options)
+    assert (2, f"kubesched: error: {fault}\n") == (result.exit_code, result.stderr)
+    assert not Path("both").exists()
+    if "--decision-log" not in options:
+        result = run("compare", "small.yaml", "small.yaml", *options)
+        assert (2, f"kubesched: error: {fault}\n") == (result.exit_code, result.stderr)
+    assert [text, dump] == [scenario.read_text(), Path("dumps/d.json").read_text()]
+
+
+def test_a_full_disk_is_told_by_name(scenario: Path) -> None:
+    """Whichever file cannot be written is named; devices are written as they are."""
+    for flag in ("--html", "--decision-log"):
+        result = run("simulate", scenario, flag, "/dev/full")
+        message = "kubesched: error: /dev/full: No space left on device\n"
+        assert (2, message) == (result.exit_code, result.stderr)
+    null = ("--html", "/dev/null", "--decision-log", "/dev/null")
+    assert 0 == run("simulate", scenario, *null).exit_code
+
+
+def test_a_directory_that_takes_no_file(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing may be written is told before an hour is simulated."""
+    monkeypatch.setattr(os, "access", lambda _file, mode: mode != os.W_OK)
+    html = scenario.parent / "r.html"
+    result = run("simulate", scenario, "--html", html)
+    message = f"kubesched: error: --html {html}: it cannot be written: Permission denied\n"
+    assert (2, message) == (result.exit_code, result.stderr)
+
+
+def test_an_interrupted_log_replaces_none(scenario: Path, tmp_path: Path) -> None:
+    """Ctrl-C leaves the log that was there, and the new one's beginning beside it."""
+    log = tmp_path / "d.jsonl"
+    log.write_text("old\n")
+
+    def interrupted(*_: object, write_decision: Callable[[bytes], None]) -> None:
+        write_decision(b'{"at": 1}\n')
+        raise KeyboardInterrupt
+
+    with patch("kubesched.cli.simulate_timeline.simulate", side_effect=interrupted):
+        result = run("simulate", scenario, "--decision-log", log)
+    assert 130 == result.exit_code
+    assert f"{log} is not written; {log}.partial has what there was till then" in result.stderr
+    assert ["old\n", '{"at": 1}\n'] == [log.read_text(), Path(f"{log}.partial").read_text()]
+    assert 0 == run("simulate", scenario, "--decision-log", log).exit_code
+    assert log.read_text().startswith('{"at":')
+    assert not Path(f"{log}.partial").exists()
 
 
 def test_compare_configurations(scenario: Path, tmp_path: Path) -> None:

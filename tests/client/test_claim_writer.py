@@ -21,6 +21,7 @@ from kubesched.api.resource import (
     ResourceClaimStatus,
 )
 from kubesched.client.claim_writer import ClaimWriter
+from kubesched.client.protobuf_metadata import PROTOBUF, with_finalizers
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH
 from kubesched.simulator.virtual_loop import run
 
@@ -196,3 +197,42 @@ def test_deleting_gives_up(error: ApiError, tries: int) -> None:
     with pytest.raises(ApiError, match=str(error)):
         run(writer(server).delete(claim()))
     assert tries == [one[0] for one in server.in_short].count("PUT")
+
+
+INVALID = ApiError(422, "Invalid", "spec: field is immutable")
+
+
+def test_finalizers_that_json_cannot_write_are_written_in_protobuf() -> None:
+    """A driver's parameters are compared byte by byte, and JSON shows them rewritten."""
+    wanted = replace(claim(), metadata=replace(claim().metadata, finalizers=(FINALIZER,)))
+    stored = b"k8s\0\x12\x05\x0a\x03\x0a\x01c"
+    answers = (encoded(CLAIM), INVALID, stored, encoded(CLAIM))
+    server = Answering(*answers)
+    assert claim() == asyncio.run(writer(server).update(wanted))
+    get, put = server.sent[2:]
+    assert ("GET", PATH, PROTOBUF) == (get.method, get.path, get.accept)
+    assert ("PUT", PATH, PROTOBUF) == (put.method, put.path, put.content_type)
+    assert with_finalizers(stored, [FINALIZER], "3") == put.body
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        pytest.param((encoded(CLAIM), INVALID, encoded(CLAIM)), "Invalid", id="speaks JSON only"),
+        pytest.param(
+            (encoded(CLAIM), INVALID, b"k8s\0\x12\x00", INVALID), "Invalid", id="invalid after all"
+        ),
+        pytest.param(
+            (encoded(CLAIM), INVALID, b"k8s\0\x12\x00", ConflictError("newer")),
+            "Conflict",
+            id="changed meanwhile",
+        ),
+    ],
+)
+def test_other_refusals_of_finalizers_stay(
+    answers: tuple[bytes | Exception, ...], reason: str
+) -> None:
+    """What the server said of the JSON is told, unless somebody was faster."""
+    with pytest.raises(ApiError) as caught:
+        asyncio.run(writer(Answering(*answers)).update(claim()))
+    assert reason == caught.value.reason

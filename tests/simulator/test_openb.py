@@ -107,7 +107,7 @@ def test_forms_of_files() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("", "f: document 1: it is empty", id="empty"),
+        pytest.param("", "f: it is empty", id="empty"),
         pytest.param("sn,cpu_milli,gpu\n", "f: line 1: column memory_mib is missing", id="missing"),
         pytest.param(
             NODES.replace("model", "kind"), "f: line 1: column 'kind' is unknown", id="unknown"

@@ -345,3 +345,19 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """The message names the file."""
     with pytest.raises(ConfigError, match=r"none\.yaml: cannot read file"):
         load_scenario(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("pods", "faults"),
+    [
+        pytest.param({"perHour": -3}, ["workloads[0].pods.perHour: Invalid value: -3"], id="one"),
+        pytest.param({"at": 3}, ["workloads[0].pods.at: Invalid value: 3"], id="list"),
+        pytest.param({}, ["workloads[0].pods: Required value: one of at, every, perHour"], id="no"),
+    ],
+)
+def test_a_field_that_cannot_be_read_is_given(pods: dict[str, Any], faults: list[str]) -> None:
+    """Where one of several fields is required, one with a wrong value is not missing, too."""
+    raw = {"version": 1, "duration": "1h", "workloads": [{"name": "w", "pods": pods}]}
+    found = _faults(raw)
+    assert len(faults) == len(found)
+    assert all(told.startswith(begin) for told, begin in zip(found, faults, strict=True))

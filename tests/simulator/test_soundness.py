@@ -64,7 +64,8 @@ _PODS = "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExe
                     " must be greater than zero"
                 ),
                 (
-                    'spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: "Bogus":'
+                    "spec.topologySpreadConstraints[0].whenUnsatisfiable:"
+                    ' Unsupported value: "Bogus":'
                     ' supported values: "DoNotSchedule", "ScheduleAnyway"'
                 ),
             ],

@@ -23,6 +23,7 @@ from kubesched.api.yaml_syntax import YamlError, dump, load_documents
 _LIST_DEPTH_MAX: Final = 8
 _NULL_DEPTH_MAX: Final = 200
 _NAMESPACE: Final = "default"
+_STREAMS: Final = {"": "input", "-": "stdin"}
 _ARRAY_START: Final = ord("[")
 _PATH: Final = re.compile(r"(?P<expected>.*) - at `(?:key in )?(?P<path>\$.*)`", re.DOTALL)
 _FAST_HEADER: Final = re.compile(
@@ -44,7 +45,7 @@ class Source(msgspec.Struct, frozen=True):
 
     Attributes:
         file: The file's name, `-` for standard input.
-        document: The number of the document in the file, from 1.
+        document: The number of the document in the file, from 1; 0 for the file as a whole.
         index: The position in the list that the document holds, from 0; None outside lists.
     """
 
@@ -53,8 +54,10 @@ class Source(msgspec.Struct, frozen=True):
     index: int | None = None
 
     def __str__(self) -> str:
+        file = _STREAMS.get(self.file, self.file)
+        document = f": document {self.document}" if self.document else ""
         item = "" if self.index is None else f": items[{self.index}]"
-        return f"{self.file or 'input'}: document {self.document}{item}"
+        return f"{file}{document}{item}"
 
 
 class DecodeError(ValueError):
@@ -329,15 +332,24 @@ def json_error(error: msgspec.DecodeError, raw: Any, source: Source) -> DecodeEr
     return DecodeError(source, f"it is no JSON: {match['problem']} at {where}")
 
 
+def empty_error(file: str) -> DecodeError:
+    """Return the error for a file that holds nothing, as a command that failed leaves it."""
+    problem = "it is empty; expected objects, as `kubectl get -o json` or `-o yaml` prints them"
+    return DecodeError(Source(file, 0), problem)
+
+
 def yaml_objects(
     text: str, file: str, skipped: Counter[str], *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
     """Yield the objects of a YAML text, document by document; see `objects_in`."""
     documents = load_documents(text)
+    number = 0
     while True:
         try:
             number, value = next(documents)
         except StopIteration:
+            if not number:
+                raise empty_error(file) from None
             return
         except YamlError as error:
             where = f" at line {error.line}, column {error.column}" if error.line else ""

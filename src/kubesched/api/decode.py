@@ -1,12 +1,15 @@
 """Load objects from files and directories: JSON, YAML, JSON lines, compressed or not.
 
 Upstream: kubectl's reading of files: cli-runtime/pkg/resource (v1.36)
-Differs:  directories are always read to the bottom, in order of names, without hidden files.
+Rejects:  files that hold nothing: they are what a command that failed has left.
+Differs:  directories are always read to the bottom, in order of names, without hidden files;
+          upstream takes files that hold nothing, beside others.
 """
 
 import codecs
 import gzip
 import json
+import re
 import sys
 import zlib
 from collections import Counter
@@ -21,6 +24,7 @@ from kubesched.api.codec import (
     Loaded,
     Source,
     decode_object,
+    empty_error,
     encode_json,
     encode_yaml,
     json_error,
@@ -36,12 +40,15 @@ __all__ = [
     "decode_object",
     "encode_json",
     "encode_yaml",
+    "files_in",
     "load",
     "load_bytes",
 ]
 
 STANDARD_INPUT: Final = "-"
 _SUFFIXES: Final = (".json", ".yaml", ".yml", ".jsonl")
+_LISTED_SUFFIXES: Final = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
+_YAML_START: Final = re.compile(rb"\s*(?:#|---|-\s|[A-Za-z]\w*:)")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _CHUNK_BYTES: Final = 1 << 20
 _TRAILING: Final = "trailing characters"
@@ -71,11 +78,19 @@ def load(
             data = (standard_input or sys.stdin.buffer).read()
             yield from load_bytes(data, STANDARD_INPUT, skipped, namespace=namespace)
             continue
-        for file in _files(Path(path)):
+        files = files_in(Path(path))
+        if not files:
+            raise DecodeError(Source(str(path), 0), f"no file in it ends in {_LISTED_SUFFIXES}")
+        for file in files:
             yield from load_bytes(_read(file), str(file), skipped, namespace=namespace)
 
 
-def _files(path: Path) -> list[Path]:
+def files_in(path: Path) -> list[Path]:
+    """Return the files that are read for a path: itself, or those of a directory, in order.
+
+    Raises:
+        DecodeError: A directory cannot be read.
+    """
     if not path.is_dir():
         return [path]
     found = []
@@ -85,11 +100,11 @@ def _files(path: Path) -> list[Path]:
                 continue
             if entry.is_dir():
                 # A link could lead back up, and then there would be no bottom.
-                found += [] if entry.is_symlink() else _files(entry)
+                found += [] if entry.is_symlink() else files_in(entry)
             elif entry.name.removesuffix(".gz").endswith(_SUFFIXES):
                 found.append(entry)
     except OSError as error:
-        raise DecodeError(Source(str(path)), f"it cannot be read: {error.strerror}") from None
+        raise DecodeError(Source(str(path), 0), f"it cannot be read: {error.strerror}") from None
     return found
 
 
@@ -98,7 +113,7 @@ def _read(file: Path) -> bytes:
         return file.read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise DecodeError(Source(str(file)), f"it cannot be read: {reason}") from None
+        raise DecodeError(Source(str(file), 0), f"it cannot be read: {reason}") from None
 
 
 def load_bytes(
@@ -109,9 +124,9 @@ def load_bytes(
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise DecodeError(Source(file), f"it is no gzip: {error}") from None
+            raise DecodeError(Source(file, 0), f"it is no gzip: {error}") from None
     data = data.removeprefix(codecs.BOM_UTF8)
-    _check_utf_8(data, Source(file))
+    _check_utf_8(data, Source(file, 0))
     name = file.removesuffix(".gz")
     if name.endswith((".json", ".jsonl")):
         yield from _json_objects(data, file, skipped, namespace)
@@ -144,7 +159,9 @@ def _json_objects(
 def _json_documents(data: bytes, file: str) -> Iterator[Any]:
     """Yield the values of JSON text: one, one a line, or one after the other."""
     if not data.strip():
-        return
+        raise empty_error(file)
+    if _YAML_START.match(data):
+        raise DecodeError(Source(file, 0), "it is no JSON; if it is YAML, end its name in .yaml")
     try:
         whole = msgspec.json.decode(data, type=msgspec.Raw)
     except msgspec.DecodeError as error:

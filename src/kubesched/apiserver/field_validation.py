@@ -19,7 +19,7 @@ from kubesched.apiserver.reading import DecodeError, Place, shown_path
 from kubesched.apiserver.resource import Resource
 from kubesched.apiserver.value_types import ListType, MapType, ValueType
 
-__all__ = ["patch_problems", "problems", "warnings_of"]
+__all__ = ["patch_problems", "problems", "unknown_field_paths", "warnings_of"]
 
 _YAML_HEAD: Final = "yaml: unmarshal errors:\n"
 _PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
@@ -50,11 +50,8 @@ def problems(resource: Resource, obj: Plain, body: bytes) -> list[str]:
         type, which is told otherwise.
     """
     object_type = type_of(resource.group, resource.version, resource.kind)
-    if object_type is None:
-        return []
-    try:
-        _, unknown = decoded(object_type, obj)
-    except DecodeError:
+    unknown = None if object_type is None else _unknown_paths(object_type, obj)
+    if object_type is None or unknown is None:
         return []
     found = [_unknown(path) for path in unknown]
     try:
@@ -64,6 +61,15 @@ def problems(resource: Resource, obj: Plain, body: bytes) -> list[str]:
     if members is None:
         return found
     return list(dict.fromkeys(_of_object(object_type, members, None)))
+
+
+def unknown_field_paths(group: str, version: str, kind: str, obj: Plain) -> list[str]:
+    """Return the paths of an object's fields that its kind does not have.
+
+    None for an object of an unknown kind, or one that does not fit its type.
+    """
+    object_type = type_of(group, version, kind)
+    return [] if object_type is None else _unknown_paths(object_type, obj) or []
 
 
 def patch_problems(resource: Resource, obj: Plain, patch: bytes, *, is_merged: bool) -> list[str]:
@@ -95,6 +101,14 @@ def warnings_of(found: list[str]) -> list[str]:
         else:
             warnings.append(problem)
     return warnings
+
+
+def _unknown_paths(object_type: ObjectType, obj: Plain) -> list[str] | None:
+    """Return the paths of unknown fields; None for what does not fit the type."""
+    try:
+        return list(decoded(object_type, obj)[1])
+    except DecodeError:
+        return None
 
 
 def _unknown(path: str) -> str:

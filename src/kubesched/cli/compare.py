@@ -8,6 +8,7 @@ import click
 
 from kubesched.cli.errors import UserError
 from kubesched.cli.options import (
+    FILE_PATH,
     OutputFormat,
     SchedulerOptions,
     duration_option,
@@ -20,13 +21,11 @@ from kubesched.cli.output import simple_table, write_document, writer
 
 
 @click.command()
-@click.argument(
-    "files", metavar="SCENARIO...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("files", metavar="SCENARIO...", nargs=-1, required=True, type=FILE_PATH)
 @click.option(
     "--config",
     "configs",
-    type=click.Path(path_type=Path),
+    type=FILE_PATH,
     multiple=True,
     metavar="FILE",
     help="KubeSchedulerConfiguration instead of the scenario's. Two or more are compared on one "
@@ -64,8 +63,10 @@ def compare(
       kubesched compare today.yaml tomorrow.yaml --html comparison.html
       kubesched compare scenario.yaml --config spread.yaml --config pack.yaml
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
-    from kubesched.cli.scenario_input import read_scenario, with_scheduler
-    from kubesched.cli.simulate_timeline import check_directory, play
+    from kubesched.cli.input_files import look_for_files
+    from kubesched.cli.output_files import check_outputs, write_text
+    from kubesched.cli.scenario_input import named_files, read_scenario, with_scheduler
+    from kubesched.cli.simulate_timeline import play
     from kubesched.simulator.comparison import compared
     from kubesched.simulator.comparison_html import comparison_html
 
@@ -75,14 +76,17 @@ def compare(
         raise UserError(
             "one is not compared with anything: give a second scenario, or two --config"
         )
-    check_directory(html)
+    look_for_files([*files, *configs])
+    found = [read_scenario(file) for file in files]
+    named = [file for each in found for file in named_files(each.scenario).values()]
+    check_outputs({"--html": html}, [*files, *configs, *named])
     plays = []
-    for file in files:
+    for each in found:
         for config in configs or (None,):
             options = SchedulerOptions(
                 config=config, feature_gates=",".join(feature_gates), plugins=plugin
             )
-            plays.append(with_scheduler(read_scenario(file), options))
+            plays.append(with_scheduler(each, options))
     common = plays[0].scenario.seed if seed is None else seed
     plays = [each.changed(common, duration_seconds) for each in plays]
     if len({each.scenario.duration for each in plays}) > 1:
@@ -91,7 +95,7 @@ def compare(
     names = _names(configs if len(configs) > 1 else files)
     comparison = compared(names, reports)
     if html is not None:
-        html.write_text(comparison_html(comparison, reports), encoding="utf-8")
+        write_text(html, comparison_html(comparison, reports))
     if output is not OutputFormat.TABLE:
         write_document("TimelineComparison", comparison, output)
         return 0

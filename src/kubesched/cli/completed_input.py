@@ -60,6 +60,7 @@ def completed(
         *_on_unknown_nodes(found),
         *_unknown_classes(classes),
         *_groups(found, gates),
+        *_shared_claims(found),
     ]
     return CompletedInput(found, warnings)
 
@@ -111,6 +112,26 @@ def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:
     if classes.unknown:
         listed = names(sorted(classes.unknown))
         yield f"priority 0 is used for pods of PriorityClasses not in the files: {listed}"
+
+
+def _shared_claims(objects: Sequence[KubernetesObject]) -> Iterator[str]:
+    """Nothing is written without an API server: a claim stays unallocated for its other pods."""
+    free = {
+        (item.metadata.namespace, item.metadata.name)
+        for item in objects
+        if isinstance(item, ResourceClaim) and item.status.allocation is None
+    }
+    users = Counter(
+        (item.metadata.namespace, claim.resource_claim_name)
+        for item in objects
+        if isinstance(item, Pod) and not item.spec.node_name
+        for claim in item.spec.resource_claims
+        if claim.resource_claim_name
+    )
+    shared = [f"{namespace}/{name}" for (namespace, name), pods in users.items() if pods > 1]
+    found = sorted(name for name in shared if tuple(name.split("/")) in free)
+    if found:
+        yield f"only one of the pods that share a ResourceClaim is placed at a time: {names(found)}"
 
 
 def _groups(objects: Sequence[KubernetesObject], gates: FeatureGates) -> Iterator[str]:

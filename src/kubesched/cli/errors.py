@@ -6,7 +6,10 @@ Rejects:  nothing; whatever a command raises ends here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import click
@@ -18,6 +21,16 @@ EXIT_USAGE: Final = 2
 EXIT_INTERNAL: Final = 70
 """The program is wrong."""
 EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+"""The reader of stdout went away; what a shell says of programs that SIGPIPE ends."""
+
+# What we are made of, and stand on; whatever else is on the way to an error came with a plugin.
+_OUR_MODULES: Final = frozenset(
+    (
+        *("kubesched", "__main__", "aiohttp", "click", "msgspec", "numpy", "prometheus_client"),
+        *("rich", "uvloop", "yaml", "yarl"),
+    )
+)
 
 DEBUG_VARIABLE: Final = "KUBESCHED_DEBUG"
 
@@ -36,6 +49,10 @@ class UserError(Exception):
         self.exit_code = exit_code
 
 
+class ReaderGoneError(Exception):
+    """Whoever read stdout went away."""
+
+
 def run(command: Callable[[], object]) -> int:
     """Run a command; report what it raises and return the exit code."""
     try:
@@ -43,8 +60,8 @@ def run(command: Callable[[], object]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("kubesched: interrupted", err=True)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        raise
+    except (BrokenPipeError, ReaderGoneError):
+        return EXIT_BROKEN_PIPE
     except Exception as error:
         if is_debugging():
             raise
@@ -54,16 +71,49 @@ def run(command: Callable[[], object]) -> int:
 
 def report(error: Exception) -> int:
     """Write an error to stderr, one line per fault, and return the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return EXIT_USAGE
+    error = _alone(error)
     messages = user_messages(error)
     if messages is None:
-        write_errors([f"internal error: {type(error).__name__}: {error}"])
-        hint = f"this is a bug in kubesched; {DEBUG_VARIABLE}=1 shows the traceback"
-        click.echo(f"kubesched: {hint}", err=True)
-        return EXIT_INTERNAL
+        return _report_unforeseen(error)
     write_errors(messages)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(f"kubesched: try '{error.ctx.command_path} --help'", err=True)
     return error.exit_code if isinstance(error, UserError) else EXIT_USAGE
+
+
+def _alone(error: Exception) -> Exception:
+    """Return what a group of one holds: groups come from tasks, and say nothing themselves."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        (error,) = error.exceptions
+    return error
+
+
+def _report_unforeseen(error: Exception) -> int:
+    """Say whose code failed: a plugin's, or our own."""
+    words = f"{type(error).__name__}: {error}"
+    place = _place_outside(error)
+    if place:
+        write_errors([f"{words}, raised in {place}"])
+        click.echo(f"kubesched: {DEBUG_VARIABLE}=1 shows the traceback", err=True)
+        return EXIT_USAGE
+    write_errors([f"internal error: {words}"])
+    hint = f"this is a bug in kubesched; {DEBUG_VARIABLE}=1 shows the traceback"
+    click.echo(f"kubesched: {hint}", err=True)
+    return EXIT_INTERNAL
+
+
+def _place_outside(error: Exception) -> str:
+    """Return the innermost place in code that is not ours, such as a plugin's; "" without one."""
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if module not in _OUR_MODULES and module not in sys.stdlib_module_names:
+            code = frame.f_code
+            place = f"{code.co_filename}, line {line}, {code.co_qualname}"
+    return place
 
 
 def write_errors(messages: Iterable[str]) -> None:
@@ -102,6 +152,17 @@ def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:
     if isinstance(error, DecodeError | RegistryError | ScenarioError | SetupError):
         return (str(error),)
     return None
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Have an error of the operating system say what it is about, where it does not itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = place
+        raise
 
 
 def _words_of(error: OSError) -> str:

@@ -1,6 +1,7 @@
 """Files of scenarios: their answers as lines of JSON, or a table of how many are as recorded.
 
-Rejects:  files that cannot be read or decompressed; what stands before the fault is answered.
+Rejects:  files that cannot be read or decompressed; what stands before the fault is answered; files
+          without a scenario.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import BinaryIO, Final, cast
 
 import msgspec
 
-from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, UserError, write_errors
+from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, UserError, naming, write_errors
 from kubesched.cli.output import Writer, simple_table, write_line, writer
 from kubesched.simulator.differences import Difference, differences
 from kubesched.simulator.evaluate import Evaluator
@@ -40,13 +41,23 @@ def print_answers(evaluator: Evaluator, files: Sequence[Path]) -> int:
             failed |= answered.is_error
             # At once: who feeds the lines through a pipe may be waiting for the answer.
             write_line(encoder.encode(answered.answer).decode())
-            sys.stdout.flush()
+            with naming("stdout"):
+                sys.stdout.flush()
     return EXIT_DIFFERENT if failed else 0
 
 
 def _answered(evaluator: Evaluator, file: Path) -> Iterator[AnsweredLine]:
+    is_empty = True
     with read_lines(file) as lines:
-        yield from answer_lines(evaluator, lines)
+        for answered in answer_lines(evaluator, lines):
+            is_empty = False
+            yield answered
+    if is_empty:
+        raise UserError(f"{_name_of(file)}: it is empty; expected a scenario on each line")
+
+
+def _name_of(file: Path) -> str:
+    return "stdin" if str(file) == "-" else str(file)
 
 
 @contextmanager
@@ -56,7 +67,7 @@ def read_lines(file: Path) -> Iterator[Iterable[bytes]]:
     Raises:
         UserError: It cannot be read to its end.
     """
-    name = "stdin" if str(file) == "-" else str(file)
+    name = _name_of(file)
     try:
         if str(file) == "-":
             yield _decompressed(sys.stdin.buffer)

@@ -21,6 +21,7 @@ from kubesched.cli.errors import UserError
 from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.plugin_loading import load_entry_points, load_plugin
+from kubesched.cli.unknown_fields import unknown_fields
 from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
@@ -46,7 +47,7 @@ class Scheduler(NamedTuple):
 # Objects.
 
 
-def load_objects(files: Iterable[Path | str], gates: FeatureGates) -> CompletedInput:
+def load_objects(files: Sequence[Path], gates: FeatureGates) -> CompletedInput:
     """Load the objects of a dump, in the order in which they stand there, and complete them.
 
     Raises:
@@ -54,7 +55,8 @@ def load_objects(files: Iterable[Path | str], gates: FeatureGates) -> CompletedI
         UserError: Two objects are the same.
     """
     skipped: Counter[str] = Counter()
-    return completed(distinct_objects(load(files, skipped)), skipped, gates)
+    found = completed(distinct_objects(load(files, skipped)), skipped, gates)
+    return found._replace(warnings=[*unknown_fields(files), *found.warnings])
 
 
 def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import click
 
 from kubesched import __version__
-from kubesched.cli.errors import run
+from kubesched.cli.errors import ReaderGoneError, naming, run
+from kubesched.cli.streams import prepare_streams
 
 
 class Subcommand(NamedTuple):
@@ -70,6 +71,14 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, found.summary) for name, found in SUBCOMMANDS.items()])
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # Of that click would make exit code 1, which says that a check has failed.
+            raise ReaderGoneError from error
+
     def main(  # type: ignore[override]  # it always exits, which click's overloads cannot say
         self,
         args: Sequence[str] | None = None,
@@ -89,21 +98,22 @@ class LazyGroup(click.Group):
                 standalone_mode=False,
                 **extra,
             )
-            sys.stdout.flush()
+            with naming("stdout"):
+                sys.stdout.flush()
             return result
 
-        sys.exit(_without_broken_pipes(command))
+        sys.exit(_ended(command))
 
 
-def _without_broken_pipes(command: object) -> int:
-    """Run the command; a reader that went away is no error."""
-    assert callable(command), "a command line"
+def _ended(command: Callable[[], object]) -> int:
+    """Run the command to where nothing of its output waits; return its exit code."""
+    code = run(command)
     try:
-        return run(command)
-    except BrokenPipeError:
-        # What is still buffered has no reader either; without this the interpreter complains.
+        sys.stdout.flush()
+    except OSError:
+        # What is still buffered cannot be written either, and the interpreter would complain.
         sys.stdout = io.StringIO()
-        return 1
+    return code
 
 
 @click.group(
@@ -125,16 +135,14 @@ def kubesched() -> None:
       kubesched explain web-1 cluster.json
       kubesched simulate cluster.json --pods batch.yaml
 
-    Exit codes: 0 done; 1 what was to be checked does not hold; 2 the input is at fault (one line
-    per fault on stderr); 130 interrupted. NO_COLOR=1 turns colours off, KUBESCHED_DEBUG=1 turns
+    Exit codes: 0 done; 1 what was to be checked does not hold; 2 the input is at fault, or the
+    output cannot be written (one line per fault on stderr); 70 a bug in kubesched; 130 interrupted;
+    141 whoever read the output went away. NO_COLOR=1 turns colours off, KUBESCHED_DEBUG=1 turns
     tracebacks on.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
 
 
 def main() -> None:
     """Run `kubesched`; the entry point of the installed command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # A name in a dump may hold what the terminal's encoding lacks.
-            stream.reconfigure(errors="backslashreplace")
+    prepare_streams()
     kubesched.main()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
@@ -84,14 +85,34 @@ def scheduler_options(
     return wrapped
 
 
-_PATH = click.Path(path_type=Path)
+class FilePath(click.Path):
+    """A file or directory; text without a character names none, though Path has it mean `.`."""
 
-files_argument = click.argument("files", metavar="FILES...", nargs=-1, required=True, type=_PATH)
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Refuse what a variable that is not set leaves."""
+        if not os.fspath(value):
+            self.fail("it is empty; is a variable not set?", param, ctx)
+        return Path(value)
+
+
+FILE_PATH: Final = FilePath()
+
+files_argument = click.argument(
+    "files", metavar="FILES...", nargs=-1, required=True, type=FILE_PATH
+)
 """A cluster dump: files, directories, `-` for stdin."""
 
 _config = click.option(
     "--config",
-    type=_PATH,
+    type=FILE_PATH,
     metavar="FILE",
     help="KubeSchedulerConfiguration to use instead of the default one.",
 )
@@ -150,7 +171,7 @@ def _seconds(
 
 html_option = click.option(
     "--html",
-    type=_PATH,
+    type=FILE_PATH,
     metavar="FILE",
     help="Write the report over time as a page without scripts, too.",
 )
@@ -164,9 +185,9 @@ duration_option = click.option(
 )
 decision_log_option = click.option(
     "--decision-log",
-    type=_PATH,
+    type=FILE_PATH,
     metavar="FILE",
-    help="Write every decision over time, one JSON object a line.",
+    help="Write every decision over time, one JSON object a line; to FILE.partial until the end.",
 )
 times_option = click.option(
     "--times",

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 from rich.cells import cell_len
 
-from kubesched.cli.errors import printable
+from kubesched.cli.errors import naming, printable
 from kubesched.cli.options import OutputFormat
 from kubesched.explain.tables import Column, Table
 
@@ -33,14 +33,19 @@ def write_document(kind: str, document: object, output: OutputFormat) -> None:
     assert isinstance(plain, Mapping), "a result is an object"
     whole = {"apiVersion": API_VERSION, "kind": kind, **plain}
     if output is OutputFormat.YAML:
-        sys.stdout.write(_yaml(whole))
+        _write(_yaml(whole))
     else:
         write_line(msgspec.json.format(msgspec.json.encode(whole).decode(), indent=2))
 
 
 def write_line(text: str) -> None:
     """Write a line to stdout; a reader that went away is for the caller to hear of."""
-    sys.stdout.write(f"{text}\n")
+    _write(f"{text}\n")
+
+
+def _write(text: str) -> None:
+    with naming("stdout"):
+        sys.stdout.write(text)
 
 
 def _yaml(plain: Mapping[str, object]) -> str:

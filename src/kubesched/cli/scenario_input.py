@@ -14,11 +14,12 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from kubesched.cli.errors import UserError
+from kubesched.cli.input_files import fault_of
 from kubesched.cli.loading import in_file, load_scheduler
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.simulate_input import head_of
 from kubesched.config.documents import read_document
-from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.faults import ConfigError, Fault, child
 from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree_registry
@@ -35,6 +36,7 @@ _VERSION: Final = re.compile(rb"""(?:^|[{,])\s*["']?version["']?\s*:""", re.MULT
 _OF_OBJECTS: Final = re.compile(
     rb"""^(?:apiVersion|kind|items)\s*:|\A\s*\{\s*"(?:apiVersion|kind|items)"\s*:""", re.MULTILINE
 )
+_CONFIGURATION_FILE: Final = "scheduler.configurationFile"
 _AFTER_THE_LAST_SECONDS: Final = 60.0
 
 
@@ -141,6 +143,30 @@ def _sorted_lists(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return nodes, pods
 
 
+def named_files(scenario: Scenario) -> dict[str, Path]:
+    """Return the files that a scenario names, by the fields that name them."""
+    named = {child("objects", i): name for i, name in enumerate(scenario.objects)}
+    named |= {child("nodes", i, "trace"): group.trace for i, group in enumerate(scenario.nodes)}
+    named |= {
+        child("workloads", i, "trace", "pods"): workload.trace.pods
+        for i, workload in enumerate(scenario.workloads)
+        if workload.trace is not None
+    }
+    named[_CONFIGURATION_FILE] = scenario.scheduler.configuration_file
+    return {field: Path(name) for field, name in named.items() if name}
+
+
+def _check_named(play: Play, *, has_config: bool) -> None:
+    """Look for the files that are read; its configuration is not, if there is another."""
+    faults = [
+        Fault(field, f"{file}: {fault}")
+        for field, file in named_files(play.scenario).items()
+        if not (has_config and field == _CONFIGURATION_FILE) and (fault := fault_of(file))
+    ]
+    if faults:
+        raise in_file(ConfigError(faults), play.file)
+
+
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
     """Return the same with the scheduler of the options where they say something.
 
@@ -148,6 +174,7 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
         UserError: A file or plugin is not what it should be.
         ConfigError: The feature gates are wrong.
     """
+    _check_named(play, has_config=options.config is not None)
     spec = play.scenario.scheduler
     own = ",".join(f"{name}={str(on).lower()}" for name, on in spec.feature_gates.items())
     file = options.config or (Path(spec.configuration_file) if spec.configuration_file else None)

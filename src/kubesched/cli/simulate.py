@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from kubesched.cli.errors import EXIT_INTERRUPTED, UserError, write_warnings
 from kubesched.cli.options import (
+    FILE_PATH,
     OutputFormat,
     SchedulerOptions,
     TimelineOptions,
@@ -34,7 +35,7 @@ _OF_TIMELINES = {
 @click.option(
     "--pods",
     "pod_files",
-    type=click.Path(path_type=Path),
+    type=FILE_PATH,
     multiple=True,
     metavar="FILE",
     help="Place these pods too, whatever their nodeName and phase say. Other objects in FILE, such "
@@ -100,8 +101,10 @@ def simulate(
       kubesched simulate scenario.yaml --html report.html
       kubesched simulate nodes.csv --pods pods.csv.gz --times --html report.html
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    from kubesched.cli.input_files import look_for_files
     from kubesched.cli.scenario_input import is_scenario
 
+    look_for_files([*files, *pod_files, options.config])
     if timeline.times or any(map(is_scenario, files)):
         _refuse(_OF_DUMPS, "is not for simulations over time")
         return _play(timeline, options, files, pod_files, output)
@@ -128,7 +131,8 @@ def _play(
     pod_files: tuple[Path, ...],
     output: OutputFormat,
 ) -> int:
-    from kubesched.cli.scenario_input import read_scenario, read_trace, with_scheduler
+    from kubesched.cli.output_files import check_outputs
+    from kubesched.cli.scenario_input import named_files, read_scenario, read_trace, with_scheduler
     from kubesched.cli.simulate_timeline import play, write_timeline
 
     if timeline.times:
@@ -140,10 +144,14 @@ def _play(
         )
     else:
         found = read_scenario(files[0])
+    check_outputs(
+        {"--html": timeline.html, "--decision-log": timeline.decision_log},
+        [*files, *pod_files, options.config, *named_files(found.scenario).values()],
+    )
     source = click.get_current_context().get_parameter_source("seed")
     seed = None if source is ParameterSource.DEFAULT else options.seed
     played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
-    report = play(played, timeline.decision_log, timeline.html)
+    report = play(played, timeline.decision_log)
     write_timeline(report, output, timeline.html)
     return 0
 

@@ -19,6 +19,7 @@ from kubesched.api.decode import STANDARD_INPUT, Loaded, load, load_bytes
 from kubesched.cli.completed_input import CompletedInput, completed
 from kubesched.cli.errors import UserError
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
+from kubesched.cli.unknown_fields import unknown_fields
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject
@@ -59,6 +60,7 @@ def read_input(
     objects, warnings = completed(given, skipped + unread, gates)
     warnings += _not_expanded(objects, unread)
     warnings += [f"--pods {file}: it holds no Pods" for file in pod_files if not placed[str(file)]]
+    warnings = [*unknown_fields([*files, *pod_files]), *warnings]
     return CompletedInput([_owned(item, scheduler_name) for item in objects], warnings)
 
 

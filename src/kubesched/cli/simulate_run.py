@@ -13,6 +13,7 @@ from typing import Final
 
 import click
 
+from kubesched.cli.errors import naming
 from kubesched.cli.output import Progress, progress
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.report import SimulationReport
@@ -55,7 +56,8 @@ def write_timing(report: SimulationReport, seconds: float) -> None:
     rate = report.summary.attempts / seconds if seconds else 0.0
     text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
     # Both may go to one place, and the report comes first.
-    sys.stdout.flush()
+    with naming("stdout"):
+        sys.stdout.flush()
     click.echo(text, err=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -12,10 +12,11 @@ from typing import Final
 import click
 import msgspec
 
-from kubesched.cli.errors import UserError, printable
+from kubesched.cli.errors import printable
 from kubesched.cli.loading import in_file
 from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import Progress, progress, write_document, write_line
+from kubesched.cli.output_files import replacing, write_text
 from kubesched.cli.scenario_input import Play
 from kubesched.config.faults import ConfigError
 from kubesched.simulator.html_report import html_report
@@ -58,47 +59,35 @@ class VirtualProgress:
             self._shown = step
 
 
-def play(play: Play, decision_log: Path | None = None, html: Path | None = None) -> TimelineReport:
+def play(play: Play, decision_log: Path | None = None) -> TimelineReport:
     """Play a scenario to its end.
 
     Args:
         play: The scenario.
         decision_log: Where each decision is written.
-        html: Where the page will be written, which is better known to be possible before.
 
     Raises:
-        UserError: The configuration is wrong, or a file cannot be written there.
+        UserError: The configuration is wrong.
+        OSError: The decision log cannot be written.
         DecodeError: A file of the scenario cannot be read.
         KeyboardInterrupt: The user does not want to wait.
     """
-    check_directory(html)
-    check_directory(decision_log)
     scenario = play.scenario
     with ExitStack() as stack, _no_partial_report():
-        log = None if decision_log is None else stack.enter_context(decision_log.open("wb"))
+        log: Callable[[bytes], object] | None = None
+        if decision_log is not None:
+            log = stack.enter_context(replacing(decision_log, keeps_part=True))
         shown = VirtualProgress(f"Playing {printable(scenario.name)}", scenario.duration, stack)
 
         def write(line: bytes) -> None:
             if log is not None:
-                log.write(line)
+                log(line)
             shown.note(line)
 
         try:
             return simulate(scenario, play.registry, write_decision=write)
         except ConfigError as error:
             raise in_file(error, play.file) from error
-
-
-def check_directory(file: Path | None) -> None:
-    """Say now that a file cannot be written, not when the simulation has ended.
-
-    Raises:
-        UserError: Its directory is not there.
-    """
-    if file is not None and not file.parent.is_dir():
-        raise UserError(f"{file}: there is no directory {file.parent}")
-    if file is not None and file.is_dir():
-        raise UserError(f"{file}: this is a directory; name a file")
 
 
 @contextmanager
@@ -114,7 +103,7 @@ def _no_partial_report() -> Iterator[None]:
 def write_timeline(report: TimelineReport, output: OutputFormat, html: Path | None) -> None:
     """Write a report to stdout, and as a page if asked for."""
     if html is not None:
-        html.write_text(html_report(report), encoding="utf-8")
+        write_text(html, html_report(report))
     if output is OutputFormat.TABLE:
         for line in render_text(report).splitlines():
             write_line(printable(line))

@@ -2,7 +2,8 @@
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go,
           extendeddynamicresources.go (v1.36)
-Differs:  each update begins with a GET, see `client.whole_objects`.
+Differs:  each update begins with a GET, see `client.whole_objects`; finalizers that the server
+          refuses in JSON are written again in protobuf, which upstream speaks all along.
 """
 
 from __future__ import annotations
@@ -54,12 +55,25 @@ class ClaimWriter:
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
         """Write `metadata.finalizers`; return the claim as stored."""
+        return await self._set_finalizers(claim, list(claim.metadata.finalizers))
 
+    async def _set_finalizers(self, claim: ResourceClaim, finalizers: list[str]) -> ResourceClaim:
         def change(item: Plain) -> None:
-            finalizers = list(claim.metadata.finalizers)
             set_or_remove(part_of(item, "metadata"), "finalizers", finalizers)
 
-        return await self._objects.update(ResourceClaim, claim.metadata, change)
+        try:
+            return await self._objects.update(ResourceClaim, claim.metadata, change)
+        except ApiError as error:
+            if error.reason != "Invalid":
+                raise
+            refusal = error
+        # Most likely the parameters of a driver, which JSON does not show as they are stored.
+        try:
+            return await self._objects.set_finalizers(ResourceClaim, claim.metadata, finalizers)
+        except ApiError as error:
+            if error.reason == "Conflict":
+                raise
+            raise refusal from None
 
     async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
         """Write the status; return the claim as stored."""
@@ -86,7 +100,8 @@ class ClaimWriter:
         namespace, name = claim.metadata.namespace, claim.metadata.name
         for tries_left in reversed(range(_DELETE_TRIES)):
             try:
-                await self._objects.update(ResourceClaim, claim.metadata, _remove_finalizer)
+                others = [one for one in claim.metadata.finalizers if one != FINALIZER]
+                await self._set_finalizers(claim, others)
                 break
             except ApiError as error:
                 if error.reason != "Conflict" or not tries_left:
@@ -94,12 +109,6 @@ class ClaimWriter:
             await asyncio.sleep(_RETRY_SECONDS * (1 + _JITTER * self._dice.random()))
             claim = await self.get(namespace, name)
         await self._objects.delete(ResourceClaim, namespace, name)
-
-
-def _remove_finalizer(item: Plain) -> None:
-    metadata = part_of(item, "metadata")
-    finalizers = [one for one in metadata.get("finalizers") or () if one != FINALIZER]
-    set_or_remove(metadata, "finalizers", finalizers)
 
 
 def _set_status(stored: Plain, status: ResourceClaimStatus) -> None:

@@ -29,6 +29,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         query: Names and values, not encoded.
         body: What is sent, b"" for nothing.
         content_type: Of the body.
+        accept: What the answer may be.
         timeout_seconds: For the whole exchange, or for the head of a stream; None for the
             connection's own.
     """
@@ -38,6 +39,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     query: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     content_type: str = JSON
+    accept: str = JSON
     timeout_seconds: float | None = None
 
 

@@ -41,7 +41,7 @@ from kubesched.client.http_connection import HttpConnection
 from kubesched.client.line_stream import lines_of
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.request_observer import IgnoringObserver, RequestObserver
-from kubesched.client.requests import JSON, Request
+from kubesched.client.requests import Request
 from kubesched.client.retries import Retries
 from kubesched.client.tls import CertificateFiles, load_key_pair
 
@@ -317,7 +317,10 @@ class HttpRest:
             self._fields = self._common_fields(credential)
             self._authorization = credential.header
         body = request.body
-        head = f"{request.method} {self._base}{_target(request)} HTTP/1.1\r\n{self._fields}"
+        head = (
+            f"{request.method} {self._base}{_target(request)} HTTP/1.1\r\n{self._fields}"
+            f"Accept: {request.accept}\r\n"
+        )
         if body:
             head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(body)}\r\n"
         elif request.method in _WITH_BODY:
@@ -330,7 +333,7 @@ class HttpRest:
         Raises:
             CredentialsError: One would end its line.
         """
-        fields = [("Host", self._dialer.authority), ("Accept", JSON), *self._transport.headers]
+        fields = [("Host", self._dialer.authority), *self._transport.headers]
         if credential.header:
             fields.append(("Authorization", credential.header))
         if self._dialer.is_forwarded and self._dialer.proxy_authorization:

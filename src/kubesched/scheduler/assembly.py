@@ -18,7 +18,6 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import Status
 from kubesched.queue.gates import PreEnqueue
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.queue_events import Change
@@ -31,9 +30,8 @@ from kubesched.scheduler.extenders import Connect, Extenders
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.pod_lister import PodLister
-from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.profile_building import build_profiles
-from kubesched.snapshot.pod_info import PodInfo
 
 
 class Instruments(Protocol):
@@ -51,9 +49,6 @@ class Instruments(Protocol):
     def fit(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
         """Put timers and observers where they belong."""
         ...
-
-
-PRE_ENQUEUE = 'running PreEnqueue plugin "{}": '
 
 
 def queue_options(configuration: Configuration, gates: FeatureGates) -> QueueOptions:
@@ -124,14 +119,7 @@ def _rules_of(
     options: QueueOptions,
 ) -> ProfileRules:
     def asks(plugin: PreEnqueuePlugin) -> PreEnqueue:
-        def ask(info: PodInfo) -> Status:
-            snapshot = cache.snapshot()
-            try:
-                return profile.ask(PRE_ENQUEUE, plugin, plugin.pre_enqueue, info, snapshot)
-            except PluginFailure as failure:
-                return failure.status
-
-        return ask
+        return lambda info: profile.ask_pre_enqueue(plugin, info, cache.snapshot())
 
     return ProfileRules(
         pre_enqueue={plugin.name: asks(plugin) for plugin in profile.pre_enqueue_plugins},

@@ -250,6 +250,10 @@ class BindingCycle:
         return failure_of(PRE_BIND, plugin.name, cancelled.result().message)
 
     async def _bind(self, assumed: Assumed) -> Status:
+        pending = self._status_writer.on_its_way(assumed.pod.pod)
+        if pending is not None:
+            # What an earlier attempt had to say would outlive the Binding.
+            await asyncio.wait([pending])
         if self.bind_with_extender is not None:
             bound = await self.bind_with_extender(assumed.pod, assumed.node_name)
             if bound is not None:

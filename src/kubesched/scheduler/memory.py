@@ -9,6 +9,7 @@ Invariants: pods of equal signature get the same answers.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final, TypeVar
@@ -16,7 +17,7 @@ from typing import Final, TypeVar
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
 from kubesched.scheduler.phase_timer import SIGN
-from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.remembered import Remembered
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
@@ -26,6 +27,8 @@ _CELLS_MAX: Final = 1 << 22
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384
 SIGN_WORDING: Final = 'running Sign plugin "{}": '
+
+log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -46,6 +49,7 @@ class Memory:
         self._versions: tuple[int, ...] = ()
         self._objects: Objects | None = None
         self._changes = -1
+        self._unsigned: set[str] = set()
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
         """Return the up-to-date answers for pods like this one; None if they cannot be kept."""
@@ -99,7 +103,18 @@ class Memory:
 
     def _ask_for_signs(self, pod: PodInfo) -> Hashable:
         ask, plugins = self._profile.ask, self._profile.plugins.values()
-        return tuple(ask(SIGN_WORDING, plugin, _hashed_sign, plugin, pod) for plugin in plugins)
+        try:
+            return tuple(ask(SIGN_WORDING, plugin, _hashed_sign, plugin, pod) for plugin in plugins)
+        except PluginFailure as failure:
+            self._complain(failure, pod)
+            raise
+
+    def _complain(self, failure: PluginFailure, pod: PodInfo) -> None:
+        """Say once of a plugin that it cannot sign: pods are placed all the same, only slower."""
+        plugin = failure.status.plugin
+        if plugin not in self._unsigned:
+            self._unsigned.add(plugin)
+            log.error("Nothing is remembered for pods like %s: %s", pod.key, failure)
 
 
 def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:

@@ -6,7 +6,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence, Sized
 from random import Random
 from typing import Final, TypeVar, TypeVarTuple, cast
 
@@ -57,6 +58,8 @@ from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
 
 Arguments = TypeVarTuple("Arguments")
 R = TypeVar("R")
@@ -218,13 +221,26 @@ class Profile:
             timer.answered(extension_point, plugin.name, status.code, began)
         return status
 
+    def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Ask whether a pod may be tried at all; a failure holds it back, and is in the log."""
+        try:
+            status = self.ask(PRE_ENQUEUE, plugin, plugin.pre_enqueue, pod, snapshot)
+        except PluginFailure as failure:
+            status = failure.status
+        if not (status.is_success or status.is_rejected):
+            # Nothing else would say so: a pod that is held back has neither event nor condition.
+            log.error("Unexpected error for pod %s: %s", pod.key, status.message)
+        return status.by(plugin.name)
+
     def ask_filter(
         self, plugin: FilterPlugin[object], state: object, pod: PodInfo, nodes: NodeTable
     ) -> NodeToStatus:
         """Ask a filter about all rows of `nodes`; without a state they all get the same answer."""
         if isinstance(state, NoState):
             return NodeToStatus.everywhere(len(nodes), state.status)
-        return self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
+        answers = self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
+        check_rows(FILTER, plugin, answers, len(nodes))
+        return answers
 
     def ask_score(
         self, plugin: ScorePlugin[object], state: object, pod: PodInfo, nodes: NodeTable
@@ -236,7 +252,9 @@ class Profile:
         """
         if isinstance(state, NoState):
             raise PluginFailure(failure_of(SCORE, plugin.name, state.status.message))
-        return self.ask(SCORE, plugin, plugin.score, state, pod, nodes)
+        scores = self.ask(SCORE, plugin, plugin.score, state, pod, nodes)
+        check_rows(SCORE, plugin, scores, len(nodes))
+        return scores
 
     def run_filters(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> RowAnswers:
         """Ask all filters about all rows of `nodes`, without nominated pods.
@@ -386,6 +404,7 @@ class Profile:
 
 
 # How upstream words a failure at each extension point; {} is the plugin's name.
+PRE_ENQUEUE: Final = 'running PreEnqueue plugin "{}": '
 PRE_FILTER: Final = 'running PreFilter plugin "{}": '
 FILTER: Final = 'running "{}" filter plugin: '
 ADD_POD: Final = 'running AddPod on PreFilter plugin "{}": '
@@ -414,6 +433,17 @@ def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plug
         code = answers.table.codes.get(status.by(plugin))
         if code is not None and ((answers.index == code) & (answers.failed_at == position)).any():
             raise PluginFailure(failure_of(FILTER, plugin, status.message))
+
+
+def check_rows(wording: str, plugin: Plugin, answers: Sized, rows: int) -> None:
+    """Raise if a plugin has not answered once a row."""
+    try:
+        found = len(answers)
+    except TypeError as error:
+        raise raised(wording, plugin, error) from error
+    if found != rows:
+        text = f"answered for {found} rows, and was asked about {rows}"
+        raise PluginFailure(failure_of(wording, plugin.name, text))
 
 
 def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:

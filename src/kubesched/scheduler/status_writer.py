@@ -1,7 +1,8 @@
 """StatusWriter sends status changes in the background, one after another per pod or pod group.
 
 Upstream: pkg/scheduler/util/utils.go, PatchPodStatus and PatchPodGroupStatus (v1.36)
-Invariants: changes of one object arrive in the order they were asked for.
+Invariants: changes of one object arrive in the order they were asked for, each as a difference to
+            what the one before has left; a pod is bound after them.
 Differs:  the loop does not wait for the answer; upstream's does, without SchedulerAsyncAPICalls;
           tries are not spread by up to a tenth of the delay.
 """
@@ -10,10 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from kubesched.api.core import Pod
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
@@ -23,7 +27,18 @@ _TRIES_MAX: Final = 4
 _FIRST_DELAY_SECONDS: Final = 0.01
 _DELAY_FACTOR: Final = 5.0
 
+# A write is heard of within milliseconds; so many are never on the way.
+_WRITTEN_MAX: Final = 4096
+
 log = logging.getLogger(__name__)
+
+
+class _Written(NamedTuple):
+    """What was written last, to a pod that was known in this version."""
+
+    version: str
+    condition: PodConditionPatch | None
+    nominated_node_name: str | None
 
 
 class StatusWriter:
@@ -32,6 +47,7 @@ class StatusWriter:
     def __init__(self, api: ApiClient) -> None:
         self._api = api
         self._last: dict[str, asyncio.Task[bool]] = {}
+        self._written: OrderedDict[str, _Written] = OrderedDict()
 
     def write(
         self,
@@ -46,8 +62,33 @@ class StatusWriter:
         return self._write(
             "pod",
             pod.metadata,
-            lambda: self._api.patch_pod_status(pod, condition, nominated_node_name),
+            lambda: self._patch(pod, condition, nominated_node_name),
         )
+
+    def on_its_way(self, pod: Pod) -> asyncio.Task[bool] | None:
+        """Return the last change of a pod that is still being sent; None if there is none."""
+        return self._last.get(_key("pod", pod.metadata))
+
+    async def _patch(
+        self, pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
+    ) -> None:
+        """Send a change as a difference to what the server has by now. Raises ApiError."""
+        key = _key("pod", pod.metadata)
+        before = self._written.pop(key, None)
+        version = pod.metadata.resource_version
+        if before is not None and version and before.version == version:
+            # What was written has not come back yet.
+            pod = _as_written(pod, before)
+        else:
+            before = None
+        await self._api.patch_pod_status(pod, condition, nominated_node_name)
+        if before is not None:
+            condition = condition or before.condition
+            if nominated_node_name is None:
+                nominated_node_name = before.nominated_node_name
+        self._written[key] = _Written(version, condition, nominated_node_name)
+        if len(self._written) > _WRITTEN_MAX:
+            self._written.popitem(last=False)
 
     def write_pod_group(
         self, group: PodGroup, condition: PodGroupConditionPatch
@@ -62,8 +103,8 @@ class StatusWriter:
     def _write(
         self, kind: str, metadata: ObjectMeta, send: Callable[[], Awaitable[None]]
     ) -> asyncio.Task[bool]:
-        subject = f"{kind} {metadata.namespace}/{metadata.name}"
-        uid = metadata.uid or subject
+        subject = _subject(kind, metadata)
+        uid = _key(kind, metadata)
         task = asyncio.ensure_future(self._send_after(self._last.get(uid), subject, send))
         self._last[uid] = task
         task.add_done_callback(lambda done: self._forget(uid, done))
@@ -92,6 +133,38 @@ class StatusWriter:
             log.warning("Failed to patch status of %s: %s", subject, error)
             return False
         return True
+
+
+def _subject(kind: str, metadata: ObjectMeta) -> str:
+    return f"{kind} {metadata.namespace}/{metadata.name}"
+
+
+def _key(kind: str, metadata: ObjectMeta) -> str:
+    return metadata.uid or _subject(kind, metadata)
+
+
+def _as_written(pod: Pod, written: _Written) -> Pod:
+    """Return the pod as it is on the server after a change that was not heard of yet."""
+    status, patch = pod.status, written.condition
+    if patch is not None:
+        old = next((one for one in status.conditions if one.type == patch.type), None)
+        is_same_status = old is not None and old.status == patch.status
+        new = PodCondition(
+            type=patch.type,
+            status=patch.status,
+            observed_generation=pod.metadata.generation,
+            last_transition_time=old.last_transition_time if old and is_same_status else None,
+            reason=patch.reason,
+            message=patch.message,
+        )
+        if old is None:
+            conditions = (*status.conditions, new)
+        else:
+            conditions = tuple(new if one is old else one for one in status.conditions)
+        status = replace(status, conditions=conditions)
+    if written.nominated_node_name is not None:
+        status = replace(status, nominated_node_name=written.nominated_node_name)
+    return replace(pod, status=status)
 
 
 async def with_retries(send: Callable[[], Awaitable[None]]) -> None:

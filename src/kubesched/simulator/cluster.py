@@ -115,9 +115,9 @@ class Cluster:
         assert profile is not None, f"{info} belongs to another scheduler"
         snapshot = self.snapshot()
         for plugin in profile.pre_enqueue_plugins:
-            status = plugin.pre_enqueue(info, snapshot)
+            status = profile.ask_pre_enqueue(plugin, info, snapshot)
             if not status.is_success:
-                return status.by(plugin.name)
+                return status
         return SUCCESS
 
     def schedule_one(self, info: PodInfo, trace: Trace | None = None) -> Decision:

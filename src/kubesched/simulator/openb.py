@@ -75,7 +75,7 @@ def read_openb(data: bytes, file: str) -> list[Loaded]:
     rows = _rows(data, file)
     header = next(rows, None)
     if header is None:
-        raise DecodeError(Source(file), "it is empty; an openb list begins with its columns")
+        raise DecodeError(Source(file, 0), "it is empty; an openb list begins with its columns")
     kind = _kind(header[1], file)
     records = [_Record(file, line, header[1], values) for line, values in rows]
     if kind is Node:
@@ -93,10 +93,10 @@ def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
             data = gzip.decompress(data)
         text = data.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
-        raise DecodeError(Source(file), f"it is no gzip: {error}") from None
+        raise DecodeError(Source(file, 0), f"it is no gzip: {error}") from None
     except UnicodeDecodeError as error:
         problem = f"it is no UTF-8: {error.reason} (byte {error.start})"
-        raise DecodeError(Source(file), problem) from None
+        raise DecodeError(Source(file, 0), problem) from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for values in reader:

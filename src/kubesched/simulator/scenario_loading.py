@@ -81,7 +81,7 @@ def load_scenario(source: Path | str | bytes | Mapping[str, Any]) -> Scenario:
         raise ConfigError([fault])
     scenario = decode_struct(Scenario, raw, "", faults)
     unread = [fault.path for fault in faults]
-    faults += (fault for fault in _faults(scenario) if not _is_below(fault.path, unread))
+    faults += (fault for fault in _faults(scenario) if not _is_noise(fault, unread))
     if faults:
         raise ConfigError(faults)
     return _with_places(scenario, source.parent) if isinstance(source, Path) else scenario
@@ -100,6 +100,24 @@ def _read(source: Path | str | bytes | Mapping[str, Any], faults: list[Fault]) -
 def _is_below(path: str, places: Sequence[str]) -> bool:
     """Whether a path is that of a field that could not be read, or within one."""
     return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
+
+
+class _NoneGiven(Fault, frozen=True):
+    """None of several fields is there.
+
+    Attributes:
+        choices: The paths of the fields.
+    """
+
+    choices: tuple[str, ...] = ()
+
+
+def _is_noise(fault: Fault, unread: Sequence[str]) -> bool:
+    """Whether a fault only follows from fields that could not be read."""
+    if _is_below(fault.path, unread):
+        return True
+    choices = fault.choices if isinstance(fault, _NoneGiven) else ()
+    return any(_is_below(place, choices) for place in unread)
 
 
 def _with_places(scenario: Scenario, directory: Path) -> Scenario:
@@ -266,9 +284,9 @@ def _budget_faults(workload: Workload, path: str) -> Iterator[Fault]:
 
 
 def _one_of(given: Sequence[str], choices: Sequence[str], path: str) -> Iterator[Fault]:
-    listed = ", ".join(choices)
     if not given:
-        yield required(path, f"one of {listed}")
+        fault = required(path, f"one of {', '.join(choices)}")
+        yield _NoneGiven(path, fault.message, tuple(child(path, name) for name in choices))
     for name in given[1:]:
         yield forbidden(child(path, name), f"there is {given[0]} already, and only one may be")
 

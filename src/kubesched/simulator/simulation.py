@@ -27,7 +27,8 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.scheduler.decision import Placed, Rejected
-from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.reserving import ask_permit, reserve, unreserve
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.report import (
     Eviction,
@@ -50,8 +51,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = 1_000_000_000
 
 # How upstream words a failure; {} is the plugin's name.
-_RESERVE: Final = 'running Reserve plugin "{}": '
-_PERMIT: Final = 'running Permit plugin "{}": '
 
 
 class Simulation:
@@ -337,26 +336,14 @@ class Simulation:
 
 def _reserve(profile: Profile, cycle: CycleState, info: PodInfo, node_name: str) -> Status:
     """Let the plugins take what is theirs, and permit it; take it back if one refuses."""
-    try:
-        status = _first_refusal(profile, cycle, info, node_name)
-    except PluginFailure as failure:
-        status = failure.status
+    status = reserve(profile, cycle, info, node_name)
+    if status.is_success:
+        status, _ = ask_permit(profile, cycle, info, node_name)
+        if status.code is Code.WAIT:
+            return SUCCESS
     if not status.is_success:
-        for plugin in reversed(profile.reserve_plugins):
-            plugin.unreserve(cycle, info, node_name)
+        unreserve(profile, cycle, info, node_name)
     return status
-
-
-def _first_refusal(profile: Profile, cycle: CycleState, info: PodInfo, node_name: str) -> Status:
-    for reserving in profile.reserve_plugins:
-        status = profile.ask(_RESERVE, reserving, reserving.reserve, cycle, info, node_name)
-        if not status.is_success:
-            return status.by(reserving.name)
-    for permitting in profile.permit_plugins:
-        status, _ = profile.ask(_PERMIT, permitting, permitting.permit, cycle, info, node_name)
-        if not status.is_success and status.code is not Code.WAIT:
-            return status.by(permitting.name)
-    return SUCCESS
 
 
 def _created(pod: Pod) -> int | None:

@@ -30,7 +30,6 @@ from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler import placement_search as placements
 from kubesched.scheduler import profile as wording
-from kubesched.scheduler.assembly import PRE_ENQUEUE
 from kubesched.scheduler.binding import PRE_BIND_PRE_FLIGHT
 from kubesched.scheduler.memory import SIGN_WORDING
 from kubesched.scheduler.profile import Profile
@@ -44,7 +43,7 @@ SAMPLED: Final = 0.1
 """The share of cycles whose plugins are timed one by one."""
 
 _POINTS: Final = {
-    PRE_ENQUEUE: phases.PRE_ENQUEUE,
+    wording.PRE_ENQUEUE: phases.PRE_ENQUEUE,
     wording.PRE_FILTER: phases.PRE_FILTER,
     wording.FILTER: phases.FILTER,
     wording.ADD_POD: "PreFilterExtensionAddPod",

@@ -1,0 +1,131 @@
+"""Files that are written: never over what is read, and in their place only when they are whole.
+
+Rejects:  `-`, for stdout has the report; directories; two options that name one file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from kubesched.api.decode import STANDARD_INPUT, files_in
+from kubesched.cli.errors import UserError, naming, printable
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
+    """Say now that a file cannot be written, not when the simulation has ended.
+
+    Args:
+        outputs: The files by the options that name them; None for nowhere.
+        inputs: Files and directories that are read.
+
+    Raises:
+        UserError: with one line for each that cannot be.
+        DecodeError: A directory cannot be read.
+    """
+    given = {flag: file for flag, file in outputs.items() if file is not None}
+    read = [
+        file
+        for path in inputs
+        if path is not None and str(path) != STANDARD_INPUT
+        for file in files_in(path)
+    ]
+    messages: list[str] = []
+    before: dict[str, Path] = {}
+    for flag, file in given.items():
+        fault = _fault_of(file) or _clash(file, before, read)
+        if fault:
+            messages.append(f"{flag} {file}: {fault}")
+        before[flag] = file
+    if messages:
+        raise UserError(*messages)
+
+
+def _fault_of(file: Path) -> str:
+    if str(file) == "-":
+        return "stdout has the report; name a file"
+    if not file.parent.is_dir():
+        return f"there is no directory {file.parent}"
+    if file.is_dir():
+        return "this is a directory; name a file"
+    # Files are made beside their place, and so in their directory.
+    is_writable = os.access(file if _is_device(file) else file.resolve().parent, os.W_OK)
+    return "" if is_writable else f"it cannot be written: {os.strerror(errno.EACCES)}"
+
+
+def _clash(file: Path, before: Mapping[str, Path], read: Iterable[Path]) -> str:
+    if _is_device(file):
+        return ""
+    for other in read:
+        if _is_same(file, other):
+            return f"this would overwrite {other}, which is read; name another file"
+    for flag, other in before.items():
+        if _is_same(file, other):
+            return f"this is the file of {flag} {other}; name another"
+    return ""
+
+
+def _is_device(file: Path) -> bool:
+    """Whether it is there, and takes what comes without losing what it has."""
+    return file.exists() and not file.is_file()
+
+
+def _is_same(file: Path, other: Path) -> bool:
+    try:
+        return file.samefile(other)
+    except OSError:
+        return file.resolve() == other.resolve()
+
+
+@contextmanager
+def replacing(file: Path, *, keeps_part: bool) -> Iterator[Callable[[bytes], object]]:
+    """Give what writes a file beside its place, where it comes when all is written.
+
+    Args:
+        file: What stood there stays if not all is written. Devices and pipes are written at once.
+        keeps_part: Whether to keep what was written then, as FILE.partial.
+    """
+    is_device = _is_device(file)
+    target = file.resolve()
+    beside = file if is_device else target.with_name(f"{target.name}.partial")
+    stream = beside.open("wb")
+
+    def write(part: bytes) -> None:
+        with naming(str(file)):
+            stream.write(part)
+
+    try:
+        try:
+            yield write
+        finally:
+            with naming(str(file)):
+                stream.close()
+    except BaseException:
+        if not is_device:
+            _leave(file, beside, keeps_part=keeps_part)
+        raise
+    if not is_device:
+        beside.replace(target)
+
+
+def _leave(file: Path, beside: Path, *, keeps_part: bool) -> None:
+    if not keeps_part or not beside.stat().st_size:
+        beside.unlink()
+        return
+    text = f"{file} is not written; {beside} has what there was till then"
+    click.echo(f"kubesched: {printable(text)}", err=True)
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file whole, or leave what is there.
+
+    Raises:
+        OSError: It cannot be written; with its name.
+    """
+    with replacing(file, keeps_part=False) as write:
+        write(text.encode())

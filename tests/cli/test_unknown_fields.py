@@ -1,0 +1,70 @@
+"""What a manifest says and nobody reads."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kubesched.cli.unknown_fields import unknown_fields
+
+from .cluster import Json, node, pod, run, write
+
+
+def _typo() -> Json:
+    found = pod("a", nodeSelecter={"disk": "ssd"})
+    found["spec"]["containers"][0]["resources"] = {"request": {"cpu": "1"}}
+    return found
+
+
+_NAMES = ["spec.containers[0].resources.request", "spec.nodeSelecter"]
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("explain", "a")])
+def test_typos_are_told(command: tuple[str, ...], tmp_path: Path) -> None:
+    """One warning for each, with file and object; the answer is given all the same."""
+    file = write(tmp_path, [node("alpha"), _typo()])
+    result = run(*command, file)
+    assert not result.exit_code
+    for name in _NAMES:
+        assert f"kubesched: warning: {file}: Pod shop/a: unknown field {name}\n" in result.stderr
+
+
+def _fields(found: list[str]) -> list[str]:
+    return sorted(line.rpartition(" ")[2] for line in found)
+
+
+def test_files_of_every_form(tmp_path: Path) -> None:
+    """JSON, YAML of several documents, lists, compressed files and directories."""
+    plain = msgspec.json.encode(_typo())
+    (tmp_path / "one.json").write_bytes(plain)
+    (tmp_path / "two.yaml").write_bytes(b"---\n---\n" + plain + b"\n---\n" + plain)
+    (tmp_path / "three.yaml.gz").write_bytes(gzip.compress(plain))
+    assert sorted(_NAMES * 4) == _fields(unknown_fields([tmp_path]))
+
+
+def test_what_a_server_stored_is_believed(tmp_path: Path) -> None:
+    """Objects with a uid may have fields that are newer than what is known here."""
+    stored = _typo()
+    stored["metadata"]["uid"] = "1"
+    assert [] == unknown_fields([write(tmp_path, [stored])])
+
+
+def test_many_are_summed_up(tmp_path: Path) -> None:
+    """Ten lines are enough to see what is wrong."""
+    pods = [pod(f"p-{at}", nodeSelecter={}) for at in range(12)]
+    found = unknown_fields([write(tmp_path, pods)])
+    assert (11, "and 2 more unknown fields") == (len(found), found[-1])
+
+
+def test_sound_manifests_are_silent(tmp_path: Path) -> None:
+    """As is what is no Kubernetes object, and what has been complained of elsewhere."""
+    (tmp_path / "scenario.yaml").write_text("version: 1\n")
+    (tmp_path / "broken.yaml").write_text("a: [\n")
+    (tmp_path / "own.yaml").write_text(
+        "apiVersion: example.com/v1\nkind: Own\nmetadata: {name: x}\nspec: {a: 1}\n"
+    )
+    write(tmp_path, [node("alpha"), pod("a")])
+    assert [] == unknown_fields([tmp_path, tmp_path / "none.yaml", Path("-")])

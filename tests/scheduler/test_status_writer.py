@@ -1,0 +1,156 @@
+"""Statuses that are written faster than they come back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod, PodCondition
+from kubesched.api.errors import ApiError
+from kubesched.client.status_patches import pod_status_patch
+from kubesched.scheduler.api_client import PodConditionPatch
+from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.simulator.virtual_loop import run
+from kubesched.testing.builders import make_node, make_pod
+
+from .running import FakeApi, running
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+class _Patches(FakeApi):
+    """Takes differences as a client computes them; refuses some.
+
+    Attributes:
+        sent: The messages that were sent, and "nothing".
+        refused: Messages that are refused.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[str] = []
+        self.refused: set[str] = set()
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        condition: PodConditionPatch | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        """Take the difference to the pod as it is handed over."""
+        await asyncio.sleep(1)
+        patch: dict[str, Any] = pod_status_patch(pod, condition, nominated_node_name, NOW)
+        said = [one.get("message", "") for one in patch.get("conditions", ())]
+        said += [f"on {patch['nominatedNodeName']}"] if "nominatedNodeName" in patch else []
+        self.sent.append(" ".join(said) or "nothing")
+        if condition is not None and condition.message in self.refused:
+            raise ApiError(403, "Forbidden", "no")
+
+
+def _pod(message: str, version: str = "10") -> Pod:
+    pod = make_pod("a")
+    condition = PodCondition(
+        type="PodScheduled", status="False", reason="Unschedulable", message=message
+    )
+    status = replace(pod.status, conditions=(condition,))
+    metadata = replace(pod.metadata, resource_version=version)
+    return replace(pod, metadata=metadata, status=status)
+
+
+def _wanted(message: str) -> PodConditionPatch:
+    return PodConditionPatch("PodScheduled", "False", "Unschedulable", message)
+
+
+@pytest.mark.parametrize(
+    ("writes", "refused", "expected"),
+    [
+        pytest.param(
+            [(_pod("cpu"), "taint"), (_pod("cpu"), "cpu")],
+            (),
+            ["taint", "cpu"],
+            id="there and back",
+        ),
+        pytest.param(
+            [(_pod("cpu"), "taint"), (_pod("cpu"), "taint")], (), ["taint", "nothing"], id="twice"
+        ),
+        pytest.param(
+            [(_pod("cpu"), "taint"), (_pod("taint", "11"), "cpu"), (_pod("cpu", "12"), "cpu")],
+            (),
+            ["taint", "cpu", "nothing"],
+            id="heard of in between",
+        ),
+        pytest.param(
+            [(_pod("cpu"), "taint"), (_pod("cpu"), "cpu")],
+            ("taint",),
+            ["taint", "nothing"],
+            id="refused",
+        ),
+    ],
+)
+def test_each_is_a_difference_to_the_one_before(
+    writes: list[tuple[Pod, str]], refused: tuple[str, ...], expected: list[str]
+) -> None:
+    """The last word is what the server has in the end, though no write has come back yet."""
+
+    async def main() -> list[str]:
+        api = _Patches()
+        api.refused.update(refused)
+        writer = StatusWriter(api)
+        for pod, message in writes:
+            writer.write(pod, _wanted(message))
+        await writer.drain()
+        return api.sent
+
+    assert expected == run(main())
+
+
+def test_nominations_are_among_the_differences() -> None:
+    """A nomination that was written and is not wanted any more is cleared."""
+
+    async def main() -> list[str]:
+        api = _Patches()
+        writer = StatusWriter(api)
+        writer.write(_pod("cpu"), _wanted("taint"), "alpha")
+        writer.write(_pod("cpu"), nominated_node_name="")
+        writer.write(_pod("cpu"), _wanted("taint"))
+        await writer.drain()
+        return api.sent
+
+    assert ["taint on alpha", "on None", "nothing"] == run(main())
+
+
+def test_a_pod_is_bound_after_what_was_said_of_it() -> None:
+    """A Binding waits for a status that is still on its way: that would outlive it."""
+
+    async def main() -> list[str]:
+        order: list[str] = []
+        async with running() as world:
+            patch, bind = world.api.patch_pod_status, world.api.bind
+
+            async def slow_patch(
+                pod: Pod,
+                condition: PodConditionPatch | None = None,
+                nominated_node_name: str | None = None,
+            ) -> None:
+                await asyncio.sleep(20)
+                order.append("status")
+                await patch(pod, condition, nominated_node_name)
+
+            async def seen_bind(pod: Pod, node_name: str) -> None:
+                order.append("binding")
+                await bind(pod, node_name)
+
+            world.api.patch_pod_status = slow_patch  # type: ignore[method-assign] # for this test
+            world.api.bind = seen_bind  # type: ignore[method-assign] # for this test
+            world.api.create(make_node("small", allocatable={"cpu": "1"}))
+            world.api.create(make_pod("a", requests={"cpu": "2"}))
+            await world.settle()
+            world.api.create(make_node("large", allocatable={"cpu": "4"}))
+            await world.settle(60)
+            assert {"a": "large"} == world.nodes
+        return order
+
+    assert ["status", "binding"] == run(main())

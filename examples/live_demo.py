@@ -183,7 +183,7 @@ async def tell_all(story: Story, rest: Rest, folder: Path) -> None:
         await story.until(
             lambda: sum(bool(pod.spec.node_name) for pod in story.pods.values()) >= 12
         )
-        say("The checkout needs two CPUs, and no node has that left. But it is more important.")
+        say("The checkout needs 2.5 CPUs, and no node has that left. But it is more important.")
         await create(rest, "checkout.yaml")
         await story.until(lambda: is_bound(story, "checkout"))
         say("The batch job that had to go is created anew by its ReplicaSet. Why does it wait?")

@@ -67,7 +67,7 @@ class StatusWriter:
 
     def on_its_way(self, pod: Pod) -> asyncio.Task[bool] | None:
         """Return the last change of a pod that is still being sent; None if there is none."""
-        return self._last.get(_key("pod", pod.metadata))
+        return self._last.get(_key("pod", pod.metadata)) if self._last else None
 
     async def _patch(
         self, pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.protobuf import ProtobufError, decode
+from kubesched.api.protobuf_wire import ProtobufError
+from kubesched.apiserver.protobuf import decode
 from kubesched.apiserver.resource_table import GROUP_VERSIONS
 
 Parts = list[tuple[int, Any]]

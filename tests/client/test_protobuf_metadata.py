@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.protobuf_wire import ProtobufError
 from kubesched.apiserver.protobuf import decode
-from kubesched.client.protobuf_metadata import ProtobufError, with_finalizers
+from kubesched.client.protobuf_metadata import with_finalizers
 
 
 def _message(*fields: tuple[int, bytes]) -> bytes:

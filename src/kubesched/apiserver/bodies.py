@@ -14,10 +14,11 @@ import msgspec
 import yaml
 
 from kubesched.api.json_syntax import text_fault
+from kubesched.api.protobuf_wire import ProtobufError
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver import protobuf
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.protobuf import NoMessageError, ProtobufError
+from kubesched.apiserver.protobuf import NoMessageError
 from kubesched.apiserver.request import JSON, Request
 from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.status import bad_request, unsupported_media_type

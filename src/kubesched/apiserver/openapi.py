@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
+from kubesched.api.protobuf_wire import field
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resource import Resource
 from kubesched.apiserver.resources import RESOURCES
@@ -75,7 +76,7 @@ def v2_protobuf() -> bytes:
     """Return the document of the older form in protocol buffers."""
     info = _text(1, _INFO["title"]) + _text(2, _INFO["version"])
     paths = b"".join(_path_message(resource) for resource in _patchable())
-    return _text(1, "2.0") + _message(2, info) + _message(8, paths)
+    return _text(1, "2.0") + field(2, info) + field(8, paths)
 
 
 @cache
@@ -131,38 +132,24 @@ def _patch_v2(resource: Resource) -> Plain:
     }
 
 
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+def _text(number: int, text: str) -> bytes:
+    return field(number, text.encode())
 
 
-def _message(field: int, content: bytes) -> bytes:
-    """Return a field of a message that holds a message, or text."""
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
-def _text(field: int, text: str) -> bytes:
-    return _message(field, text.encode())
-
-
-def _extension(field: int, name: str, yaml: str) -> bytes:
-    return _message(field, _text(1, name) + _message(2, _text(2, yaml)))
+def _extension(number: int, name: str, yaml: str) -> bytes:
+    return field(number, _text(1, name) + field(2, _text(2, yaml)))
 
 
 def _query_parameter(name: str) -> bytes:
     # Parameters may be references or parameters, in bodies or not, in queries or elsewhere: one
     # message in the other.
     parameter = _text(2, "query") + _text(4, name) + _text(6, "string")
-    return _message(8, _message(1, _message(2, _message(3, parameter))))
+    return field(8, field(1, field(2, field(3, parameter))))
 
 
 def _path_message(resource: Resource) -> bytes:
     kind = "".join(f'{name}: "{value}"\n' for name, value in _kind(resource).items())
-    operation = b"".join(map(_query_parameter, _PATCH_OPTIONS)) + _message(9, b"")
+    operation = b"".join(map(_query_parameter, _PATCH_OPTIONS)) + field(9, b"")
     operation += _extension(13, _KIND_EXTENSION, kind)
     operation += _extension(13, "x-kubernetes-action", "patch\n")
-    return _message(2, _text(1, _path(resource)) + _message(2, _message(8, operation)))
+    return field(2, _text(1, _path(resource)) + field(2, field(8, operation)))

@@ -22,17 +22,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.apiserver.plain import Plain
 
-_MAGIC: Final = b"k8s\0"
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The zero of Go's times, which stands for none.
 _NO_SECONDS: Final = -62135596800
-
-
-class ProtobufError(ValueError):
-    """A body is not what it should be; the message says why."""
 
 
 class NoMessageError(ProtobufError):
@@ -63,10 +58,10 @@ def decode(text: bytes) -> Plain:
         NoMessageError: Its kind is not known.
         ProtobufError: It holds no object.
     """
-    if not text.startswith(_MAGIC):
+    if not text.startswith(MAGIC):
         raise ProtobufError("provided data does not appear to be a protobuf message")
     try:
-        return _object(text[len(_MAGIC) :])
+        return _object(text[len(MAGIC) :])
     except UnicodeDecodeError:
         raise ProtobufError("proto: invalid UTF-8") from None
     except (OverflowError, struct.error) as error:
@@ -97,38 +92,8 @@ def _message_of(api_version: str, kind: str) -> str:
 
 def _parts(text: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the fields of a message: number, and number or bytes."""
-    at = 0
-    while at < len(text):
-        tag, at = _varint(text, at)
-        form = tag & 7
-        if form == _VARINT:
-            value, at = _varint(text, at)
-            yield tag >> 3, value
-            continue
-        size = {_FIXED64: 8, _FIXED32: 4}.get(form)
-        if size is None:
-            if form != _BYTES:
-                raise ProtobufError(f"proto: illegal wireType {form}")
-            size, at = _varint(text, at)
-        if at + size > len(text):
-            raise ProtobufError("unexpected EOF")
-        yield tag >> 3, text[at : at + size]
-        at += size
-
-
-def _varint(text: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(text):
-            raise ProtobufError("unexpected EOF")
-        if shift > 63:
-            raise ProtobufError("proto: integer overflow")
-        byte = text[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
+    for number, value, _ in fields_of(text):
+        yield number, value
 
 
 def _message(name: str, text: bytes) -> Plain:

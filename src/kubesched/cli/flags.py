@@ -154,6 +154,22 @@ def switch(section: str, *names: str, default: bool | None, text: str) -> Callab
     )
 
 
+def comma_list(
+    section: str, name: str, *, default: str = "", metavar: str, text: str
+) -> Callable[[C], C]:
+    """Declare a flag that takes several values, with commas or repeated."""
+    return flag(
+        section,
+        name,
+        multiple=True,
+        default=(default,) if default else (),
+        show_default=bool(default),
+        callback=comma_separated,
+        metavar=metavar,
+        help=text,
+    )
+
+
 def shown_flags(ctx: click.Context) -> dict[str, str]:
     """Return the flags in effect as Go shows them, by their names."""
     return {

@@ -12,7 +12,7 @@ from kubesched.cli.flags import (
     ADDRESS,
     DURATION,
     DaemonCommand,
-    comma_separated,
+    comma_list,
     flag,
     shown_flags,
     switch,
@@ -189,13 +189,11 @@ _PATH: Final = click.Path(path_type=Path)
     metavar="VERSION",
     help="VersionTLS12 or VersionTLS13.",
 )
-@flag(
+@comma_list(
     _SERVING,
     "--tls-cipher-suites",
-    multiple=True,
-    callback=comma_separated,
     metavar="A,B",
-    help="Cipher suites of TLS 1.2.",
+    text="Cipher suites of TLS 1.2.",
 )
 @switch(
     _SERVING,
@@ -276,14 +274,12 @@ _PATH: Final = click.Path(path_type=Path)
     metavar="D",
     help="How long it counts that somebody may not.",
 )
-@flag(
+@comma_list(
     _ACCESS,
     "--authorization-always-allow-paths",
-    multiple=True,
-    default=("/healthz,/readyz,/livez",),
-    callback=comma_separated,
+    default="/healthz,/readyz,/livez",
     metavar="PATH,...",
-    help="Paths that everybody may ask for [default: /healthz,/readyz,/livez].",
+    text="Paths that everybody may ask for.",
 )
 @flag(
     _ACCESS,
@@ -300,51 +296,38 @@ _PATH: Final = click.Path(path_type=Path)
     help="Proxies with a certificate signed by this may ask on others' behalf [default: as the "
     "cluster has it, and then the other flags of this kind do not count].",
 )
-@flag(
+@comma_list(
     _ACCESS,
     "--requestheader-allowed-names",
-    multiple=True,
-    callback=comma_separated,
     metavar="NAME,...",
-    help="Common names of such proxies [default: any].",
+    text="Common names of such proxies [default: any].",
 )
-@flag(
+@comma_list(
     _ACCESS,
     "--requestheader-username-headers",
-    multiple=True,
-    default=("x-remote-user",),
-    show_default=True,
-    callback=comma_separated,
+    default="x-remote-user",
     metavar="HEADER,...",
-    help="Where they say who asks.",
+    text="Where they say who asks.",
 )
-@flag(
+@comma_list(
     _ACCESS,
     "--requestheader-uid-headers",
-    multiple=True,
-    callback=comma_separated,
     metavar="HEADER,...",
-    help="Where they say the user's uid.",
+    text="Where they say the user's uid.",
 )
-@flag(
+@comma_list(
     _ACCESS,
     "--requestheader-group-headers",
-    multiple=True,
-    default=("x-remote-group",),
-    show_default=True,
-    callback=comma_separated,
+    default="x-remote-group",
     metavar="HEADER,...",
-    help="Where they say the user's groups.",
+    text="Where they say the user's groups.",
 )
-@flag(
+@comma_list(
     _ACCESS,
     "--requestheader-extra-headers-prefix",
-    multiple=True,
-    default=("x-remote-extra-",),
-    show_default=True,
-    callback=comma_separated,
+    default="x-remote-extra-",
     metavar="PREFIX,...",
-    help="Begins headers that say more of the user.",
+    text="Begins headers that say more of the user.",
 )
 @flag(
     _METRICS,

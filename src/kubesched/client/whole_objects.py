@@ -19,8 +19,9 @@ import msgspec
 from kubesched.api.decode import DecodeError, decode_object
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeStruct, ObjectMeta
+from kubesched.api.protobuf_wire import ProtobufError
 from kubesched.api.scheme import kind_of
-from kubesched.client.protobuf_metadata import PROTOBUF, ProtobufError, with_finalizers
+from kubesched.client.protobuf_metadata import PROTOBUF, with_finalizers
 from kubesched.client.requests import Request, Rest, path_of
 
 T = TypeVar("T", bound=KubeStruct)

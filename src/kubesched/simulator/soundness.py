@@ -3,7 +3,8 @@
 Upstream: pkg/apis/core/validation/validation.go (v1.36)
 Reads:    amounts of resources, spread constraints, tolerations, weights of preferences
 Differs:  only values that would make an answer wrong are looked at; what is missing, misnamed or
-          of no concern to scheduling is left to the API server.
+          of no concern to scheduling is left to the API server. The rules of `apiserver.validation`
+          are for whole objects as they are written, which nobody has here any more.
 """
 
 from __future__ import annotations

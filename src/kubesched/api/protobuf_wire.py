@@ -1,0 +1,93 @@
+"""The wire format of protobuf: numbered fields, one after the other, whatever they mean.
+
+Upstream: google.golang.org/protobuf/encoding/protowire
+Rejects:  what ends in the middle, numbers beyond 64 bits, and groups.
+Differs:  numbers are read as unsigned; their signs are up to who knows the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+MAGIC: Final = b"k8s\0"
+"""What bodies of Kubernetes in this form begin with."""
+
+_VARINT: Final = 0
+_BYTES: Final = 2
+_SIZES: Final = {1: 8, 5: 4}
+_BITS_MAX: Final = 64
+
+
+class ProtobufError(ValueError):
+    """A body is not what it should be; the message says why."""
+
+
+class Field(NamedTuple):
+    """A field of a message.
+
+    Attributes:
+        number: Which field.
+        value: A number, or bytes.
+        whole: All of it, as it stands in the message.
+    """
+
+    number: int
+    value: int | bytes
+    whole: bytes
+
+
+def fields_of(message: bytes) -> Iterator[Field]:
+    """Yield the fields of a message.
+
+    Raises:
+        ProtobufError: It is none.
+    """
+    at = 0
+    while at < len(message):
+        began = at
+        tag, at = _varint_at(message, at)
+        form = tag & 7
+        value: int | bytes
+        if form == _VARINT:
+            value, at = _varint_at(message, at)
+        else:
+            size = _SIZES.get(form)
+            if size is None:
+                if form != _BYTES:
+                    raise ProtobufError(f"proto: illegal wireType {form}")
+                size, at = _varint_at(message, at)
+            if at + size > len(message):
+                raise ProtobufError("unexpected EOF")
+            value = message[at : at + size]
+            at += size
+        yield Field(tag >> 3, value, message[began:at])
+
+
+def _varint_at(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(message):
+            raise ProtobufError("unexpected EOF")
+        if shift >= _BITS_MAX:
+            raise ProtobufError("proto: integer overflow")
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def field(number: int, content: bytes) -> bytes:
+    """Return a field that holds a message, text or bytes."""
+    return _varint(number << 3 | _BYTES) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)

@@ -22,7 +22,7 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "explain.svg"
 COMMAND = ("kubesched", "explain", "checkout-0", "examples/demo/cluster.yaml")
-COLUMNS = 100
+COLUMNS = 80
 
 
 def on_terminal(command: tuple[str, ...], columns: int = COLUMNS) -> str:
@@ -42,7 +42,7 @@ def on_terminal(command: tuple[str, ...], columns: int = COLUMNS) -> str:
         stderr=theirs,
     ):
         os.close(theirs)
-        return _read_all(ours).decode()
+        return _read_all(ours).decode().replace("\r\n", "\n")  # as the terminal's driver wrote it
 
 
 def _read_all(terminal: int) -> bytes:

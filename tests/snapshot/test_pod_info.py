@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import count
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubesched.snapshot.host_ports import ANY_ADDRESS, HostPort
+from kubesched.snapshot.pod_info import PodTemplate
 from kubesched.testing.builders import PodFields, make_pod_info
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+TWO_CPU = {"requests": {"cpu": "2"}}
+INFEASIBLE = {"type": "PodResizePending", "reason": "Infeasible"}
+DEFERRED = {"type": "PodResizePending", "reason": "Deferred"}
+IN_PROGRESS = {"type": "PodResizeInProgress", "reason": "Error"}
 
 
 @pytest.mark.parametrize(
@@ -60,6 +71,39 @@ def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
             {"volumes": [{"name": "v", "ephemeral": {}}]},
             {"volumes": [{"name": "v", "ephemeral": {}}]},
             id="ephemeral-claims-are-named-by-the-pod",
+        ),
+        pytest.param(
+            {},
+            {"status": {"initContainerStatuses": [{"name": "s", "resources": TWO_CPU}]}},
+            id="resized-sidecar",
+        ),
+        pytest.param({}, {"status": {"resources": TWO_CPU}}, id="resized-as-a-whole"),
+        pytest.param(
+            {"status": {"resources": TWO_CPU}},
+            {"status": {"resources": TWO_CPU, "allocatedResources": {"cpu": "3"}}},
+            id="allocated-as-a-whole",
+        ),
+        pytest.param(
+            {"status": {"resources": TWO_CPU, "conditions": [INFEASIBLE]}},
+            {"status": {"resources": TWO_CPU, "conditions": [DEFERRED, INFEASIBLE]}},
+            id="first-condition-decides-what-is-infeasible",
+        ),
+        pytest.param(
+            {
+                "status": {
+                    "initContainerStatuses": [{"name": "s", "resources": TWO_CPU}],
+                    "containerStatuses": [{"name": "s", "resources": {}}],
+                }
+            },
+            {
+                "status": {
+                    "containerStatuses": [
+                        {"name": "s", "resources": TWO_CPU},
+                        {"name": "s", "resources": {}},
+                    ]
+                }
+            },
+            id="name-in-both-lists",
         ),
     ],
 )
@@ -118,3 +162,49 @@ def test_a_pod_without_uid_is_known_by_its_name() -> None:
     """Two pods without uid are told apart by namespace and name."""
     assert "ns/a" == make_pod_info("a", namespace="ns", uid="").uid
     assert "default/pod" == make_pod_info().key
+
+
+_numbers = count()
+_amounts = st.dictionaries(st.just("cpu"), st.sampled_from(("1", "3")))
+_resources = st.fixed_dictionaries({}, optional={"requests": _amounts})
+_reported = {"resources": st.none() | _resources, "allocatedResources": st.none() | _amounts}
+_containers = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from("ab"), **_reported}), max_size=2
+)
+_conditions = st.lists(st.sampled_from((INFEASIBLE, DEFERRED, IN_PROGRESS)), max_size=2)
+_fields: dict[str, st.SearchStrategy[Any]] = {
+    "containerStatuses": _containers,
+    "initContainerStatuses": _containers,
+    "conditions": _conditions,
+    **_reported,
+}
+_status = st.fixed_dictionaries({}, optional=_fields)
+_other_field = st.sampled_from(sorted(_fields)).flatmap(
+    lambda name: st.fixed_dictionaries({name: _fields[name]})
+)
+
+
+@settings(max_examples=50)
+@given(whole=st.none() | _resources, status=_status, changes=st.lists(_other_field, max_size=10))
+def test_a_shared_template_answers_for_every_status(
+    whole: Any, status: dict[str, Any], changes: list[dict[str, Any]]
+) -> None:
+    """Whatever a template derives equals what a template of the pod's own would derive."""
+    derived = [name for name, value in vars(PodTemplate).items() if _is_derived(value)]
+    assert "held" in derived
+    namespace = f"ns-{next(_numbers)}"
+    asks = {"resources": {"requests": {"cpu": "2"}}}
+    spec = {
+        "containers": [{"name": "a", **asks}],
+        "initContainers": [{"name": "b", "restartPolicy": "Always", **asks}],
+        "resources": whole,
+    }
+    for each in (status, *({**status, **change} for change in changes)):
+        pod = make_pod_info(namespace=namespace, spec=spec, status=each)
+        fresh = PodTemplate(pod.pod)
+        for name in derived:
+            assert getattr(fresh, name) == getattr(pod.template, name), name
+
+
+def _is_derived(value: object) -> bool:
+    return isinstance(value, cached_property)

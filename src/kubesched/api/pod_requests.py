@@ -3,14 +3,15 @@
 Sums are exact and rounded at the end only: three containers of 0.4m cpu ask for 2m.
 
 Upstream: staging/src/k8s.io/component-helpers/resource/helpers.go (v1.36)
-Reads:    pod.spec.{containers,initContainers,resources,overhead}, pod.status
+Reads:    pod.spec.{containers,initContainers,resources,overhead}; pod.status through
+          `reported_resources` alone
 Differs:  nothing.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from kubesched.api.pod import Container, ContainerStatus, Pod, ResourceRequirements
+from kubesched.api.pod import Container, Pod, PodStatus, ResourceRequirements
 from kubesched.api.quantity import ZERO, Amount, Quantity, parse_quantity
 from kubesched.api.resource_names import (
     CPU,
@@ -34,6 +35,7 @@ __all__ = [
     "pod_limits",
     "pod_request_amounts",
     "pod_requests",
+    "reported_resources",
 ]
 
 DEFAULT_MILLI_CPU: Final = 100
@@ -45,6 +47,50 @@ _DEFAULTS: Final[Mapping[str, Amount]] = {
     MEMORY: Amount(DEFAULT_MEMORY_BYTES, 0),
 }
 _ALWAYS: Final = "Always"
+
+
+class _Reported(NamedTuple):
+    """Resources in force, and those that the kubelet has promised; None if not reported."""
+
+    actuated: ResourceRequirements
+    allocated: Mapping[str, Quantity] | None
+
+
+class ReportedResources(NamedTuple):
+    """What a pod's status reports of its resources.
+
+    Attributes:
+        containers: By the containers' names; None for one of which they are not reported.
+        pod: Of the pod as a whole; None if they are not reported.
+        is_resize_infeasible: Whether the kubelet has refused the specification's resources.
+    """
+
+    containers: Mapping[str, _Reported | None]
+    pod: _Reported | None
+    is_resize_infeasible: bool
+
+
+_NOTHING_REPORTED: Final = ReportedResources({}, None, is_resize_infeasible=False)
+
+
+def reported_resources(status: PodStatus) -> ReportedResources | None:
+    """Return all that requests and limits depend on in a status; None if nothing is reported."""
+    if not (status.container_statuses or status.init_container_statuses or status.resources):
+        # Every pending pod comes by here.
+        return None
+    containers = {
+        each.name: None
+        if each.resources is None
+        else _Reported(each.resources, each.allocated_resources)
+        # Where a name is in both lists, the init container's status wins.
+        for each in (*status.container_statuses, *status.init_container_statuses)
+    }
+    if status.resources is None and not any(containers.values()):
+        return None
+    pod = None
+    if status.resources is not None:
+        pod = _Reported(status.resources, status.allocated_resources)
+    return ReportedResources(containers, pod, _is_resize_infeasible(status))
 
 
 def pod_requests(
@@ -106,25 +152,26 @@ def pod_request_amounts(
 def _total_requests(
     pod: Pod, use_status: bool, pod_level: bool, defaults: Mapping[str, Amount]
 ) -> Amounts:
-    spec, status = pod.spec, pod.status
-    infeasible = use_status and _is_resize_infeasible(pod)
+    spec = pod.spec
+    status = _status_of(pod, use_status)
 
-    def asked(container: Container, reported: ContainerStatus | None) -> Amounts:
-        amounts = _amounts(container.resources.requests)
-        if reported is not None and reported.resources is not None:
-            actuated, allocated = reported.resources.requests, reported.allocated_resources
-            amounts = _resized(amounts, actuated, allocated, infeasible)
+    def resized(requests: Mapping[str, Quantity], reported: _Reported | None) -> Amounts:
+        """Return the most of what is asked, in force and promised."""
+        amounts = _amounts(requests)
+        if reported is None:
+            return amounts
+        known = _raised(_amounts(reported.actuated.requests), _amounts(reported.allocated or {}))
+        return known if status.is_resize_infeasible else _raised(amounts, known)
+
+    def asked(container: Container, reported: _Reported | None) -> Amounts:
+        amounts = resized(container.resources.requests, reported)
         return {**defaults, **amounts} if defaults else amounts
 
-    total = _sum_over_containers(pod, use_status, asked)
+    total = _sum_over_containers(pod, status, asked)
     if pod_level and has_pod_level_requests(pod):
         assert spec.resources is not None, "it names requests"
-        whole = _amounts(spec.resources.requests)
-        effective = whole
-        if use_status and status.resources is not None:
-            actuated, allocated = status.resources.requests, status.allocated_resources
-            effective = _resized(whole, actuated, allocated, infeasible)
-        for name in whole:
+        effective = resized(spec.resources.requests, status.pod)
+        for name in spec.resources.requests:
             if is_pod_level_resource(name):
                 total[name] = effective.get(name, ZERO)
     _add(total, _amounts(spec.overhead))
@@ -133,25 +180,21 @@ def _total_requests(
 
 def pod_limit_amounts(pod: Pod, *, use_status: bool = False, pod_level: bool = True) -> Amounts:
     """Return exact limits under every name; overhead counts where there is a limit."""
-    spec, status = pod.spec, pod.status
-    infeasible = use_status and _is_resize_infeasible(pod)
+    spec = pod.spec
+    status = _status_of(pod, use_status)
 
-    def limited(limits: Mapping[str, Quantity], reported: ResourceRequirements | None) -> Amounts:
+    def limited(limits: Mapping[str, Quantity], reported: _Reported | None) -> Amounts:
         amounts = _amounts(limits)
         if reported is None:
             return amounts
-        actuated = _amounts(reported.limits)
-        return actuated if infeasible else _raised(amounts, actuated)
+        actuated = _amounts(reported.actuated.limits)
+        return actuated if status.is_resize_infeasible else _raised(amounts, actuated)
 
     total = _sum_over_containers(
-        pod,
-        use_status,
-        lambda container, reported: limited(
-            container.resources.limits, reported.resources if reported is not None else None
-        ),
+        pod, status, lambda container, reported: limited(container.resources.limits, reported)
     )
     if pod_level and spec.resources is not None and _has_pod_level_resources(spec.resources):
-        effective = limited(spec.resources.limits, status.resources if use_status else None)
+        effective = limited(spec.resources.limits, status.pod)
         for name in spec.resources.limits:
             if is_pod_level_resource(name):
                 total[name] = effective.get(name, ZERO)
@@ -176,11 +219,16 @@ def _has_pod_level_resources(resources: ResourceRequirements) -> bool:
     return any(map(is_pod_level_resource, (*resources.requests, *resources.limits)))
 
 
+def _status_of(pod: Pod, use_status: bool) -> ReportedResources:
+    reported = reported_resources(pod.status) if use_status else None
+    return reported or _NOTHING_REPORTED
+
+
 def _sum_over_containers(
-    pod: Pod, use_status: bool, asked: Callable[[Container, ContainerStatus | None], Amounts]
+    pod: Pod, status: ReportedResources, asked: Callable[[Container, _Reported | None], Amounts]
 ) -> Amounts:
     """Add containers and sidecars; an init container may need more than what runs later."""
-    statuses = _statuses_by_name(pod) if use_status else {}
+    statuses = status.containers
     total: Amounts = {}
     for container in pod.spec.containers:
         _add(total, asked(container, statuses.get(container.name)))
@@ -200,28 +248,11 @@ def _sum_over_containers(
     return _raised(total, most)
 
 
-def _statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
-    # Where a name is in both lists, the init container's status wins.
-    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return {status.name: status for status in statuses}
-
-
-def _is_resize_infeasible(pod: Pod) -> bool:
-    for condition in pod.status.conditions:
+def _is_resize_infeasible(status: PodStatus) -> bool:
+    for condition in status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"
     return False
-
-
-def _resized(
-    asked: Amounts,
-    actuated: Mapping[str, Quantity],
-    allocated: Mapping[str, Quantity] | None,
-    infeasible: bool,
-) -> Amounts:
-    """Return the most of what is asked, in force and promised; an infeasible wish is left out."""
-    known = _raised(_amounts(actuated), _amounts(allocated or {}))
-    return known if infeasible else _raised(asked, known)
 
 
 def _amounts(quantities: Mapping[str, Quantity]) -> Amounts:

@@ -3,7 +3,7 @@
 Pods come from templates, so what is derived is kept per template and shared by its pods.
 
 Upstream: pkg/scheduler/framework/types.go, PodInfo (v1.36)
-Reads:    pod.metadata, pod.spec, pod.status.containerStatuses, pod.status.conditions
+Reads:    pod.metadata, pod.spec, what `api.pod_requests` reads of pod.status
 Differs:  nothing.
 """
 
@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.core import Container, Pod, PodSpec, PodStatus
+from kubesched.api.core import Container, Pod, PodSpec
 from kubesched.api.meta import OwnerReference, controller_of, parse_time
-from kubesched.api.pod_requests import pod_requests
+from kubesched.api.pod_requests import pod_requests, reported_resources
 from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
 from kubesched.snapshot.host_ports import HostPort, host_ports_of
 
@@ -31,9 +31,10 @@ Labels = tuple[tuple[str, str], ...]
 class PodTemplate:
     """What pods of one template have in common; computed when first asked for.
 
-    Two pods share a template when namespace, labels, controller and every field of the
-    specification that scheduling reads are equal. Identity is the cheap comparison: equal pods
-    nearly always have the same template object, different pods never do.
+    Two pods share a template when namespace, labels, controller, every field of the
+    specification that scheduling reads and the resources that the status reports are equal.
+    Identity is the cheap comparison: equal pods nearly always have the same template object,
+    different pods never do.
     """
 
     def __init__(self, pod: Pod) -> None:
@@ -202,7 +203,7 @@ def _template_key(pod: Pod) -> bytes:
             metadata.owner_references,
             name,
             volumes,
-            _resized(status) if status.container_statuses or status.resources else None,
+            reported_resources(status),
             spec.containers,
             spec.init_containers,
             spec.resources,
@@ -221,19 +222,3 @@ def _template_key(pod: Pod) -> bytes:
             spec.scheduling_group,
         )
     )
-
-
-def _resized(status: PodStatus) -> tuple[object, ...] | None:
-    """Return what an in-place resize changes of the pod's requests, if there was one."""
-    containers = [
-        (container.name, container.resources, container.allocated_resources)
-        for container in (*status.init_container_statuses, *status.container_statuses)
-        if container.resources is not None or container.allocated_resources is not None
-    ]
-    if not containers and status.resources is None and status.allocated_resources is None:
-        return None
-    infeasible = any(
-        condition.type == "PodResizePending" and condition.reason == "Infeasible"
-        for condition in status.conditions
-    )
-    return (containers, status.resources, status.allocated_resources, infeasible)

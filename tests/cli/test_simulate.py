@@ -226,34 +226,6 @@ def test_duplicates_are_an_error(tmp_path: Path) -> None:
     assert "Pod shop/p stands in" in further.stderr
 
 
-def workload(kind: str, name: str = "w", **fields: object) -> Json:
-    """Return a workload."""
-    metadata = {"name": name, "namespace": "shop"}
-    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, **fields}
-
-
-def test_workloads_are_not_expanded(tmp_path: Path) -> None:
-    """Workloads without pods are named in one warning; those with pods, or of 0, are not."""
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "owner", "uid": "1"}
-    owned = pod("owner-0")
-    owned["metadata"]["ownerReferences"] = [owner]
-    objects = [
-        workload("Deployment"),
-        workload("Deployment", "zero", spec={"replicas": 0}),
-        workload("StatefulSet", "owner"),
-        workload("DaemonSet"),
-        owned,
-        job,
-    ]
-    batch = write(tmp_path, objects, "batch.json")
-    result = run("simulate", write(tmp_path, [node("n")]), "--pods", batch, "-o", "json")
-    assert (
-        "kubesched: warning: not expanded, because only Pods are placed: "
-        "1 DaemonSet, 1 Deployment, 1 Job\n"
-    ) == result.stderr
-
-
 def test_warnings(tmp_path: Path) -> None:
     """Pods on unknown nodes and unknown priority classes are told, each in a line."""
     vague = pod("vague", priorityClassName="none")

@@ -7,6 +7,7 @@ Differs:  older versions with the same fields are read as the current one.
 from typing import Final, NamedTuple
 
 from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from kubesched.api.batch import CronJob, Job
 from kubesched.api.coordination import Lease
 from kubesched.api.core import (
     Binding,
@@ -94,6 +95,8 @@ KINDS: Final[tuple[Kind, ...]] = (
     Kind(StatefulSet, _APPS_GROUP, _APPS, "StatefulSet", "statefulsets", True),
     Kind(Deployment, _APPS_GROUP, _APPS, "Deployment", "deployments", True),
     Kind(DaemonSet, _APPS_GROUP, _APPS, "DaemonSet", "daemonsets", True),
+    Kind(Job, "batch", _V1, "Job", "jobs", True),
+    Kind(CronJob, "batch", _SINCE_BETA, "CronJob", "cronjobs", True),
     Kind(Lease, "coordination.k8s.io", _SINCE_BETA, "Lease", "leases", True),
     Kind(
         PodDisruptionBudget,

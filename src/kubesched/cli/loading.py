@@ -22,6 +22,7 @@ from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.plugin_loading import load_entry_points, load_plugin
 from kubesched.cli.unknown_fields import unknown_fields
+from kubesched.cli.workloads import check_workloads, noted
 from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
@@ -52,11 +53,14 @@ def load_objects(files: Sequence[Path], gates: FeatureGates) -> CompletedInput:
 
     Raises:
         DecodeError: A file or an object cannot be read.
-        UserError: Two objects are the same.
+        UserError: Two objects are the same, or a workload would have to be expanded.
     """
     skipped: Counter[str] = Counter()
-    found = completed(distinct_objects(load(files, skipped)), skipped, gates)
-    return found._replace(warnings=[*unknown_fields(files), *found.warnings])
+    workloads: list[Loaded] = []
+    given = distinct_objects(noted(load(files, skipped), workloads))
+    warnings = [*unknown_fields(files), *check_workloads(given, workloads)]
+    found = completed(given, skipped, gates)
+    return found._replace(warnings=[*warnings, *found.warnings])
 
 
 def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:

@@ -79,7 +79,8 @@ def simulate(
     rejected it says that what happened since may help. Binding and backoff take no time. The same
     files and seed give the same result.
 
-    Only objects of kind Pod are placed; Deployments and other workloads are not expanded into pods.
+    Only objects of kind Pod are placed. Deployments and other workloads are not expanded: without
+    their pods among the files they are an error.
     What the API server would fill in is filled in: requests from limits, priority from a
     PriorityClass.
 

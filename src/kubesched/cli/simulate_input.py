@@ -1,6 +1,6 @@
 """What `kubesched simulate` reads: a dump, further pods, lists of the openb trace.
 
-Rejects:  what cannot be read, and two objects of one kind and name, naming both places.
+Rejects:  what cannot be read; two objects of one kind and name, naming both places; workloads.
 """
 
 from __future__ import annotations
@@ -13,23 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kubesched.api.core import Pod, ReplicationController
+from kubesched.api.core import Pod
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load, load_bytes
 from kubesched.cli.completed_input import CompletedInput, completed
 from kubesched.cli.errors import UserError
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.cli.unknown_fields import unknown_fields
+from kubesched.cli.workloads import check_workloads, noted
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject
 
 _HEAD_BYTES: Final = 256
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_WORKLOADS: Final = (Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController)
-_FINISHED: Final = ("Succeeded", "Failed")
-# Kinds that make pods and that scheduling never reads.
-_UNREAD_WORKLOADS: Final = ("batch/v1/Job", "batch/v1/CronJob")
 
 
 def read_input(
@@ -48,28 +44,32 @@ def read_input(
 
     Raises:
         DecodeError: A file or an object cannot be read.
-        UserError: Two objects are the same.
+        UserError: Two objects are the same, or a workload would have to be expanded.
     """
     if [*files, *pod_files].count(Path(STANDARD_INPUT)) > 1:
         raise UserError("`-` stands twice, but standard input can be read only once")
     skipped: Counter[str] = Counter()
-    unread: Counter[str] = Counter()
-    placed: Counter[str] = Counter()
-    further = _further(pod_files, unread, placed)
-    given = distinct_objects(_chained(_load(files, skipped), further))
-    objects, warnings = completed(given, skipped + unread, gates)
-    warnings += _not_expanded(objects, unread)
-    warnings += [f"--pods {file}: it holds no Pods" for file in pod_files if not placed[str(file)]]
+    of_cluster: list[Loaded] = []
+    to_place: list[Loaded] = []
+    placed: list[tuple[Path, list[Pod]]] = [(file, []) for file in pod_files]
+    cluster = noted(_load(files, skipped), of_cluster)
+    further = noted(_further(skipped, placed), to_place)
+    given = distinct_objects(_chained(cluster, further))
+    pods = [pod for _, found in placed for pod in found]
+    expected = check_workloads(given, of_cluster, to_place, pods)
+    objects, warnings = completed(given, skipped, gates)
+    warnings += expected
+    warnings += [f"--pods {file}: it holds no Pods" for file, found in placed if not found]
     warnings = [*unknown_fields([*files, *pod_files]), *warnings]
     return CompletedInput([_owned(item, scheduler_name) for item in objects], warnings)
 
 
-def _further(files: Sequence[Path], unread: Counter[str], placed: Counter[str]) -> Iterator[Loaded]:
-    """Yield the objects of `--pods`, and count the pods of each file."""
-    for file in files:
-        for found in _load([file], unread):
+def _further(skipped: Counter[str], placed: Sequence[tuple[Path, list[Pod]]]) -> Iterator[Loaded]:
+    """Yield the objects of the files of `placed`, and add the pods of each file to its list."""
+    for file, pods in placed:
+        for found in _load([file], skipped):
             if isinstance(found.object, Pod):
-                placed[str(file)] += 1
+                pods.append(found.object)
                 yield Loaded(pending_again(found.object), found.source)
             else:
                 yield found
@@ -118,44 +118,3 @@ def head_of(file: Path) -> bytes:
     except (OSError, EOFError, zlib.error):
         return b""
     return head
-
-
-# Warnings.
-
-
-def _not_expanded(objects: Sequence[KubernetesObject], unread: Counter[str]) -> Iterator[str]:
-    """Say which workloads have no pods, because only Pods are placed."""
-    owners = _owners(objects)
-    found: Counter[str] = Counter()
-    for item in objects:
-        if isinstance(item, _WORKLOADS) and getattr(item.spec, "replicas", 1) != 0:
-            metadata = item.metadata
-            kind = type(item).__name__
-            if (metadata.namespace, kind, metadata.name) not in owners:
-                found[kind] += 1
-    for name in _UNREAD_WORKLOADS:
-        if unread[name]:
-            found[name.rpartition("/")[2]] = unread[name]
-    if found:
-        listed = ", ".join(f"{number} {kind}" for kind, number in sorted(found.items()))
-        yield f"not expanded, because only Pods are placed: {listed}"
-
-
-def _owners(objects: Sequence[KubernetesObject]) -> frozenset[tuple[str, str, str]]:
-    """Return namespace, kind and name of what owns a pod, or a ReplicaSet that does."""
-    found: dict[tuple[str, str, str], None] = {}
-
-    def add(item: KubernetesObject) -> None:
-        metadata = item.metadata
-        for owner in metadata.owner_references:
-            found[metadata.namespace, owner.kind, owner.name] = None
-
-    for item in objects:
-        if isinstance(item, Pod):
-            add(item)
-    for item in objects:
-        if isinstance(item, ReplicaSet):
-            metadata = item.metadata
-            if (metadata.namespace, "ReplicaSet", metadata.name) in found:
-                add(item)
-    return frozenset(found)

@@ -1,0 +1,142 @@
+"""Workloads among the files: only Pods are placed, and nothing expands a workload into its pods.
+
+In a dump a workload stands beside its pods, and tells spreading which pods belong together.
+
+Rejects:  workloads whose pods are missing, where those pods were meant to be there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from kubesched.api.batch import CronJob, Job
+from kubesched.api.core import Pod, ReplicationController
+from kubesched.api.decode import Loaded
+from kubesched.api.selectors import SelectorError, compile_label_selector, matches_set
+from kubesched.cli.errors import UserError
+from kubesched.snapshot.objects import KubernetesObject
+
+_WORKLOADS: Final = (
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    ReplicationController,
+    Job,
+    CronJob,
+)
+_MESSAGES_MAX: Final = 10
+_REMEDY: Final = (
+    "it is not expanded, only Pods are placed; write each of its pods as a Pod with the spec of "
+    "its template"
+)
+
+Key = tuple[str, str, str]
+"""Namespace, kind and name."""
+
+
+def noted(loaded: Iterable[Loaded], workloads: list[Loaded]) -> Iterator[Loaded]:
+    """Yield all objects, and add those that are workloads to the list."""
+    for found in loaded:
+        if isinstance(found.object, _WORKLOADS):
+            workloads.append(found)
+        yield found
+
+
+def check_workloads(
+    objects: Sequence[KubernetesObject],
+    of_cluster: Sequence[Loaded],
+    to_place: Sequence[Loaded] = (),
+    placed: Sequence[Pod] = (),
+) -> list[str]:
+    """Return a warning if workloads of a dump have no pods.
+
+    An API server gives every object a uid. A workload without one is a manifest, whose pods do
+    not exist; so is one with a uid where there are no pods at all.
+
+    Args:
+        objects: All objects.
+        of_cluster: The workloads that stand among the cluster's objects.
+        to_place: The workloads that stand among the pods to place.
+        placed: The pods to place that were given beside the cluster.
+
+    Raises:
+        UserError: Workloads without pods were to be placed; one line for each.
+    """
+    pods = [item for item in objects if isinstance(item, Pod)]
+    owners = _owners(pods, objects)
+    missing = [
+        found
+        for found in of_cluster
+        if _makes_pods(found) and _key(found) not in owners and not _selects_any(found, pods)
+    ]
+    own_pods = _owners(placed, objects)
+    refused = [found for found in to_place if _makes_pods(found) and _key(found) not in own_pods]
+    refused += [found for found in missing if not pods or not found.object.metadata.uid]
+    if refused:
+        raise UserError(*_messages(refused))
+    if not missing:
+        return []
+    kinds = Counter(type(found.object).__name__ for found in missing)
+    listed = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+    return [f"workloads without pods in the files are not expanded: {listed}"]
+
+
+def _messages(refused: Sequence[Loaded]) -> Iterator[str]:
+    for found in refused[:_MESSAGES_MAX]:
+        namespace, kind, name = _key(found)
+        yield f"{found.source}: {kind} {namespace}/{name}: {_REMEDY}"
+    if len(refused) > _MESSAGES_MAX:
+        yield f"and {len(refused) - _MESSAGES_MAX} more workloads"
+
+
+def _makes_pods(found: Loaded) -> bool:
+    return getattr(getattr(found.object, "spec", None), "replicas", None) != 0
+
+
+def _key(found: Loaded) -> Key:
+    metadata = found.object.metadata
+    return metadata.namespace, type(found.object).__name__, metadata.name
+
+
+def _selects_any(found: Loaded, pods: Sequence[Pod]) -> bool:
+    """Whether the workload's selector chooses one of the pods."""
+    item = found.object
+    if isinstance(item, ReplicationController):
+        wanted = item.spec.selector or {}
+        return bool(wanted) and any(matches_set(wanted, labels) for labels in _labels(item, pods))
+    selector = getattr(getattr(item, "spec", None), "selector", None)
+    if selector is None:
+        return False
+    try:
+        compiled = compile_label_selector(selector)
+    except SelectorError:
+        return False
+    return any(map(compiled.matches, _labels(item, pods)))
+
+
+def _labels(item: KubernetesObject, pods: Sequence[Pod]) -> Iterator[dict[str, str]]:
+    namespace = item.metadata.namespace
+    return (pod.metadata.labels for pod in pods if pod.metadata.namespace == namespace)
+
+
+def _owners(pods: Iterable[Pod], objects: Sequence[KubernetesObject]) -> frozenset[Key]:
+    """Return what owns one of the pods, directly or through a ReplicaSet or a Job."""
+    found: dict[Key, None] = {}
+
+    def add(item: KubernetesObject) -> None:
+        metadata = item.metadata
+        for owner in metadata.owner_references:
+            found[metadata.namespace, owner.kind, owner.name] = None
+
+    for pod in pods:
+        add(pod)
+    for item in objects:
+        if isinstance(item, ReplicaSet | Job):
+            metadata = item.metadata
+            if (metadata.namespace, type(item).__name__, metadata.name) in found:
+                add(item)
+    return frozenset(found)

@@ -1,0 +1,145 @@
+"""Workloads are not expanded: where their pods would be needed, that is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.cluster import Json, node, pod, run, write
+
+REMEDY = (
+    "it is not expanded, only Pods are placed; write each of its pods as a Pod with the spec of "
+    "its template"
+)
+VERSIONS = {
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "ReplicationController": "v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+}
+
+
+def workload(kind: str, name: str = "w", uid: str = "", **spec: object) -> Json:
+    """Return a workload; with a uid it comes from an API server."""
+    metadata = {"name": name, "namespace": "shop", **({"uid": uid} if uid else {})}
+    return {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def owned_pod(owner: Json, labels: dict[str, str] | None = None) -> Json:
+    """Return a pod that a workload has made."""
+    made = pod("made")
+    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "uid": "1"}
+    made["metadata"] |= {"labels": labels or {}}
+    made["metadata"]["ownerReferences"] = [{**reference, "name": owner["metadata"]["name"]}]
+    return made
+
+
+def refusal(file: Path, kind: str) -> str:
+    """Return what is written of a file that holds one workload."""
+    return f"kubesched: error: {file}: document 1: items[0]: {kind} shop/w: {REMEDY}\n"
+
+
+@pytest.mark.parametrize("uid", ["", "1"])
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_workloads_to_place_are_refused(kind: str, uid: str, tmp_path: Path) -> None:
+    """With --pods every kind of workload ends with exit code 2 and the remedy."""
+    cluster = write(tmp_path, [node("n"), pod("p")])
+    batch = write(tmp_path, [workload(kind, uid=uid)], "batch.json")
+    result = run("simulate", cluster, "--pods", batch)
+    assert 2 == result.exit_code
+    assert (
+        f"kubesched: error: {batch}: document 1: items[0]: {kind} shop/w: {REMEDY}\n"
+        == result.stderr
+    )
+    assert "" == result.stdout
+
+
+@pytest.mark.parametrize("kind", VERSIONS)
+@pytest.mark.parametrize("command", [["simulate"], ["explain", "p"]])
+def test_manifests_of_workloads_are_refused(command: list[str], kind: str, tmp_path: Path) -> None:
+    """Without a uid no controller has made the pods yet, so that they are missing."""
+    manifest = write(tmp_path, [workload(kind)], "app.json")
+    result = run(*command, write(tmp_path, [node("n"), pod("p")]), manifest)
+    assert 2 == result.exit_code
+    assert (
+        f"kubesched: error: {manifest}: document 1: items[0]: {kind} shop/w: {REMEDY}\n"
+        == result.stderr
+    )
+
+
+def test_workloads_alone_are_refused(tmp_path: Path) -> None:
+    """A dump of workloads and nodes without a single pod was meant to be placed."""
+    files = write(tmp_path, [node("n"), workload("Deployment", uid="1")])
+    result = run("simulate", files)
+    assert 2 == result.exit_code
+    assert REMEDY in result.stderr
+
+
+def test_workloads_of_a_running_cluster_are_refused_with_pods(tmp_path: Path) -> None:
+    """A workload to place is refused although its running pods are in the dump."""
+    running = workload("StatefulSet", uid="1")
+    cluster = write(tmp_path, [node("n"), running, owned_pod(running)])
+    other = workload("Deployment", "other", uid="2")
+    again = write(tmp_path, [other], "again.json")
+    result = run("simulate", cluster, "--pods", again)
+    assert 2 == result.exit_code
+    assert "Deployment shop/other" in result.stderr
+    assert "StatefulSet" not in result.stderr
+
+
+def test_workloads_with_their_pods_stay(tmp_path: Path) -> None:
+    """Owners, owners of owners, those that select a pod and those of no replicas are no error."""
+    deployment, job = workload("Deployment", "d"), workload("Job", "j")
+    replica_set = workload("ReplicaSet", "d-1")
+    replica_set["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "1"}
+    ]
+    by_job = owned_pod(job)
+    by_job["metadata"]["name"] = "by-job"
+    objects = [
+        node("n"),
+        deployment,
+        replica_set,
+        job,
+        workload("StatefulSet", "selects", selector={"matchLabels": {"app": "a"}}),
+        workload("ReplicationController", "too", selector={"app": "a"}),
+        workload("Deployment", "zero", replicas=0),
+        owned_pod(replica_set, {"app": "a"}),
+        by_job,
+    ]
+    result = run("simulate", write(tmp_path, objects), "-o", "json")
+    assert (0, "") == (result.exit_code, result.stderr)
+
+
+def test_workloads_of_a_dump_without_pods_are_told(tmp_path: Path) -> None:
+    """A controller of the cluster has not made pods for them, so there are none to place."""
+    objects = [
+        node("n"),
+        pod("p"),
+        workload("Deployment", uid="1"),
+        workload("CronJob", uid="2"),
+        workload("CronJob", "v", uid="3"),
+    ]
+    result = run("simulate", write(tmp_path, objects), "-o", "json")
+    assert 0 == result.exit_code
+    assert (
+        "kubesched: warning: workloads without pods in the files are not expanded: "
+        "2 CronJob, 1 Deployment\n"
+    ) == result.stderr
+
+
+def test_long_lists_are_cut(tmp_path: Path) -> None:
+    """Ten lines, and how many more there would be."""
+    objects = [workload("Job", f"j{at}") for at in range(12)]
+    result = run(
+        "simulate",
+        write(tmp_path, [node("n"), pod("p")]),
+        "--pods",
+        write(tmp_path, objects, "batch.json"),
+    )
+    assert "and 2 more workloads" in result.stderr
+    assert 11 == len(result.stderr.splitlines())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from kubesched.api.resource import (
     ResourceSlice,
 )
 from kubesched.api.resource import Counter as SharedCounter
+from kubesched.client.shared_parts import SharedParts
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected
 from kubesched.plugins.dynamic_resources.node_devices import Features
@@ -26,117 +28,158 @@ from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from kubesched.testing.builders import make_node
 from plugins.dynamic_resources.objects import (
+    CLASS,
     DRIVER,
+    allocated_state,
+    allocation_of,
     claim,
     consumes,
     device,
     device_class,
     request,
+    result,
     slice_of,
 )
 from plugins.dynamic_resources.test_allocator_twin import some_claims
 
 NODES = (make_node("n1"), make_node("n2"))
+Answer = tuple[AllocationResult, ...] | str | None
 CAPACITY = {"memory": DeviceCapacity(value="1Gi")}
 COUNTERS = (CounterSet(name="set", counters={"memory": SharedCounter(value=2)}),)
 
 
 def _devices(prefix: str, models: str, **fields: object) -> list[Device]:
-    return [
-        device(f"{prefix}{at}", {f"{DRIVER}/model": model}, **fields)
-        for at, model in enumerate(models)
-    ]
+    return [device(f"{prefix}{at}", {"model": model}, **fields) for at, model in enumerate(models)]
 
 
-def _slices() -> list[ResourceSlice]:
+def _slices_of(driver: str, own: str = "") -> list[ResourceSlice]:
     """A pool for each node, and those that both reach: plain, with counters, with shares."""
+    pools = [f"{own}p{at}" for at in range(5)]
+    counting = _devices("d", "aa", consumes_counters=consumes(1))
+    sharing = _devices("e", "b", allow_multiple_allocations=True, capacity=CAPACITY)
     return [
-        slice_of(_devices("a", "abc"), "s1", pool="p1", node_name="n1"),
-        slice_of(_devices("b", "ab"), "s2", pool="p2", node_name="n2"),
-        slice_of(_devices("c", "bc"), "s3", pool="p3"),
-        slice_of(
-            _devices("d", "aa", consumes_counters=consumes(1)),
-            "s4",
-            pool="p4",
-            count=2,
-            all_nodes=True,
-        ),
-        slice_of(name="s5", pool="p4", count=2, shared_counters=COUNTERS),
-        slice_of(
-            _devices("e", "b", allow_multiple_allocations=True, capacity=CAPACITY), "s6", pool="p0"
-        ),
+        slice_of(_devices("a", "abc"), f"{own}s1", driver=driver, pool=pools[1], node_name="n1"),
+        slice_of(_devices("b", "ab"), f"{own}s2", driver=driver, pool=pools[2], node_name="n2"),
+        slice_of(_devices("c", "bc"), f"{own}s3", driver=driver, pool=pools[3]),
+        slice_of(counting, f"{own}s4", driver=driver, pool=pools[4], count=2, all_nodes=True),
+        slice_of((), f"{own}s5", driver=driver, pool=pools[4], count=2, shared_counters=COUNTERS),
+        slice_of(sharing, f"{own}s6", driver=driver, pool=pools[0]),
     ]
+
+
+def _with_shared_parts(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
+    """The slices as a watch delivers them: equal devices of two drivers are one object."""
+    parts, shared = SharedParts(ResourceSlice), list[ResourceSlice]()
+    for item in slices:
+        shared.append(msgspec.json.decode(msgspec.json.encode(item), type=ResourceSlice))
+        parts.share(shared[-1])
+    return shared
 
 
 class _Allocating:
     """Allocators for one pod after the other, with a memory and without."""
 
-    def __init__(self) -> None:
-        classes, self._index = DeviceClasses([device_class()]), PoolIndex(_slices())
-        self._classes = classes
-        self._searches = RememberedSearches(self._index, classes)
+    def __init__(self, slices: Sequence[ResourceSlice]) -> None:
+        """Only those with a memory meet slices that share their devices."""
+        self._slices = slices
+        self._classes = DeviceClasses([device_class(CLASS, f'device.driver == "{DRIVER}"')])
+        self._index, self._matcher = PoolIndex(_with_shared_parts(slices)), DeviceMatcher()
+        self._searches = RememberedSearches(self._index, self._classes)
 
-    def answer(
-        self, state: AllocatedState, node: Node, claims: Sequence[ResourceClaim], *, remembers: bool
-    ) -> tuple[AllocationResult, ...] | str | None:
-        allocator = Allocator(
-            state,
-            self._classes,
-            self._index,
-            DeviceMatcher(),
-            Features(),
-            0,
-            self._searches if remembers else None,
-        )
-        try:
-            return allocator.allocate(node, claims)
-        except (AllocationError, NodeRejected) as error:
-            return str(error)
+    def answers(
+        self, state: AllocatedState, claims: Sequence[ResourceClaim], *, remembers: bool
+    ) -> list[Answer]:
+        """Per node what one pod's allocator finds."""
+        index, matcher = self._index, self._matcher
+        if not remembers:
+            index, matcher = PoolIndex(self._slices), DeviceMatcher()
+        searches = self._searches if remembers else None
+        allocator = Allocator(state, self._classes, index, matcher, Features(), 0, searches)
+        return [_answer(allocator, node, claims) for node in NODES]
+
+
+def _answer(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> Answer:
+    try:
+        return allocator.allocate(node, claims)
+    except (AllocationError, NodeRejected) as error:
+        return str(error)
 
 
 steps = st.lists(
-    st.tuples(st.integers(0, 2), st.sampled_from(NODES), st.booleans(), st.booleans()), max_size=14
+    st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans(), st.booleans()), max_size=14
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(some_claims(), min_size=3, max_size=3), steps)
+@given(st.lists(some_claims(), min_size=3, max_size=3), steps, st.booleans())
 def test_what_is_remembered_is_what_a_new_search_finds(
-    asked: list[list[ResourceClaim]], story: list[tuple[int, Node, bool, bool]]
+    asked: list[list[ResourceClaim]], story: list[tuple[int, int, bool, bool]], has_rival: bool
 ) -> None:
-    """While claims of three kinds are allocated on two nodes, and allocations end."""
-    allocating, kept = _Allocating(), list[AllocationResult]()
-    for which, node, takes, gives_back in story:
-        state = AllocatedState()
-        for allocation in kept:
-            state.add(allocation, consumable=True)
-        found = allocating.answer(state, node, asked[which], remembers=True)
-        assert found == allocating.answer(state, node, asked[which], remembers=False)
-        if takes and isinstance(found, tuple):
-            kept += found
+    """While claims of three kinds are allocated on two nodes, and allocations end.
+
+    Another driver may have the very same devices; the class is for those of one driver.
+    """
+    slices = [*_slices_of(DRIVER), *(_slices_of("a.example.com", "rival-") if has_rival else ())]
+    allocating, kept = _Allocating(slices), list[AllocationResult]()
+    for which, row, takes, gives_back in story:
+        state = allocated_state(*kept)
+        found = allocating.answers(state, asked[which], remembers=True)
+        assert found == allocating.answers(state, asked[which], remembers=False)
+        taken = found[row]
+        if takes and isinstance(taken, tuple):
+            kept += taken
         if gives_back and kept:
             kept.pop(0)
 
 
 def test_a_search_is_made_again_only_if_a_device_was_taken_or_given_back() -> None:
     """The very same results come back until then, for claims of any name."""
-    allocating = _Allocating()
-    free, other = AllocatedState(), AllocatedState()
-    first = allocating.answer(free, NODES[0], [claim(request(), name="x")], remembers=True)
-    again = allocating.answer(free, NODES[0], [claim(request(), name="y")], remembers=True)
+    allocating, free = _Allocating(_slices_of(DRIVER)), AllocatedState()
+    first, *_ = allocating.answers(free, [claim(request(), name="x")], remembers=True)
+    again, *_ = allocating.answers(free, [claim(request(), name="y")], remembers=True)
     assert isinstance(first, tuple)
     assert first is again
-    other.add(first[0], consumable=True)
-    changed = allocating.answer(other, NODES[0], [claim(request(), name="z")], remembers=True)
+    other = allocated_state(*first)
+    changed, *_ = allocating.answers(other, [claim(request(), name="z")], remembers=True)
     assert isinstance(changed, tuple)
     assert first != changed
 
 
 def test_a_node_that_was_replaced_is_searched_again() -> None:
     """Labels decide which devices it reaches."""
-    allocating, state = _Allocating(), AllocatedState()
-    asked = [claim(request())]
-    first = allocating.answer(state, NODES[0], asked, remembers=True)
-    again = allocating.answer(state, make_node("n1"), asked, remembers=True)
-    assert first == again
-    assert first is not again
+    classes, index = DeviceClasses([device_class()]), PoolIndex(_slices_of(DRIVER))
+    searches = RememberedSearches(index, classes)
+    found = [
+        Allocator(
+            AllocatedState(), classes, index, DeviceMatcher(), Features(), 0, searches
+        ).allocate(node, [claim(request())])
+        for node in (NODES[0], make_node("n1"))
+    ]
+    assert found[0] == found[1]
+    assert found[0] is not found[1]
+
+
+def test_pools_of_two_drivers_that_share_an_account_are_searched_again() -> None:
+    """The account is opened for the pool of the node that is asked first, as upstream."""
+
+    def pool(driver: str, node_name: str, total: int) -> list[ResourceSlice]:
+        stock = CounterSet(name="set", counters={"memory": SharedCounter(value=total)})
+        parts = _devices(node_name, "aaa", consumes_counters=consumes(1))
+        return [
+            slice_of((), f"{driver}-0", driver=driver, count=2, shared_counters=(stock,)),
+            slice_of(parts, f"{driver}-1", driver=driver, count=2, node_name=node_name),
+        ]
+
+    plain = slice_of(_devices("z", "a"), "plain", pool="plain", node_name="n2")
+    index = PoolIndex([*pool("a.example.com", "n1", 2), *pool("b.example.com", "n2", 1), plain])
+    classes = DeviceClasses([device_class()])
+    searches = RememberedSearches(index, classes)
+    asked = [claim(request(count=2))]
+
+    def answers(state: AllocatedState, searches: RememberedSearches | None) -> list[Answer]:
+        allocator = Allocator(state, classes, index, DeviceMatcher(), Features(), 0, searches)
+        return [_answer(allocator, node, asked) for node in NODES]
+
+    answers(AllocatedState(), searches)
+    taken = allocated_state(allocation_of(result("z0", "plain")))
+    assert answers(taken, None) == answers(taken, searches)

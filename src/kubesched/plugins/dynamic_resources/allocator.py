@@ -94,7 +94,8 @@ class Allocator:
         self._index = index
         self._matcher = matcher
         # Shares of devices, and what is left of them, are more than taken or not.
-        self._searches = None if allocated.shared or allocated.capacity else searches
+        is_known_by_taken = not (allocated.shared or allocated.capacity or index.shares_accounts)
+        self._searches = searches if is_known_by_taken else None
         self._asked: tuple[list[ResourceClaim], dict[str, Found]] = ([], {})
 
     def requests(self, claim: ResourceClaim) -> Requests:

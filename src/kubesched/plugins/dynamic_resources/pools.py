@@ -71,7 +71,12 @@ def matches_node(
 
 
 class PoolIndex:
-    """All slices, ready to be looked up by node."""
+    """All slices, ready to be looked up by node.
+
+    Attributes:
+        shares_accounts: Whether pools of several drivers have counters and one name, and so one
+            account: which of them it is opened for depends on the node that is asked first.
+    """
 
     def __init__(self, slices: Iterable[ResourceSlice], *, partitionable: bool = True) -> None:
         self._partitionable = partitionable
@@ -87,6 +92,12 @@ class PoolIndex:
                 self._shared.append(item)
             else:
                 self._on_node.setdefault(spec.node_name, []).append(item)
+        with_counters = [
+            name
+            for (_, name), found in self._by_pool.items()
+            if any(item.spec.shared_counters for item in found)
+        ]
+        self.shares_accounts = len(set(with_counters)) != len(with_counters)
 
     def pools(self, node: Node) -> tuple[Pool, ...]:
         """The pools with something for the node; remembered as long as it is the same object.

@@ -19,12 +19,37 @@ from kubesched.api.resource import Device, DeviceSelector
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 
 
+class _Asked:
+    """One device of one driver, and what selectors said of it."""
+
+    __slots__ = ("answers", "device", "driver", "variables")
+
+    def __init__(self, driver: str, device: Device) -> None:
+        self.driver = driver
+        self.device = device
+        self.variables: DeviceVariables | None = None
+        self.answers: dict[str, bool | CelError] = {}
+
+    def ask(self, expression: str) -> bool | CelError:
+        """Evaluate a selector, which compiles."""
+        try:
+            if self.variables is None:
+                self.variables = device_variables(self.driver, self.device)
+            return compile_selector(expression).matches(self.variables)
+        except CelError as error:
+            return error
+
+
 class DeviceMatcher:
-    """Answers of selectors, per device object; drop it when slices change."""
+    """Answers of selectors, per driver and device; drop it when slices change.
+
+    A device does not name its driver, and devices of two drivers may be one object, because equal
+    parts of decoded objects are shared. A device is known by its id, and kept so that no other
+    device can have that id.
+    """
 
     def __init__(self) -> None:
-        self._variables: dict[int, DeviceVariables | CelError] = {}
-        self._answers: dict[str, dict[int, bool | CelError]] = {}
+        self._asked: dict[tuple[str, int], _Asked] = {}
 
     def matches(
         self, selectors: Iterable[DeviceSelector], driver: str, device: Device, owner: str
@@ -51,32 +76,15 @@ class DeviceMatcher:
         return True
 
     def _answer(self, expression: str, driver: str, device: Device, where: str) -> bool | CelError:
-        answers = self._answers.get(expression)
-        if answers is None:
+        key = driver, id(device)
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = self._asked[key] = _Asked(driver, device)
+        answer = asked.answers.get(expression)
+        if answer is None:
             try:
                 compile_selector(expression)
             except DeviceSelectorError as error:
                 raise AllocationError(f"{where}CEL compile error: {error}") from error
-            answers = self._answers[expression] = {}
-        answer = answers.get(id(device))
-        if answer is None:
-            answer = answers[id(device)] = self._ask(expression, driver, device)
+            answer = asked.answers[expression] = asked.ask(expression)
         return answer
-
-    def _ask(self, expression: str, driver: str, device: Device) -> bool | CelError:
-        try:
-            return compile_selector(expression).matches(self._variables_of(driver, device))
-        except CelError as error:
-            return error
-
-    def _variables_of(self, driver: str, device: Device) -> DeviceVariables:
-        known = self._variables.get(id(device))
-        if known is None:
-            try:
-                known = device_variables(driver, device)
-            except CelError as error:
-                known = error
-            self._variables[id(device)] = known
-        if isinstance(known, CelError):
-            raise known
-        return known

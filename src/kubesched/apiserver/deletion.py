@@ -19,7 +19,8 @@ from kubesched.apiserver.operation import Operation, dry_run_faults
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request
-from kubesched.apiserver.rules import has_dependents
+from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.rules import has_dependents, orphans_dependents
 from kubesched.apiserver.status import bad_request, cause, conflict, conflict_of, invalid
 from kubesched.apiserver.stored_object import StoredObject, key_of
 
@@ -30,6 +31,10 @@ ORPHAN: Final = "Orphan"
 _FINALIZER_OF: Final = {ORPHAN: "orphan", FOREGROUND: "foregroundDeletion"}
 _GC_FINALIZERS: Final = ("orphan", "foregroundDeletion")
 _FINISHED: Final = ("Succeeded", "Failed")
+_JOB_WARNING: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+    "to remove them or set propagationPolicy=Orphan to suppress this warning"
+)
 _OPTION_KINDS: Final = ("", "DeleteOptions")
 
 
@@ -62,8 +67,10 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
         return ORPHAN if self.orphan_dependents else BACKGROUND
 
 
-def delete_options(request: Request) -> DeleteOptions:
+def delete_options(request: Request, resource: Resource) -> DeleteOptions:
     """Return the options of a request, from its body or else from its query.
+
+    A request to delete Jobs that does not choose what becomes of their pods gets a warning.
 
     Raises:
         StatusError: They make no sense.
@@ -72,6 +79,8 @@ def delete_options(request: Request) -> DeleteOptions:
     faults = _faults(options)
     if faults:
         raise invalid("meta.k8s.io", "DeleteOptions", "", faults)
+    if resource.group_resource == "jobs.batch" and options.policy is None:
+        request.warnings.append(_JOB_WARNING)
     return options
 
 
@@ -183,7 +192,7 @@ class _Deleter:
         return self._registry.write(self._key, plain)
 
     def _check(self, metadata: Plain) -> None:
-        check_preconditions(self._resource.kind, metadata, self._options)
+        check_preconditions(self._resource, metadata, self._options)
 
     def _marked(self, plain: Plain) -> tuple[Plain, int] | None:
         """Return the object marked for deletion and its grace period, None if it waits already."""
@@ -259,6 +268,8 @@ class _Deleter:
         policy = self._options.policy
         if policy is None:
             policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)
+        if policy is None and orphans_dependents(self._resource):
+            policy = ORPHAN
         wanted = _FINALIZER_OF.get(policy or "")
         if wanted is not None:
             kept.append(wanted)
@@ -286,7 +297,7 @@ def _with_metadata(plain: Plain, marks: Plain) -> Plain:
     return {**plain, "metadata": changed}
 
 
-def check_preconditions(kind: str, metadata: Plain, options: DeleteOptions) -> None:
+def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOptions) -> None:
     """Check that an object is the one that is meant.
 
     Raises:
@@ -294,19 +305,21 @@ def check_preconditions(kind: str, metadata: Plain, options: DeleteOptions) -> N
     """
     uid, version = options.precondition("uid"), options.precondition("resourceVersion")
     name = metadata["name"]
+    # Events of both groups are kept in the older one.
+    group = "" if resource.kind == "Event" else resource.group
     if uid and uid != metadata["uid"]:
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record "
             f"({metadata['uid']}). The object might have been deleted and then recreated"
         )
-        raise conflict_of("", kind, name, why)
+        raise conflict_of(group, resource.kind, name, why)
     found = metadata["resourceVersion"]
     if version and version != found:
         why = (
             f"the ResourceVersion in the precondition ({version}) does not match the "
             f"ResourceVersion in record ({found}). The object might have been modified"
         )
-        raise conflict_of("", kind, name, why)
+        raise conflict_of(group, resource.kind, name, why)
 
 
 def _delete_namespace(registry: Registry, operation: Operation, options: DeleteOptions) -> Deletion:

@@ -112,7 +112,7 @@ class _Evictor:
     def _announce(self, options: DeleteOptions) -> DeleteOptions:
         """Say in the pod's status why it is deleted."""
         found = self._registry.get(self._pods, self._operation.namespace, self._operation.name)
-        check_preconditions("Pod", found.plain["metadata"], options)
+        check_preconditions(self._pods, found.plain["metadata"], options)
         condition = {
             "type": "DisruptionTarget",
             "status": "True",

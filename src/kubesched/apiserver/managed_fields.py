@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal,
           staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go (v1.36)
 Invariants: objects handed in are not changed.
 Differs:  fields owned through another version of a group are taken to be those of the version in
-          use; writes of the scale subresource are not tracked.
+          use.
 """
 
 from __future__ import annotations

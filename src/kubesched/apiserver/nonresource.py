@@ -114,14 +114,16 @@ def _health(request: Request, parts: tuple[str, ...]) -> Response:
 def _openapi(request: Request, parts: tuple[str, ...]) -> Response:
     if parts == ("v2",):
         if _OPENAPI_V2_ASKED in request.accept or _OPENAPI_V2_PROTOBUF in request.accept:
-            return Response(200, openapi.v2_protobuf(), _OPENAPI_V2_PROTOBUF)
-        return json_response(200, openapi.v2_document())
+            answer = Response(200, openapi.v2_protobuf(), _OPENAPI_V2_PROTOBUF)
+        else:
+            answer = json_response(200, openapi.v2_document())
+        return _tagged(request, answer)
     if parts == ("v3",):
         return _tagged(request, Response(200, encode(openapi.v3_index()), TEXT))
     if parts[:1] == ("v3",):
         document = openapi.v3_document("/".join(parts[1:]))
         if document is not None:
-            return json_response(200, document)
+            return _tagged(request, json_response(200, document))
         return Response(404, b"", "")
     return page_not_found()
 
@@ -129,8 +131,12 @@ def _openapi(request: Request, parts: tuple[str, ...]) -> Response:
 def _tagged(request: Request, answer: Response) -> Response:
     """Return an answer with a tag, or without a body for a client that has seen it."""
     tag = f'"{hashlib.sha512(answer.body).hexdigest().upper()}"'
-    headers = {"ETag": tag}
-    if request.headers.get("if-none-match") == tag:
+    headers = {"ETag": tag, "Vary": "Accept"}
+    seen = [
+        one.strip().removeprefix("W/")
+        for one in request.headers.get("if-none-match", "").split(",")
+    ]
+    if tag in seen or "*" in seen:
         return Response(304, b"", "", headers)
     answer.headers = headers
     return answer

@@ -109,7 +109,7 @@ class Registry:
         check_namespace(operation, obj)
         version = obj["metadata"].get("resourceVersion", "")
         if is_tracked:
-            obj = self._tracked(operation, None, obj)
+            obj = self.tracked(operation, None, obj)
         obj = admission.admit(resource, obj, admission.CREATE, self.lookup, operation.user)
         obj = without_repeated_owners(operation, obj, is_admitted=True)
         obj = self._prepared(operation, obj)
@@ -141,7 +141,8 @@ class Registry:
             metadata["name"] = self.clock.name_after(prefix)
         return strategy.prepare_for_create(operation.resource, obj)
 
-    def _tracked(self, operation: Operation, old: Plain | None, new: Plain) -> Plain:
+    def tracked(self, operation: Operation, old: Plain | None, new: Plain) -> Plain:
+        """Return a written object that names the managers of its fields."""
         if not self._tracks_managers:
             return managed_fields.without_managed_fields(new)
         return managed_fields.track(
@@ -183,11 +184,13 @@ class Registry:
         if found is None:
             if operation.subresource or not creates:
                 raise not_found(resource, operation.name)
-            return self.create(operation, change(None), is_tracked=is_tracked), True
+            new = change(None)
+            _check_is_new(operation, new["metadata"])
+            return self.create(operation, new, is_tracked=is_tracked), True
         old = found.form(resource)
         new = change(old)
         if is_tracked:
-            new = self._tracked(operation, old, new)
+            new = self.tracked(operation, old, new)
         new = managed_fields.keep_times(old, self._changed(operation, old, new))
         return self.replace(operation, found, new), False
 
@@ -302,6 +305,27 @@ def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
         raise precondition_failed(
             operation.resource, operation.namespace, operation.name, "UID", wanted, old["uid"]
         )
+
+
+def _check_is_new(operation: Operation, metadata: Plain) -> None:
+    """Check that an object which an update creates does not name one that has gone.
+
+    Raises:
+        StatusError: It has the identity of another object.
+    """
+    uid = metadata.get("uid")
+    if uid and operation.request.method == "PUT":
+        raise precondition_failed(
+            operation.resource, operation.namespace, operation.name, "UID", uid, ""
+        )
+    if uid:
+        why = (
+            f"uid mismatch: the provided object specified uid {uid}, and no existing object "
+            "was found"
+        )
+        raise conflict(operation.resource, operation.name, why)
+    # Nothing is stored under the version that the writer has seen.
+    metadata.pop("resourceVersion", None)
 
 
 def _check_version(operation: Operation, old: Plain, new: Plain) -> None:

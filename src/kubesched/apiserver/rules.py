@@ -64,6 +64,7 @@ _SHOWN_WHEN_DELETED: Final = frozenset(
     )
 )
 _HAS_NO_DEPENDENTS: Final = frozenset(("events", "events.events.k8s.io"))
+_ORPHANS_DEPENDENTS: Final = frozenset(("jobs.batch", "replicationcontrollers"))
 _DEPRECATED: Final = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -88,6 +89,11 @@ def is_shown_when_deleted(resource: Resource) -> bool:
 def has_dependents(resource: Resource) -> bool:
     """Whether what becomes of dependents can be chosen."""
     return resource.group_resource not in _HAS_NO_DEPENDENTS
+
+
+def orphans_dependents(resource: Resource) -> bool:
+    """Whether dependents stay if a deletion does not choose what becomes of them."""
+    return resource.group_resource in _ORPHANS_DEPENDENTS
 
 
 def deprecation(resource: Resource) -> str:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kubesched.apiserver.managed_fields import Managers, Ownership, decode, with_managers
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.status import cause, invalid
+from kubesched.apiserver.status import cause, conflict_of, invalid
 
 _GROUP: Final = "autoscaling"
+_API_VERSION: Final = f"{_GROUP}/v1"
+# The path is the same in scales and in all that can be scaled.
+_REPLICAS: Final = frozenset({("f:spec", "f:replicas")})
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _OPERATORS: Final = {"In": "in", "NotIn": "notin"}
 
@@ -29,11 +33,41 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
         shown["selector"] = selector
     return {
         "kind": "Scale",
-        "apiVersion": f"{_GROUP}/v1",
+        "apiVersion": _API_VERSION,
         "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
         "spec": {"replicas": replicas} if replicas else {},
         "status": shown,
     }
+
+
+def managed_scale_of(resource: Resource, workload: Plain) -> Plain:
+    """Return the scale of a workload with the managers of its number of replicas."""
+    managers: Managers = {
+        owner._replace(api_version=owner.api_version and _API_VERSION): Ownership(
+            _REPLICAS, _API_VERSION, ownership.time
+        )
+        for owner, ownership in decode(workload).items()
+        if ownership.fields >= _REPLICAS
+    }
+    return with_managers(scale_of(resource, workload), managers)
+
+
+def with_managers_of_scale(resource: Resource, workload: Plain, scale: Plain) -> Plain:
+    """Return a workload whose number of replicas is managed as a scale says."""
+    of_scale = {
+        owner._replace(api_version=owner.api_version and resource.api_version)
+        for owner, ownership in decode(scale).items()
+        if ownership.fields >= _REPLICAS
+    }
+    managers: Managers = {}
+    for owner, ownership in decode(workload).items():
+        if owner in of_scale or not ownership.fields >= _REPLICAS:
+            managers[owner] = ownership
+        elif left := ownership.fields - _REPLICAS:
+            managers[owner] = Ownership(left, ownership.api_version, ownership.time)
+    for owner in of_scale - managers.keys():
+        managers[owner] = Ownership(_REPLICAS, resource.api_version)
+    return with_managers(workload, managers)
 
 
 def _selector_text(resource: Resource, selector: Any) -> str:
@@ -52,6 +86,19 @@ def _expression_text(expression: Plain) -> str:
         values = ",".join(sorted(expression.get("values", ())))
         return f"{key} {_OPERATORS[operator]} ({values})"
     return key if operator == "Exists" else f"!{key}"
+
+
+def check_scale(resource: Resource, workload: Plain, scale: Plain) -> None:
+    """Check that a scale is that of a workload.
+
+    Raises:
+        StatusError: It has another identity.
+    """
+    uid, found = scale.get("metadata", {}).get("uid"), workload["metadata"]["uid"]
+    if uid and uid != found:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+        name = workload["metadata"]["name"]
+        raise conflict_of(resource.group, f"{resource.plural}/scale", name, why)
 
 
 def scaled(workload: Plain, scale: Plain) -> Plain:

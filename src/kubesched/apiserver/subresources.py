@@ -24,7 +24,13 @@ from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.registry import Registry, check_namespace
 from kubesched.apiserver.request import Request, Response, Target, json_response
 from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.scale import scale_of, scaled
+from kubesched.apiserver.scale import (
+    check_scale,
+    managed_scale_of,
+    scale_of,
+    scaled,
+    with_managers_of_scale,
+)
 from kubesched.apiserver.status import not_found, not_served, success, unreachable
 
 _PLAIN: Final = frozenset(("approval", "ephemeralcontainers", "finalize", "resize", "status"))
@@ -108,14 +114,22 @@ class Subresources:
 
     def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
+        before = managed_scale_of(resource, current)
+        is_apply = False
         if operation.request.method == "PATCH":
             patch = Patch(operation, SCALE, self._registry.clock)
-            scale = patch.apply(scale_of(resource, current))
+            is_apply = patch.is_apply
+            scale = patch.apply(before)
         else:
             scale = read_object(operation.request, SCALE.kind)
             scale = defaults.with_defaults(SCALE, scale)
         check_name(operation, scale)
-        return scaled(current, scale)
+        if not is_apply:
+            of_scale = msgspec.structs.replace(operation, resource=SCALE)
+            scale = self._registry.tracked(of_scale, before, scale)
+        check_scale(resource, current, scale)
+        changed = scaled(current, scale)
+        return with_managers_of_scale(resource, changed, scale)
 
     def _bind(self, request: Request, target: Target, resource: Resource) -> Response:
         operation = operation_of(request, target, resource)

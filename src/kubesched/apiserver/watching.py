@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import cache
 from typing import Final
 
 import msgspec
 
 from kubesched.api.errors import GoneError
 from kubesched.apiserver.list_options import ListOptions, exact_version
+from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.resource import Resource
@@ -30,28 +32,12 @@ _FAREWELL_SECONDS: Final = 2.0
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 # So many changes are written at once at most, to let others have their turn.
 _BATCH: Final = 500
-# What a bookmark of a kind carries besides its metadata: the zero of types that leave nothing out.
-_ZEROS: Final[dict[str, Plain]] = {
-    "Pod": {"spec": {"containers": None}, "status": {}},
-    "Namespace": {"spec": {}, "status": {}},
-    "Service": {"spec": {}, "status": {"loadBalancer": {}}},
-    "PersistentVolume": {"spec": {}, "status": {}},
-    "PersistentVolumeClaim": {"spec": {"resources": {}}, "status": {}},
-    "ReplicationController": {"spec": {"template": None}, "status": {"replicas": 0}},
-    "Lease": {"spec": {}},
-    "PodDisruptionBudget": {
-        "spec": {},
-        "status": {
-            "disruptionsAllowed": 0,
-            "currentHealthy": 0,
-            "desiredHealthy": 0,
-            "expectedPods": 0,
-        },
-    },
-    "CSINode": {"spec": {"drivers": None}},
-    "CSIDriver": {"spec": {}},
-    "StorageClass": {"provisioner": ""},
-    "PriorityClass": {"value": 0},
+# Numbers of a bookmark that the fields of the kind leave out and upstream's internal types do not.
+_UNSET: Final[dict[str, Plain]] = {
+    "Deployment": {"replicas": 0},
+    "ReplicaSet": {"replicas": 0},
+    "ReplicationController": {"template": None},
+    "StatefulSet": {"replicas": 0},
 }
 
 
@@ -213,8 +199,8 @@ class WatchStream:
         mark: Plain = {
             "kind": self._resource.kind,
             "apiVersion": self._resource.api_version,
+            **_zero(self._resource),
             "metadata": metadata,
-            **_ZEROS.get(self._resource.kind, {}),
         }
         if self._presentation.is_plain:
             return _line("BOOKMARK", encode(mark))
@@ -223,3 +209,12 @@ class WatchStream:
 
 def _line(type_: str, body: bytes) -> bytes:
     return b"".join((b'{"type":"', type_.encode(), b'","object":', body, b"}\n"))
+
+
+@cache
+def _zero(resource: Resource) -> Plain:
+    """Return the fields that an object of a kind has even where nothing is set."""
+    object_type = type_of(resource.group, resource.version, resource.kind)
+    zero: Plain = {} if object_type is None else object_type.zero()
+    unset = _UNSET.get(resource.kind)
+    return {**zero, "spec": {**zero["spec"], **unset}} if unset else zero

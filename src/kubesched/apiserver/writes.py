@@ -105,7 +105,7 @@ class Writes:
     def _delete(
         self, request: Request, target: Target, resource: Resource, presentation: Presentation
     ) -> Response:
-        options = delete_options(request)
+        options = delete_options(request, resource)
         operation = _deleting(request, target, resource)
         done = delete(self._registry, operation, options)
         if not done.is_deleted or is_shown_when_deleted(resource):
@@ -119,7 +119,7 @@ class Writes:
         self, request: Request, target: Target, resource: Resource, presentation: Presentation
     ) -> Response:
         # Bad options are told before anything is deleted, and even if there is nothing.
-        delete_options(request)
+        delete_options(request, resource)
         listing = list_options(request, resource, is_watch=False)
         namespace = target.namespace if resource.is_namespaced else ""
         found = await list_objects(self._registry.store, resource, namespace, listing)
@@ -137,7 +137,7 @@ class Writes:
     def _is_deleted(self, request: Request, target: Target, resource: Resource) -> bool:
         operation = _deleting(request, target, resource)
         try:
-            delete(self._registry, operation, delete_options(request))
+            delete(self._registry, operation, delete_options(request, resource))
         except StatusError as error:
             if error.reason == "NotFound":
                 return False

@@ -90,8 +90,5 @@ OTHER_SIZES: Final[dict[str, dict[str, str]]] = {
         "/api/v1/pods": _AGES,
     },
     "legacy-discovery": {"/api": "the server's address is another"},
-    "scale-wait": {
-        "/apis/apps/v1/namespaces/default/replicasets/r": "writes of scales are not tracked"
-    },
 }
 """Whose answers are of another size than recorded, and why; all others are equally long."""

@@ -1,0 +1,292 @@
+"""Requests whose answers depend on what happened to an object before."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from kubesched.apiserver.request import Response
+from kubesched.apiserver.server import ApiServer
+from kubesched.simulator.virtual_loop import run
+
+from .test_server import JSON, ask, new_server
+
+Json = dict[str, Any]
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+APPLY = "application/apply-patch+yaml"
+LEASE: Json = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}}
+TEMPLATE: Json = {
+    "metadata": {"labels": {"app": "w"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+SET: Json = {
+    "metadata": {"name": "w"},
+    "spec": {"selector": {"matchLabels": {"app": "w"}}, "template": TEMPLATE},
+}
+
+
+def _body(answer: Response) -> Json:
+    found: Json = json.loads(answer.body)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        pytest.param(("uid", "resourceVersion"), 409, id="identity and version"),
+        pytest.param(("uid",), 409, id="identity"),
+        pytest.param(("resourceVersion",), 201, id="version"),
+        pytest.param((), 201, id="neither"),
+    ],
+)
+def test_an_update_of_a_lease_deleted_meanwhile(kept: tuple[str, ...], expected: int) -> None:
+    """A lease that has gone is not created again by somebody who means that very one."""
+
+    async def live() -> tuple[int, Json]:
+        server = new_server()
+        seen = _body(await ask(server, "POST", LEASES, LEASE))["metadata"]
+        await ask(server, "DELETE", f"{LEASES}/l")
+        metadata = {"name": "l", **{name: seen[name] for name in kept}}
+        answer = await ask(server, "PUT", f"{LEASES}/l", {**LEASE, "metadata": metadata})
+        return answer.status, _body(answer) | {"uid": seen["uid"]}
+
+    status, body = asyncio.run(live())
+    assert expected == status
+    if expected == 409:
+        assert "Conflict" == body["reason"]
+        wanted = f"UID in precondition: {body['uid']}, UID in object meta: "
+        assert body["message"].endswith(f"Precondition failed: {wanted}")
+
+
+def test_an_apply_does_not_create_an_object_with_the_identity_of_another() -> None:
+    """Whoever applies with an identity means an object that exists."""
+
+    async def live() -> tuple[int, str]:
+        server = new_server()
+        metadata = {"name": "l", "uid": "1-2"}
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+        answer = await ask(
+            server,
+            "PATCH",
+            f"{LEASES}/l",
+            body,
+            {"fieldManager": ("m",)},
+            {"content-type": APPLY},
+        )
+        return answer.status, _body(answer)["message"]
+
+    expected = (
+        'Operation cannot be fulfilled on leases.coordination.k8s.io "l": uid mismatch: '
+        "the provided object specified uid 1-2, and no existing object was found"
+    )
+    assert (409, expected) == asyncio.run(live())
+
+
+@pytest.mark.parametrize("is_collection", [False, True])
+@pytest.mark.parametrize(
+    ("path", "has_selector", "finalizers", "warns"),
+    [
+        ("/api/v1/namespaces/default/replicationcontrollers", True, ["orphan"], False),
+        ("/apis/batch/v1/namespaces/default/jobs", False, ["orphan"], True),
+        ("/apis/apps/v1/namespaces/default/replicasets", True, None, False),
+    ],
+)
+def test_dependents_of_older_kinds_are_orphaned(
+    path: str, has_selector: bool, finalizers: list[str] | None, warns: bool, is_collection: bool
+) -> None:
+    """Without a policy, what ReplicationControllers and Jobs own is kept."""
+
+    async def live() -> tuple[list[str] | None, bool]:
+        server = new_server()
+        spec: Json = {"template": TEMPLATE}
+        if has_selector:
+            labels = {"app": "w"}
+            is_old = path.endswith("controllers")
+            spec["selector"] = labels if is_old else {"matchLabels": labels}
+        else:
+            spec["template"] = {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
+        created = await ask(server, "POST", path, {"metadata": {"name": "w"}, "spec": spec})
+        assert 201 == created.status, created.body
+        deleted = await ask(server, "DELETE", path if is_collection else f"{path}/w")
+        found = await ask(server, "GET", f"{path}/w")
+        left = _body(found)["metadata"].get("finalizers") if found.status == 200 else None
+        return left, any("child pods are preserved" in text for text in deleted.warnings)
+
+    assert (finalizers, warns) == asyncio.run(live())
+
+
+def test_preconditions_name_the_group() -> None:
+    """A deletion of another object than is meant says which kind of which group it is."""
+
+    async def live() -> Json:
+        server = new_server()
+        await ask(server, "POST", SETS, SET)
+        return _body(await ask(server, "DELETE", f"{SETS}/w", {"preconditions": {"uid": "other"}}))
+
+    body = asyncio.run(live())
+    start = 'Operation cannot be fulfilled on ReplicaSet.apps "w": the UID in the precondition'
+    assert body["message"].startswith(start)
+    assert {"name": "w", "group": "apps", "kind": "ReplicaSet"} == body["details"]
+
+
+@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"])
+@pytest.mark.parametrize("written", ["{}", "W/{}", '"other", {}'])
+def test_openapi_documents_are_sent_once(path: str, written: str) -> None:
+    """A client that has a document gets no second one."""
+
+    async def live() -> list[tuple[int, bool]]:
+        server = new_server()
+        first = await ask(server, "GET", path)
+        seen = {"if-none-match": written.format(first.headers["ETag"])}
+        second = await ask(server, "GET", path, headers=seen)
+        return [(one.status, bool(one.body)) for one in (first, second)]
+
+    assert [(200, True), (304, False)] == asyncio.run(live())
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (
+            "/api/v1/nodes",
+            {
+                "spec": {},
+                "status": {
+                    "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+                    "nodeInfo": {
+                        "machineID": "",
+                        "systemUUID": "",
+                        "bootID": "",
+                        "kernelVersion": "",
+                        "osImage": "",
+                        "containerRuntimeVersion": "",
+                        "kubeletVersion": "",
+                        "kubeProxyVersion": "",
+                        "operatingSystem": "",
+                        "architecture": "",
+                    },
+                },
+            },
+        ),
+        (
+            "/apis/apps/v1/replicasets",
+            {
+                "spec": {
+                    "replicas": 0,
+                    "selector": None,
+                    "template": {"metadata": {}, "spec": {"containers": None}},
+                },
+                "status": {"replicas": 0},
+            },
+        ),
+    ],
+)
+def test_bookmarks_have_what_every_object_has(path: str, expected: Json) -> None:
+    """A bookmark is an object of its kind of which nothing is set."""
+
+    async def live() -> Json:
+        query = {"watch": "1", "allowWatchBookmarks": "1", "sendInitialEvents": "1"}
+        query["resourceVersionMatch"] = "NotOlderThan"
+        query["timeoutSeconds"] = "1"
+        answer = await ask(
+            new_server(), "GET", path, query={name: (value,) for name, value in query.items()}
+        )
+        assert answer.stream is not None
+        event: Json = json.loads((await anext(answer.stream)).splitlines()[0])
+        await answer.stream.aclose()
+        return event
+
+    event = run(live())
+    assert "BOOKMARK" == event["type"]
+    shown = {name: event["object"].get(name) for name in expected}
+    assert expected == shown
+
+
+async def _scale(
+    server: ApiServer, replicas: int, manager: str, *, patch: str = "", force: str = ""
+) -> Response:
+    body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}}
+    body["metadata"] = {"name": "w", "namespace": "default"}
+    return await ask(
+        server,
+        "PATCH" if patch else "PUT",
+        f"{SETS}/w/scale",
+        body,
+        {"fieldManager": (manager,)} | ({"force": (force,)} if force and patch == APPLY else {}),
+        {"content-type": patch or JSON["content-type"]},
+    )
+
+
+async def _apply_set(server: ApiServer, replicas: int) -> Response:
+    body = {**SET, "apiVersion": "apps/v1", "kind": "ReplicaSet"}
+    body["spec"] = {**SET["spec"], "replicas": replicas}
+    return await ask(
+        server,
+        "PATCH",
+        f"{SETS}/w",
+        body,
+        {"fieldManager": ("gitops",)},
+        {"content-type": APPLY},
+    )
+
+
+@pytest.mark.parametrize(
+    "patch", ["", "application/merge-patch+json", "application/strategic-merge-patch+json", APPLY]
+)
+def test_a_scale_manages_the_number_of_replicas(patch: str) -> None:
+    """A later apply of another number conflicts with whoever scaled the workload."""
+
+    async def live() -> tuple[list[Json], Response, list[Json]]:
+        server = new_server()
+        await _apply_set(server, 1)
+        if patch == APPLY:
+            # An applier takes the number from another one by force alone.
+            assert 409 == (await _scale(server, 5, "hpa", patch=patch)).status
+        scaled = await _scale(server, 5, "hpa", patch=patch, force="true")
+        assert 200 == scaled.status, scaled.body
+        assert "managedFields" not in _body(scaled)["metadata"]
+        entries = _body(await ask(server, "GET", f"{SETS}/w"))["metadata"]["managedFields"]
+        refused = await _apply_set(server, 3)
+        again = await _scale(server, 6, "hpa", patch=patch or "application/merge-patch+json")
+        assert 200 == again.status, again.body
+        last = _body(await ask(server, "GET", f"{SETS}/w"))["metadata"]["managedFields"]
+        return entries, refused, last
+
+    entries, refused, last = asyncio.run(live())
+    expected: Json = {
+        "manager": "hpa",
+        "operation": "Apply" if patch == APPLY else "Update",
+        "apiVersion": "apps/v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}},
+        "subresource": "scale",
+    }
+    assert [expected] == [one for one in entries if one["manager"] == "hpa"]
+    assert 409 == refused.status
+    cause = _body(refused)["details"]["causes"][0]
+    assert (".spec.replicas", "FieldManagerConflict") == (cause["field"], cause["reason"])
+    assert 'conflict with "hpa" with subresource "scale"' in cause["message"]
+    assert ["f:replicas"] == [
+        name for one in last for name in one["fieldsV1"].get("f:spec", {}) if name == "f:replicas"
+    ]
+
+
+def test_a_scale_of_another_workload_is_refused() -> None:
+    """The identity in a scale is that of the workload, in whatever form it is sent."""
+
+    async def live() -> list[int]:
+        server = new_server()
+        await ask(server, "POST", SETS, SET)
+        body = {"metadata": {"name": "w", "uid": "other"}, "spec": {"replicas": 2}}
+        merge = {"content-type": "application/merge-patch+json"}
+        answers = [
+            await ask(server, "PUT", f"{SETS}/w/scale", body),
+            await ask(server, "PATCH", f"{SETS}/w/scale", body, headers=merge),
+        ]
+        return [answer.status for answer in answers]
+
+    assert [409, 409] == asyncio.run(live())

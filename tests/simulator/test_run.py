@@ -100,6 +100,16 @@ def test_full_clusters_make_pods_wait() -> None:
     assert report.resources[0].peak_share == 1.0
 
 
+def test_rejections_for_the_same_reason_write_no_status() -> None:
+    """Each pod that ends wakes all that wait; their condition is what it was before."""
+    workload = _pods(16)
+    workload["pods"]["every"] = "1s"
+    report = _simulate(_scenario(workloads=[workload]))
+    sent = {request.kind: request.sent for request in report.requests}
+    assert report.totals.rejected > 30
+    assert sent["status"] == 8
+
+
 def test_nothing_happens() -> None:
     """An empty cluster is no dead lock."""
     report = _simulate({"version": 1, "duration": "10m"})

@@ -1,6 +1,10 @@
 """StatusWriter sends status changes in the background, one after another per pod or pod group.
 
-Upstream: pkg/scheduler/util/utils.go, PatchPodStatus and PatchPodGroupStatus (v1.36)
+A write that changes nothing is not sent: a pod that is rejected again for the same reasons has its
+condition already.
+
+Upstream: pkg/scheduler/schedule_one.go, updatePod; pkg/scheduler/util/utils.go, PatchPodStatus and
+          PatchPodGroupStatus (v1.36)
 Invariants: changes of one object arrive in the order they were asked for, each as a difference to
             what the one before has left; a pod is bound after them.
 Differs:  the loop does not wait for the answer; upstream's does, without SchedulerAsyncAPICalls;
@@ -54,11 +58,18 @@ class StatusWriter:
         pod: Pod,
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
-    ) -> asyncio.Task[bool]:
-        """Send a change after those that were asked for before; the task says whether it is made.
+    ) -> asyncio.Future[bool]:
+        """Send a change after those requested before; the result is whether the server has it.
 
         Failures are logged only.
         """
+        key = _key("pod", pod.metadata)
+        if key not in self._last and not _changes(
+            self._latest(pod), condition, nominated_node_name
+        ):
+            unchanged = asyncio.get_running_loop().create_future()
+            unchanged.set_result(True)
+            return unchanged
         return self._write(
             "pod",
             pod.metadata,
@@ -73,14 +84,12 @@ class StatusWriter:
         self, pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
     ) -> None:
         """Send a change as a difference to what the server has by now. Raises ApiError."""
-        key = _key("pod", pod.metadata)
-        before = self._written.pop(key, None)
-        version = pod.metadata.resource_version
-        if before is not None and version and before.version == version:
-            # What was written has not come back yet.
-            pod = _as_written(pod, before)
-        else:
-            before = None
+        before = self._not_observed_yet(pod)
+        pod = self._latest(pod)
+        if not _changes(pod, condition, nominated_node_name):
+            return
+        key, version = _key("pod", pod.metadata), pod.metadata.resource_version
+        self._written.pop(key, None)
         await self._api.patch_pod_status(pod, condition, nominated_node_name)
         if before is not None:
             condition = condition or before.condition
@@ -89,6 +98,16 @@ class StatusWriter:
         self._written[key] = _Written(version, condition, nominated_node_name)
         if len(self._written) > _WRITTEN_MAX:
             self._written.popitem(last=False)
+
+    def _not_observed_yet(self, pod: Pod) -> _Written | None:
+        """Return what was written to this version of a pod; None if nothing was."""
+        before = self._written.get(_key("pod", pod.metadata)) if self._written else None
+        version = pod.metadata.resource_version
+        return before if before is not None and version and before.version == version else None
+
+    def _latest(self, pod: Pod) -> Pod:
+        before = self._not_observed_yet(pod)
+        return pod if before is None else _as_written(pod, before)
 
     def write_pod_group(
         self, group: PodGroup, condition: PodGroupConditionPatch
@@ -141,6 +160,24 @@ def _subject(kind: str, metadata: ObjectMeta) -> str:
 
 def _key(kind: str, metadata: ObjectMeta) -> str:
     return metadata.uid or _subject(kind, metadata)
+
+
+def _changes(
+    pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
+) -> bool:
+    """Whether the pod lacks the condition or nomination; observedGeneration does not count."""
+    if nominated_node_name not in {None, pod.status.nominated_node_name}:
+        return True
+    if condition is None:
+        return False
+    return not any(
+        known.type == condition.type
+        and known.status == condition.status
+        and known.reason == condition.reason
+        and known.message == condition.message
+        and not known.last_probe_time
+        for known in pod.status.conditions
+    )
 
 
 def _as_written(pod: Pod, written: _Written) -> Pod:

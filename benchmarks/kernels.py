@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import count
 from random import Random
 from typing import Final
 
@@ -31,6 +30,7 @@ from kubesched.snapshot.node_selection import match_required_node_affinity
 from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.pod_groups import PodGroup
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_sums import PodSum
 
 SIZES: Final = (500, 5000, 15_000, 100_000)
 _POINTS: Final = ("filter", "score")
@@ -63,13 +63,13 @@ def _is_app_1(group: PodGroup) -> int:
 
 
 def _groups(nodes: NodeColumns) -> Iterator[tuple[str, Kernel]]:
-    numbers = count()
     zones = nodes.label(templates.ZONE)
-    kept = nodes.groups.count("kept", _is_app_1)
-    yield "groups count, kept", lambda: nodes.groups.count("kept", _is_app_1)
-    yield "sum by zone", lambda: np.bincount(zones.codes, kept)
+    kept = PodSum(_is_app_1)
+    counts = nodes.groups.count(kept)
+    yield "groups count, kept", lambda: nodes.groups.count(kept)
+    yield "sum by zone", lambda: counts.by_code(zones)
     # A question that nobody has asked yet.
-    yield "groups count, new", lambda: nodes.groups.count(next(numbers), _is_app_1)
+    yield "groups count, new", lambda: nodes.groups.count(PodSum(_is_app_1))
 
 
 def _changes(cluster: Cluster, pod: PodInfo) -> Iterator[tuple[str, Kernel]]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kubesched.api.core import Node
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
-from kubesched.snapshot.pod_groups import PodGroup
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_sums import PodSum
 from kubesched.testing.builders import (
     NodeFields,
     PodFields,
@@ -22,9 +22,12 @@ from kubesched.testing.builders import (
 
 LABELS = ("zone", "disk", "topology.kubernetes.io/zone")
 IMAGE_SIZES = {"a": 1, "b": 2}
-QUESTIONS: dict[str, Callable[[PodGroup], int]] = {
-    "web": lambda group: int(group.labels.get("app") == "web"),
-    "terminating": lambda group: 3 * group.is_terminating,
+QUESTIONS: dict[str, PodSum] = {
+    "web": PodSum(lambda group: int(group.labels.get("app") == "web")),
+    "web, by label": PodSum(
+        lambda group: int(group.labels.get("app") == "web"), markers=[("app", "web")]
+    ),
+    "terminating": PodSum(lambda group: 3 * group.is_terminating),
 }
 
 node_fields = st.fixed_dictionaries(
@@ -97,7 +100,7 @@ def picture(
         },
         "order": table.snapshot_order.tolist(),
         "groups": {group.key: group.rows for group in table.groups},
-        "views": {key: table.groups.count(key, QUESTIONS[key]).tolist() for key in questions},
+        "views": {key: table.groups.count(QUESTIONS[key]).column().tolist() for key in questions},
     }
 
 

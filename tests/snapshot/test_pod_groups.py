@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.snapshot.affinity_terms import AffinityTerms
 from kubesched.snapshot.pod_groups import PodGroup, PodGroups
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_sums import PodSum
+from kubesched.snapshot.term_index import owned_terms_of
 from kubesched.testing.builders import PodFields, make_pod_info
 
 ANTI = {
@@ -50,11 +53,19 @@ def weigh_anti(group: PodGroup) -> int:
     return -7 if group.affinity is not None else 0
 
 
-QUESTIONS: tuple[tuple[Callable[[PodGroup], int], frozenset[str] | None], ...] = (
-    (weigh_web, None),
-    (weigh_web, frozenset({"default"})),
-    (weigh_web, frozenset({"other", "nowhere"})),
-    (weigh_anti, None),
+WEB = ("app", "web")
+TERMS = frozenset(
+    owned_terms_of(make_pod_info(pod_anti_affinity=ANTI).template.affinity or AffinityTerms())
+)
+QUESTIONS = (
+    PodSum(weigh_web),
+    PodSum(weigh_web, frozenset({"default"})),
+    PodSum(weigh_web, frozenset({"other", "nowhere"})),
+    PodSum(weigh_anti),
+    PodSum(weigh_web, markers=[WEB]),
+    PodSum(weigh_web, frozenset({"other"}), [WEB, ("app", "absent")]),
+    PodSum(weigh_anti, markers=TERMS),
+    PodSum(weigh_web, markers=[]),
 )
 
 
@@ -65,8 +76,9 @@ def test_views_equal_fresh_sums(
     """A view asked for at any time follows the pods that come and go, and rows that go."""
     pods = [(make_pod_info(f"a{at}", **KINDS[kind]), row) for at, (kind, row) in enumerate(before)]
     groups = groups_with(pods)
-    for key, (weigh, namespaces) in enumerate(QUESTIONS):
-        groups.count(key, weigh, namespaces)
+    asked_before = data.draw(st.sets(st.sampled_from(range(len(QUESTIONS)))))
+    for number in asked_before:
+        groups.count(QUESTIONS[number])
     for at, (kind, row) in enumerate(after):
         pods.append((make_pod_info(f"b{at}", **KINDS[kind]), row))
         groups.add(*pods[-1])
@@ -79,11 +91,12 @@ def test_views_equal_fresh_sums(
     groups.swap_remove_row(gone)
     pods = [(pod, gone if row == 3 else row) for pod, row in pods if row != gone]
 
-    groups.check()
     fresh = groups_with(pods, rows=3)
-    for key, (weigh, namespaces) in enumerate(QUESTIONS):
-        expected = fresh.count(key, weigh, namespaces).tolist()
-        assert expected == groups.count(key, weigh, namespaces).tolist()
+    for question in QUESTIONS[:-1]:
+        plain = PodSum(question.weigh, question.namespaces)
+        expected = fresh.count(plain).column().tolist()
+        assert expected == groups.count(question).column().tolist()
+    assert not groups.count(QUESTIONS[-1]).column().any()
     assert {g.key: g.rows for g in fresh} == {g.key: g.rows for g in groups}
     assert sorted(fresh.affinity_topology_keys) == sorted(groups.affinity_topology_keys)
     assert sorted(fresh.required_anti_affinity_topology_keys) == sorted(
@@ -117,9 +130,26 @@ def test_asking_again_asks_no_group() -> None:
         asked.append(group)
         return 1
 
-    groups.count("question", weigh)
-    groups.count("question", weigh)
+    question = PodSum(weigh)
+    groups.count(question)
+    groups.count(question)
     assert 1 == len(asked)
+
+
+def test_a_question_looks_only_at_groups_with_a_marker() -> None:
+    """Whichever comes first, the group or the question."""
+    asked: list[str] = []
+
+    def weigh(group: PodGroup) -> int:
+        asked.append(group.labels["app"])
+        return 1
+
+    groups = groups_with([(make_pod_info("web", labels={"app": "web"}), 0)])
+    groups.add(make_pod_info("db", labels={"app": "db"}), 1)
+    assert [1, 0, 0, 0] == groups.count(PodSum(weigh, markers=[WEB])).column().tolist()
+    groups.add(make_pod_info("cache", labels={"app": "cache"}), 2)
+    groups.add(make_pod_info("front", labels={"app": "web", "tier": "front"}), 3)
+    assert ["web", "web"] == asked
 
 
 def _weigh_as(weight: int) -> Callable[[PodGroup], int]:
@@ -132,18 +162,20 @@ def test_old_questions_are_forgotten_not_broken() -> None:
     groups = PodGroups()
     for _ in range(2):
         groups.append_row()
-    groups._by_row.extend([{}] * (rows - 2))  # as many rows as make the limit small
-    pod = make_pod_info()
-    groups.add(pod, 1)
-    for key in range(40):
-        assert key == groups.count(key, _weigh_as(key))[1]
-    assert len(groups._views) < 40
-    assert 0 == groups.count(0, lambda group: 0)[1]
+    groups._by_row.extend({} for _ in range(rows - 2))  # as many rows as make the limit small
+    for row in range(rows // 32 + 1):
+        groups.add(make_pod_info(f"p{row}"), row)
+    questions = [PodSum(_weigh_as(weight)) for weight in range(1, 70)]
+    for weight, question in enumerate(questions, 1):
+        assert weight == groups.count(question).column()[1]
+    assert len(groups._views) < len(questions)
+    groups.remove(make_pod_info("p1"), 1)
+    assert 0 == groups.count(questions[0]).column()[1]
 
 
 def test_counts_are_read_only() -> None:
     """Who asks cannot change the view."""
-    counts = groups_with([]).count("question", lambda group: 1)
+    counts = groups_with([]).count(PodSum(lambda group: 1)).column()
     with pytest.raises(ValueError, match="read-only"):
         counts[0] = 1
     assert np.int64 == counts.dtype

@@ -24,6 +24,7 @@ LESS_THAN: Final = "lt"
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _INTEGER_LENGTH_MAX: Final = 4_000
+_NAMING_VALUES: Final = frozenset((IN, EQUALS, DOUBLE_EQUALS))
 _SYMBOLS: Final = {IN: " in ", NOT_IN: " notin ", GREATER_THAN: ">", LESS_THAN: "<"}
 
 
@@ -149,6 +150,19 @@ class CompiledSelector(msgspec.Struct, frozen=True):
     def is_empty(self) -> bool:
         """Whether it leaves nothing out; a selector that matches nothing is not empty."""
         return not self.requirements and not self.is_nothing
+
+    @property
+    def needed_labels(self) -> tuple[tuple[str, str], ...] | None:
+        """Labels of which a match has exactly one; None if it may have none that is known."""
+        if self.is_nothing:
+            return ()
+        fewest: tuple[tuple[str, str], ...] | None = None
+        for requirement in self.requirements:
+            if requirement.operator in _NAMING_VALUES:
+                values = dict.fromkeys(requirement.values)
+                if fewest is None or len(values) < len(fewest):
+                    fewest = tuple((requirement.key, value) for value in values)
+        return fewest
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether `labels` satisfy all requirements."""

@@ -15,10 +15,10 @@ import msgspec
 
 from kubesched.api.core import Namespace
 from kubesched.api.selectors import CompiledSelector
-from kubesched.plugins.topology_domains import PodSum
 from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_groups import PodGroup
+from kubesched.snapshot.pod_sums import Marker, PodSum
 from kubesched.snapshot.term_index import OwnedTerm, TermKind
 
 _NO_LABELS: Final[dict[str, str]] = {}
@@ -89,7 +89,13 @@ def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
         return 1
 
     limits = [term.namespaces for term in terms if term.namespaces is not None]
-    return PodSum(weigh, frozenset.intersection(*limits) if limits else None)
+    # A pod has what every term needs, so the term that names the fewest labels finds them all.
+    needs = [labels for term in terms if (labels := term.selector.needed_labels) is not None]
+    return PodSum(
+        weigh,
+        frozenset.intersection(*limits) if limits else None,
+        min(needs, key=len, default=None),
+    )
 
 
 @lru_cache(maxsize=_QUESTIONS_MAX)
@@ -101,7 +107,7 @@ def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
     def weigh(group: PodGroup) -> int:
         return sum(term.matches(group.namespace, group.labels) for term in terms)
 
-    return PodSum(weigh, _union(terms))
+    return PodSum(weigh, _union(terms), _needed_labels(terms))
 
 
 @lru_cache(maxsize=_QUESTIONS_MAX)
@@ -115,7 +121,7 @@ def owning_anti_affinity(terms: frozenset[OwnedTerm]) -> PodSum:
             return 0
         return sum([term in wanted for term in affinity.required_anti_affinity])
 
-    return PodSum(weigh)
+    return PodSum(weigh, markers=terms)
 
 
 def preferences_of(
@@ -164,9 +170,11 @@ def _preference(
                     yield weight
 
     namespaces = None if owned else _union(incoming)
+    labels = _needed_labels(incoming)
+    markers = None if labels is None else (*labels, *owned)
     return (
-        PodSum(lambda group: sum(worth(group)), namespaces),
-        PodSum(lambda group: sum(1 for _ in worth(group)), namespaces),
+        PodSum(lambda group: sum(worth(group)), namespaces, markers),
+        PodSum(lambda group: sum(1 for _ in worth(group)), namespaces, markers),
     )
 
 
@@ -178,6 +186,17 @@ def _weighed(terms: AffinityTerms, hard_weight: int) -> Iterator[tuple[OwnedTerm
         yield (TermKind.PREFERRED_AFFINITY, term), term.weight
     for term in terms.preferred_anti_affinity:
         yield (TermKind.PREFERRED_ANTI_AFFINITY, term), -term.weight
+
+
+def _needed_labels(terms: Iterable[IncomingTerm]) -> tuple[Marker, ...] | None:
+    """Return labels of which a pod has one if a term is about it; None if that is not known."""
+    labels: list[Marker] = []
+    for term in terms:
+        needed = term.selector.needed_labels
+        if needed is None:
+            return None
+        labels += needed
+    return tuple(labels)
 
 
 def _union(terms: Iterable[IncomingTerm]) -> frozenset[str] | None:

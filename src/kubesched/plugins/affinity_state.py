@@ -21,12 +21,13 @@ from kubesched.plugins.affinity_questions import (
     resolve,
     topology_keys,
 )
-from kubesched.plugins.topology_domains import DomainSums, PodSum
+from kubesched.plugins.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import AffinityTerms
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_groups import PodGroups
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_sums import PodSum
 
 
 class Requirements(msgspec.Struct, frozen=True):

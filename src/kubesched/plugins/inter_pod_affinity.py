@@ -159,9 +159,9 @@ class InterPodAffinity(
         requirements = self._requirements_of(pod, objects) if has_terms else NO_REQUIREMENTS
         affinity: dict[str, DomainSums] = {}
         if requirements.affinity_sum is not None:
-            column = requirements.affinity_sum.over(nodes.groups)
+            pods = requirements.affinity_sum.over(nodes.groups)
             for key in requirements.affinity_keys:
-                affinity[key] = DomainSums.of(nodes.label(key), column)
+                affinity[key] = DomainSums.of(nodes.label(key), pods)
         anti_affinity = sums_by_key(requirements.anti_affinity_sums, nodes, nodes.groups)
         labels = _namespace_labels(pod, objects)
         return PreFilterResult(

@@ -66,7 +66,6 @@ from kubesched.plugins.spread_constraints import (
 from kubesched.plugins.spread_hints import after_node_change, after_pod_change
 from kubesched.plugins.spread_state import SpreadDomains, SpreadState
 from kubesched.plugins.template_memo import TemplateMemo
-from kubesched.plugins.topology_domains import sum_by_code
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -253,8 +252,8 @@ class PodTopologySpread(
                 continue
             label = nodes.label(constraint.topology_key)
             weights.append(_weight(_count_domains(label, rows)))
-            column = constraint.pods.over(nodes.groups)
-            pods = sum_by_code(label, column, both(having, inclusion.of(constraint)))
+            counts = constraint.pods.over(nodes.groups)
+            pods = counts.by_code(label, both(having, inclusion.of(constraint)))
             worths.append(_worth_of_domains(label, pods, weights[-1], constraint.max_skew))
         return PreScoreResult(
             SpreadScores(soft.items, tuple(weights), tuple(worths), requires_all, having)

@@ -22,11 +22,11 @@ from kubesched.api.selectors import (
     selector_from_set,
 )
 from kubesched.api.tolerations import find_untolerated
-from kubesched.plugins.topology_domains import PodSum
 from kubesched.snapshot.node_selection import match_required_node_affinity, required_node_selector
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.pod_groups import PodGroup
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.pod_sums import PodSum
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -120,7 +120,9 @@ def siblings(namespace: str, selector: CompiledSelector) -> PodSum:
     def weigh(group: PodGroup) -> int:
         return int(not group.is_terminating and selector.matches(group.labels))
 
-    return PodSum(weigh, frozenset() if selector.is_empty else frozenset((namespace,)))
+    if selector.is_empty:
+        return PodSum(weigh, frozenset())
+    return PodSum(weigh, frozenset((namespace,)), selector.needed_labels)
 
 
 def count_siblings(
@@ -128,7 +130,7 @@ def count_siblings(
 ) -> NDArray[np.int64]:
     """Return, per row, how many pods on it `siblings` counts."""
     if isinstance(nodes, NodeColumns):
-        return siblings(namespace, selector).over(nodes.groups)
+        return siblings(namespace, selector).over(nodes.groups).column()
     counts = [
         sum(
             other.namespace == namespace

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.plugins.spread_constraints import Constraint
-from kubesched.plugins.topology_domains import DomainSums, code_without_label, sum_by_code
+from kubesched.plugins.topology_domains import DomainSums, code_without_label
 from kubesched.snapshot.coded import Coded
+from kubesched.snapshot.pod_sums import PodCounts
 
 _INT32_MAX: Final = (1 << 31) - 1
 
@@ -76,7 +77,7 @@ class SpreadDomains:
         cls,
         constraint: Constraint,
         label: Coded[str | None],
-        pods: NDArray[np.int64],
+        pods: PodCounts,
         rows: NDArray[np.bool_] | None,
     ) -> SpreadDomains:
         """Count per domain.
@@ -84,10 +85,10 @@ class SpreadDomains:
         Args:
             constraint: The constraint.
             label: The column of its topology key, of the whole table.
-            pods: How many pods count, per row.
+            pods: How many pods count.
             rows: Bool per row, whether it counts; None if every row does.
         """
-        counts = sum_by_code(label, pods, rows)
+        counts = pods.by_code(label, rows)
         codes = label.codes if rows is None else label.codes[rows]
         domains = np.bincount(codes, minlength=len(label.values)) > 0
         sums = DomainSums(counts, code_without_label(label))

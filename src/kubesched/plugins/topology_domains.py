@@ -7,60 +7,20 @@ Invariants: the sums of a cycle never change; what-if changes lie beside them an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.snapshot.coded import Coded
-from kubesched.snapshot.pod_groups import PodGroup, PodGroups
+from kubesched.snapshot.pod_sums import PodCounts
 
 _NO_CODE: Final = -1
-
-
-class PodSum:
-    """A question to all pods on nodes: per row, the sum of what each pod counts.
-
-    It is compared by identity, which makes it a cheap key for the answer that is kept.
-
-    Attributes:
-        weigh: What one pod of a group counts.
-        namespaces: Where pods count at all; None is everywhere.
-    """
-
-    __slots__ = ("namespaces", "weigh")
-
-    def __init__(
-        self, weigh: Callable[[PodGroup], int], namespaces: frozenset[str] | None = None
-    ) -> None:
-        self.weigh = weigh
-        self.namespaces = namespaces
-
-    def over(self, groups: PodGroups) -> NDArray[np.int64]:
-        """Return the sum per row of the whole table; read-only."""
-        return groups.count(self, self.weigh, self.namespaces)
 
 
 def code_without_label(label: Coded[str | None]) -> int:
     """Return the code of rows that lack the label; -1 if no row does."""
     return label.positions.get(None, _NO_CODE)
-
-
-def sum_by_code(
-    label: Coded[str | None],
-    column: NDArray[np.int64],
-    rows: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int64]:
-    """Sum a column of the whole table over the rows of each code, of `rows` only if given."""
-    codes = label.codes
-    if rows is not None:
-        codes, column = codes[rows], column[rows]
-    if len(label.values) == 1:
-        # Adding to one bin again and again is what bincount does worst.
-        return np.array([column.sum()], np.int64)
-    # Sums of whole numbers below 2**53 are exact in float64.
-    return np.bincount(codes, column, len(label.values)).astype(np.int64)
 
 
 class DomainSums:
@@ -79,9 +39,9 @@ class DomainSums:
         self.moved: dict[int, int] = {}
 
     @classmethod
-    def of(cls, label: Coded[str | None], column: NDArray[np.int64]) -> DomainSums:
-        """Sum a column of the whole table over the domains of a label."""
-        counts = sum_by_code(label, column)
+    def of(cls, label: Coded[str | None], pods: PodCounts) -> DomainSums:
+        """Sum what the rows of the whole table count over the domains of a label."""
+        counts = pods.by_code(label)
         absent = code_without_label(label)
         if absent != _NO_CODE:
             counts[absent] = 0

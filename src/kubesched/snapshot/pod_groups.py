@@ -1,7 +1,9 @@
 """Pods on nodes, grouped by what selectors can see of them and counted per group and row.
 
 "How many pods that match this selector are on each node" is a sum over a few groups. The sum is
-kept as a view and moved by each pod that comes or goes, so asking again costs nothing.
+kept as a view and moved by each pod that comes or goes, so asking again costs nothing. Groups and
+views find each other by the labels and terms that a question needs, so that neither a new group
+nor a new question looks at all of the others.
 
 Reads:      pod.metadata.namespace, labels, deletionTimestamp; pod.spec.affinity
 Invariants: a view equals the same sum taken from scratch (`check()`).
@@ -10,22 +12,28 @@ Invariants: a view equals the same sum taken from scratch (`check()`).
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kubesched.snapshot.affinity_terms import AffinityTerms
 from kubesched.snapshot.pod_info import Labels, PodInfo, PodTemplate
-from kubesched.snapshot.term_index import OwnedTerms
+from kubesched.snapshot.pod_sums import Marker, PodCounts, PodSum
+from kubesched.snapshot.term_index import OwnedTerms, owned_terms_of
 
-_VIEW_CELLS_MAX: Final = 1 << 24
-"""Views times rows that are kept; the least recently asked view goes first."""
+_CELLS_MAX: Final = 1 << 24
+"""Numbers that are kept in views; the least recently asked view goes first."""
 
 _VIEWS_MIN: Final = 32
 
+K = TypeVar("K")
+V = TypeVar("V")
+X = TypeVar("X")
+
 GroupKey = tuple[str, Labels, bool, AffinityTerms | None]
+_Place = tuple[str | None, Marker]
+"""A namespace, or None for all, and what is looked for there."""
 
 
 class PodGroup:
@@ -49,39 +57,36 @@ class PodGroup:
         "views",
     )
 
-    def __init__(self, key: GroupKey) -> None:
+    def __init__(self, key: GroupKey, labels: dict[str, str]) -> None:
         self.key = key
-        self.namespace, items, self.is_terminating, self.affinity = key
-        self.labels = dict(items)
+        self.namespace, _, self.is_terminating, self.affinity = key
+        self.labels = labels
         self.rows: dict[int, int] = {}
-        self.views: dict[int, tuple[_View, int]] = {}
+        self.views: dict[PodSum, tuple[_View, int]] = {}
         self.templates: list[PodTemplate] = []
 
 
 class _View:
-    __slots__ = ("column", "counts", "identity", "namespaces", "weigh")
+    __slots__ = ("counts", "question")
 
-    def __init__(
-        self,
-        identity: int,
-        rows: int,
-        weigh: Callable[[PodGroup], int],
-        namespaces: frozenset[str] | None,
-    ) -> None:
-        self.identity = identity
-        self.weigh = weigh
-        self.namespaces = namespaces
-        self.resize(np.zeros(rows, np.int64))
-
-    def resize(self, counts: NDArray[np.int64]) -> None:
-        self.counts = counts
-        self.column = counts.view()
-        self.column.flags.writeable = False
+    def __init__(self, question: PodSum, rows: int) -> None:
+        self.question = question
+        self.counts = PodCounts(rows)
 
     def weight_of(self, group: PodGroup) -> int:
-        if self.namespaces is not None and group.namespace not in self.namespaces:
+        namespaces = self.question.namespaces
+        if namespaces is not None and group.namespace not in namespaces:
             return 0
-        return self.weigh(group)
+        return self.question.weigh(group)
+
+    def places(self) -> Iterator[_Place]:
+        """Iterate over where groups that count are found; the question has markers."""
+        for marker in self.question.markers or ():
+            if self.question.namespaces is None:
+                yield None, marker
+            else:
+                for namespace in sorted(self.question.namespaces):
+                    yield namespace, marker
 
 
 class PodGroups:
@@ -94,12 +99,16 @@ class PodGroups:
     def __init__(self) -> None:
         self.owned_terms = OwnedTerms()
         self._groups: dict[GroupKey, PodGroup] = {}
-        self._by_namespace: dict[str, dict[GroupKey, PodGroup]] = {}
+        self._by_namespace: dict[str, dict[PodGroup, None]] = {}
         self._by_row: list[dict[PodGroup, int]] = []
         # Comparing templates is cheaper than comparing labels and terms.
         self._by_template: dict[tuple[PodTemplate, bool], PodGroup] = {}
-        self._views: OrderedDict[Hashable, _View] = OrderedDict()
-        self._view_number = 0
+        # Label keys that no question has named are not worth an index.
+        self._indexed_keys: set[str] = set()
+        self._by_place: dict[_Place, dict[PodGroup, None]] = {}
+        self._views: OrderedDict[PodSum, _View] = OrderedDict()
+        self._views_by_place: dict[_Place, dict[PodSum, _View]] = {}
+        self._views_of_any: dict[PodSum, _View] = {}
         self._affinity_keys: Counter[str] = Counter()
         self._anti_affinity_keys: Counter[str] = Counter()
 
@@ -116,57 +125,94 @@ class PodGroups:
     def __iter__(self) -> Iterator[PodGroup]:
         return iter(self._groups.values())
 
-    def count(
-        self,
-        key: Hashable,
-        weigh: Callable[[PodGroup], int],
-        namespaces: frozenset[str] | None = None,
-    ) -> NDArray[np.int64]:
-        """Return, per row, the sum of `weigh(group)` over the pods there; read-only.
+    def count(self, question: PodSum) -> PodCounts:
+        """Return, per row, the sum of `question.weigh(group)` over the pods there.
 
-        Args:
-            key: Identifies the question. Equal keys must mean equal `weigh` and `namespaces`.
-            weigh: What one pod of a group counts; asked once per group.
-            namespaces: Leave out groups of other namespaces; None looks at all.
+        Equal questions are one object; `weigh` is asked once per group.
         """
-        view = self._views.get(key)
-        if view is not None:
-            self._views.move_to_end(key)
-            return view.column
-        view = self._views[key] = self._new_view(weigh, namespaces)
-        self._forget_old_views()
-        return view.column
+        view = self._views.get(question)
+        if view is None:
+            view = self._new_view(question)
+        else:
+            self._views.move_to_end(question)
+        return view.counts
 
-    def _new_view(
-        self, weigh: Callable[[PodGroup], int], namespaces: frozenset[str] | None
-    ) -> _View:
-        self._view_number += 1
-        view = _View(self._view_number, len(self._by_row), weigh, namespaces)
-        for group in self._groups_in(namespaces):
+    def _new_view(self, question: PodSum) -> _View:
+        view = _View(question, len(self._by_row))
+        for group in self._candidates(view):
             self._attach(view, group)
+        if question.markers is None:
+            self._views_of_any[question] = view
+        for place in view.places():
+            self._views_by_place.setdefault(place, {})[question] = view
+        self._views[question] = view
+        self._forget_old_views()
         return view
 
-    def _groups_in(self, namespaces: frozenset[str] | None) -> Iterable[PodGroup]:
-        if namespaces is None:
-            yield from self._groups.values()
-            return
-        for namespace in sorted(namespaces):
-            yield from self._by_namespace.get(namespace, {}).values()
+    def _candidates(self, view: _View) -> Iterable[PodGroup]:
+        """Return the groups that may count in a view, each once."""
+        question = view.question
+        if question.markers is not None:
+            self._index_keys(question.markers)
+            if question.namespaces is None:
+                places: Iterable[_Place] = (
+                    (namespace, marker)
+                    for marker in question.markers
+                    for namespace in self._by_namespace
+                )
+            else:
+                places = view.places()
+            return dict.fromkeys(
+                group for place in places for group in self._by_place.get(place, ())
+            )
+        if question.namespaces is None:
+            return self._groups.values()
+        return [
+            group
+            for namespace in sorted(question.namespaces)
+            for group in self._by_namespace.get(namespace, ())
+        ]
 
-    def _attach(self, view: _View, group: PodGroup) -> None:
+    def _index_keys(self, markers: Iterable[Marker]) -> None:
+        for marker in markers:
+            key = marker[0]
+            if isinstance(key, str) and key not in self._indexed_keys:
+                self._indexed_keys.add(key)
+                for group in self._groups.values():
+                    value = group.labels.get(key)
+                    if value is not None:
+                        place = (group.namespace, (key, value))
+                        self._by_place.setdefault(place, {})[group] = None
+
+    def _markers_of(self, group: PodGroup) -> Iterator[Marker]:
+        for item in group.labels.items():
+            if item[0] in self._indexed_keys:
+                yield item
+        if group.affinity is not None:
+            yield from owned_terms_of(group.affinity)
+
+    @staticmethod
+    def _attach(view: _View, group: PodGroup) -> None:
         weight = view.weight_of(group)
         if weight == 0:
             return
-        group.views[view.identity] = (view, weight)
+        group.views[view.question] = (view, weight)
         for row, pods in group.rows.items():
-            view.counts[row] += weight * pods
+            view.counts.add(row, weight * pods)
 
     def _forget_old_views(self) -> None:
-        limit = max(_VIEWS_MIN, _VIEW_CELLS_MAX // max(1, len(self._by_row)))
-        while len(self._views) > limit:
-            _, view = self._views.popitem(last=False)
-            for group in self._groups_in(view.namespaces):
-                group.views.pop(view.identity, None)
+        # New views list few rows, so what is held is counted only when there are many.
+        if len(self._views) <= _VIEWS_MIN or len(self._views) % _VIEWS_MIN:
+            return
+        cells = sum(view.counts.cells for view in self._views.values())
+        while cells > _CELLS_MAX and len(self._views) > _VIEWS_MIN:
+            question, view = self._views.popitem(last=False)
+            cells -= view.counts.cells
+            for group in self._candidates(view):
+                group.views.pop(question, None)
+            self._views_of_any.pop(question, None)
+            for place in view.places():
+                _discard(self._views_by_place, place, question)
 
     # Changes; only the table that owns the groups calls them.
 
@@ -174,7 +220,7 @@ class PodGroups:
         """Add an empty row at the end."""
         self._by_row.append({})
         for view in self._views.values():
-            view.resize(np.append(view.counts, 0))
+            view.counts.append_row()
 
     def swap_remove_row(self, row: int) -> None:
         """Remove an empty row; the last row takes its place."""
@@ -186,9 +232,7 @@ class PodGroups:
                 del group.rows[last]
                 group.rows[row] = pods
         for view in self._views.values():
-            counts = view.counts
-            counts[row] = counts[last]
-            view.resize(counts[:last].copy())
+            view.counts.swap_remove_row(row)
 
     def add(self, info: PodInfo, row: int) -> None:
         """Count a pod that is on `row` now."""
@@ -197,7 +241,7 @@ class PodGroups:
         here = self._by_row[row]
         here[group] = here.get(group, 0) + 1
         for view, weight in group.views.values():
-            view.counts[row] += weight
+            view.counts.add(row, weight)
 
     def remove(self, info: PodInfo, row: int) -> None:
         """Uncount a pod that leaves `row`."""
@@ -209,7 +253,7 @@ class PodGroups:
         else:
             del group.rows[row], here[group]
         for view, weight in group.views.values():
-            view.counts[row] -= weight
+            view.counts.add(row, -weight)
         if not group.rows:
             self._drop_group(group)
 
@@ -219,28 +263,34 @@ class PodGroups:
         group = self._by_template.get((template, terminating))
         if group is None:
             key = (info.namespace, template.label_items, terminating, template.affinity)
-            group = self._groups.get(key) or self._new_group(key)
+            group = self._groups.get(key) or self._new_group(key, template.labels)
             group.templates.append(template)
             self._by_template[template, terminating] = group
         return group
 
-    def _new_group(self, key: GroupKey) -> PodGroup:
-        group = self._groups[key] = PodGroup(key)
-        self._by_namespace.setdefault(group.namespace, {})[key] = group
+    def _new_group(self, key: GroupKey, labels: dict[str, str]) -> PodGroup:
+        group = self._groups[key] = PodGroup(key, labels)
+        namespace = group.namespace
+        self._by_namespace.setdefault(namespace, {})[group] = None
         if group.affinity is not None:
             self._count_topology_keys(group.affinity, 1)
-        for view in self._views.values():
+        for view in self._views_of_any.values():
             self._attach(view, group)
+        for marker in self._markers_of(group):
+            self._by_place.setdefault((namespace, marker), {})[group] = None
+            for place in ((namespace, marker), (None, marker)):
+                for question, view in self._views_by_place.get(place, {}).items():
+                    if question not in group.views:
+                        self._attach(view, group)
         return group
 
     def _drop_group(self, group: PodGroup) -> None:
         del self._groups[group.key]
         for template in group.templates:
             del self._by_template[template, group.is_terminating]
-        siblings = self._by_namespace[group.namespace]
-        del siblings[group.key]
-        if not siblings:
-            del self._by_namespace[group.namespace]
+        _discard(self._by_namespace, group.namespace, group)
+        for marker in self._markers_of(group):
+            _discard(self._by_place, (group.namespace, marker), group)
         if group.affinity is not None:
             self._count_topology_keys(group.affinity, -1)
 
@@ -253,12 +303,20 @@ class PodGroups:
 
     def check(self) -> None:
         """Assert that every view equals the sum taken from scratch."""
-        for key, view in self._views.items():
+        for view in self._views.values():
             expected = np.zeros(len(self._by_row), np.int64)
             for group in self._groups.values():
                 for row, pods in group.rows.items():
                     expected[row] += view.weight_of(group) * pods
-            assert np.array_equal(expected, view.counts), f"view {key!r} drifted"
+            assert np.array_equal(expected, view.counts.column()), f"{view.question} drifted"
+
+
+def _discard(index: dict[K, dict[V, X]], key: K, value: V) -> None:
+    entries = index.get(key)
+    if entries is not None:
+        entries.pop(value, None)
+        if not entries:
+            del index[key]
 
 
 def _count(counter: Counter[str], key: str, sign: int) -> None:

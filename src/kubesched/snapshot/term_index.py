@@ -37,21 +37,39 @@ class TermBucket:
         version: Moves when a term becomes owned, or is no longer.
     """
 
-    __slots__ = ("terms", "version")
+    __slots__ = ("_by_label", "terms", "version")
 
     def __init__(self) -> None:
         self.terms: dict[OwnedTerm, int] = {}
         self.version = 0
+        # A term whose selector needs one of some labels stands under each of them, others under
+        # None.
+        self._by_label: dict[tuple[str, str] | None, dict[OwnedTerm, None]] = {}
 
     def count(self, owned: OwnedTerm, sign: int) -> None:
         """Note one owner more (`sign` 1) or less (-1)."""
         owners = self.terms.get(owned, 0) + sign
-        if owners == 0 or owned not in self.terms:
-            self.version += 1
+        if owners and owned in self.terms:
+            self.terms[owned] = owners
+            return
+        self.version += 1
+        labels = owned[1].selector.needed_labels
         if owners:
             self.terms[owned] = owners
-        else:
-            del self.terms[owned]
+            for label in (None,) if labels is None else labels:
+                self._by_label.setdefault(label, {})[owned] = None
+            return
+        del self.terms[owned]
+        for label in (None,) if labels is None else labels:
+            del self._by_label[label][owned]
+            if not self._by_label[label]:
+                del self._by_label[label]
+
+    def candidates(self, labels: Mapping[str, str]) -> Iterator[OwnedTerm]:
+        """Iterate over the terms whose selector may match `labels`, each once."""
+        yield from self._by_label.get(None, ())
+        for item in labels.items():
+            yield from self._by_label.get(item, ())
 
 
 _EMPTY: Final = TermBucket()
@@ -85,7 +103,7 @@ class TermIndex:
     ) -> Iterator[OwnedTerm]:
         """Iterate over the terms that are about a pod with `labels` in `namespace`."""
         for bucket in self.about(namespace):
-            for owned in bucket.terms:
+            for owned in bucket.candidates(labels):
                 if owned[1].matches(namespace, labels, namespace_labels):
                     yield owned
 
@@ -106,12 +124,18 @@ class OwnedTerms:
 
     def count(self, terms: AffinityTerms, sign: int) -> None:
         """Note that a group of pods with these terms came (`sign` 1) or went (-1)."""
-        for term in terms.required_anti_affinity:
-            self.filtering.count((TermKind.REQUIRED_ANTI_AFFINITY, term), sign)
-        for kind, owned in (
-            (TermKind.REQUIRED_AFFINITY, terms.required_affinity),
-            (TermKind.PREFERRED_AFFINITY, terms.preferred_affinity),
-            (TermKind.PREFERRED_ANTI_AFFINITY, terms.preferred_anti_affinity),
-        ):
-            for term in owned:
-                self.scoring.count((kind, term), sign)
+        for owned in owned_terms_of(terms):
+            is_filtering = owned[0] is TermKind.REQUIRED_ANTI_AFFINITY
+            (self.filtering if is_filtering else self.scoring).count(owned, sign)
+
+
+def owned_terms_of(terms: AffinityTerms) -> Iterator[OwnedTerm]:
+    """Iterate over all terms of a pod, as often as it lists each."""
+    for kind, owned in (
+        (TermKind.REQUIRED_ANTI_AFFINITY, terms.required_anti_affinity),
+        (TermKind.REQUIRED_AFFINITY, terms.required_affinity),
+        (TermKind.PREFERRED_AFFINITY, terms.preferred_affinity),
+        (TermKind.PREFERRED_ANTI_AFFINITY, terms.preferred_anti_affinity),
+    ):
+        for term in owned:
+            yield kind, term

@@ -1,0 +1,161 @@
+"""PodSum is a question to all pods on nodes; PodCounts is its answer, one number per row.
+
+Most questions are about few pods, so an answer lists the rows that have any. It becomes an array
+when it lists too many.
+
+Reads:      pod.metadata.namespace, labels; pod.spec.affinity
+Invariants: listing rows and holding an array give equal answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.snapshot.coded import Coded
+from kubesched.snapshot.term_index import OwnedTerm
+
+if TYPE_CHECKING:
+    from kubesched.snapshot.pod_groups import PodGroup, PodGroups
+
+_LISTED_MIN: Final = 64
+_LISTED_SHARE: Final = 32
+"""Up to one row in so many is listed; beyond that an array is smaller and faster."""
+_LOOP_MAX: Final = 24
+
+Marker = tuple[str, str] | OwnedTerm
+"""What a pod can be found by: a label with its value, or an affinity term that it owns."""
+
+
+class PodSum:
+    """Per row, the sum of what each pod there counts.
+
+    It is compared by identity, which makes it a cheap key for the answer that is kept.
+
+    Attributes:
+        weigh: What one pod of a group counts.
+        namespaces: Where pods count at all; None is everywhere.
+        markers: A pod counts only if it has one of these; None if that is not known.
+    """
+
+    __slots__ = ("markers", "namespaces", "weigh")
+
+    def __init__(
+        self,
+        weigh: Callable[[PodGroup], int],
+        namespaces: frozenset[str] | None = None,
+        markers: Iterable[Marker] | None = None,
+    ) -> None:
+        self.weigh = weigh
+        self.namespaces = namespaces
+        self.markers = None if markers is None else tuple(dict.fromkeys(markers))
+
+    def over(self, groups: PodGroups) -> PodCounts:
+        """Return the sum per row of the whole table, which changes as the table does."""
+        return groups.count(self)
+
+
+class PodCounts:
+    """One integer per row of the whole table.
+
+    Attributes:
+        cells: How many numbers are held.
+    """
+
+    __slots__ = ("_array", "_listed", "_rows")
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._listed: dict[int, int] = {}
+        self._array: NDArray[np.int64] | None = None
+
+    @property
+    def cells(self) -> int:
+        """How many numbers are held, roughly."""
+        return self._rows if self._array is not None else _LISTED_MIN
+
+    def column(self) -> NDArray[np.int64]:
+        """Return the numbers as an array per row, read-only."""
+        column = self._to_array() if self._array is None else self._array.view()
+        column.flags.writeable = False
+        return column
+
+    def by_code(
+        self, label: Coded[str | None], rows: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int64]:
+        """Return the sums over the rows of each code of a label, of `rows` only if given."""
+        codes, size = label.codes, len(label.values)
+        if self._array is None:
+            return self._listed_by_code(codes, size, rows)
+        column = self._array
+        if rows is not None:
+            codes, column = codes[rows], column[rows]
+        if size == 1:
+            # Adding to one bin again and again is what bincount does worst.
+            return np.array([column.sum()], np.int64)
+        # Sums of whole numbers below 2**53 are exact in float64.
+        return np.bincount(codes, column, size).astype(np.int64)
+
+    def _listed_by_code(
+        self, codes: NDArray[np.int32], size: int, rows: NDArray[np.bool_] | None
+    ) -> NDArray[np.int64]:
+        sums = np.zeros(size, np.int64)
+        if len(self._listed) <= _LOOP_MAX:
+            for row, number in self._listed.items():
+                if rows is None or rows.item(row):
+                    sums[codes.item(row)] += number
+            return sums
+        at, numbers = self._entries()
+        if rows is not None:
+            counted = rows[at]
+            at, numbers = at[counted], numbers[counted]
+        np.add.at(sums, codes[at], numbers)
+        return sums
+
+    def _entries(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        size = len(self._listed)
+        return (
+            np.fromiter(self._listed.keys(), np.intp, size),
+            np.fromiter(self._listed.values(), np.int64, size),
+        )
+
+    def _to_array(self) -> NDArray[np.int64]:
+        array = np.zeros(self._rows, np.int64)
+        if self._listed:
+            at, numbers = self._entries()
+            array[at] = numbers
+        return array
+
+    # Changes; only the groups that own the answer call them.
+
+    def add(self, row: int, number: int) -> None:
+        """Add to a row."""
+        if self._array is not None:
+            self._array[row] += number
+            return
+        total = self._listed.get(row, 0) + number
+        if total:
+            self._listed[row] = total
+            if len(self._listed) > max(_LISTED_MIN, self._rows // _LISTED_SHARE):
+                self._array, self._listed = self._to_array(), {}
+        else:
+            self._listed.pop(row, None)
+
+    def append_row(self) -> None:
+        """Add a row at the end."""
+        self._rows += 1
+        if self._array is not None:
+            self._array = np.append(self._array, 0)
+
+    def swap_remove_row(self, row: int) -> None:
+        """Remove an empty row; the last row takes its place."""
+        self._rows -= 1
+        last = self._rows
+        if self._array is not None:
+            self._array[row] = self._array[last]
+            self._array = self._array[:last].copy()
+        elif last in self._listed:
+            self._listed[row] = self._listed.pop(last)

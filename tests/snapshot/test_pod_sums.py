@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.snapshot.coded import CodedColumn
+from kubesched.snapshot.pod_sums import PodCounts
+
+ROWS = 200
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, ROWS - 1), st.integers(-3, 3))),
+    st.sampled_from([1, 3, ROWS]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_listed_rows_and_an_array_are_the_same_counts(
+    additions: list[tuple[int, int]], domains: int, is_array: bool, some: bool
+) -> None:
+    """Whether few rows are listed or many are held: per row and per domain, the plain sums."""
+    counts, expected = PodCounts(ROWS), [0] * ROWS
+    if is_array:
+        for row in range(ROWS):
+            counts.add(row, 1)
+            expected[row] = 1
+    for row, number in additions:
+        counts.add(row, number)
+        expected[row] += number
+    assert expected == counts.column().tolist()
+    label: CodedColumn[str | None] = CodedColumn()
+    for row in range(ROWS):
+        label.append(str(row % domains))
+    rows = np.arange(ROWS) % 2 == 0 if some else None
+    sums = [0] * len(label.values)
+    for row, number in enumerate(expected):
+        if rows is None or rows[row]:
+            sums[label.codes[row]] += number
+    assert sums == counts.by_code(label, rows).tolist()
+
+
+def test_rows_come_and_go() -> None:
+    """The last row takes the place of one that is removed, however counts are held."""
+    for filled in (2, ROWS):
+        counts = PodCounts(ROWS)
+        for row in range(ROWS - filled, ROWS):
+            counts.add(row, row)
+        counts.add(0, -counts.column().item(0))
+        counts.append_row()
+        counts.add(ROWS, 7)
+        counts.swap_remove_row(0)
+        assert ROWS == len(counts.column())
+        assert 7 == counts.column()[0]
+        assert ROWS - 1 == counts.column()[ROWS - 1]

@@ -15,7 +15,7 @@ import pytest
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.meta import ObjectMeta
-from kubesched.client import event_recorder
+from kubesched.client import event_queue, event_recorder
 from kubesched.client.event_queue import EventStatistics
 from kubesched.client.event_recorder import EventRecorder, serves_events
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request
@@ -283,8 +283,24 @@ def test_events_without_an_answer_are_tried_twelve_times() -> None:
     assert len(pauses) > 5
 
 
-def test_when_too_many_wait_the_oldest_is_dropped() -> None:
+@pytest.mark.slow
+def test_of_a_burst_every_event_is_written() -> None:
+    """Events come a hundred times faster than the server takes them."""
+
+    async def script(recorder: EventRecorder) -> None:
+        for at in range(10_000):
+            recorder.record_event(event(f"p{at}"))
+        await recorder.drain()
+
+    server = Server(seconds=1.0)
+    assert EventStatistics(sent=10_000) == play(server, script)
+    names = {json.loads(request.body)["regarding"]["name"] for request in server.sent}
+    assert {f"p{at}" for at in range(10_000)} == names
+
+
+def test_when_too_many_wait_the_oldest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recording never waits; what comes last is written."""
+    monkeypatch.setattr(event_queue, "_WAITING_MAX", 1000)
 
     async def script(recorder: EventRecorder) -> None:
         for at in range(1500):
@@ -298,22 +314,37 @@ def test_when_too_many_wait_the_oldest_is_dropped() -> None:
     assert {f"p{at}" for at in range(500, 1500)} == set(names)
 
 
-def test_what_waits_for_another_try_is_dropped_first() -> None:
-    """In an outage the thousand that are kept are the newest."""
+def test_an_outage_loses_nothing() -> None:
+    """A few events are tried now and then, the others wait behind them."""
 
     async def script(recorder: EventRecorder) -> None:
-        for at in range(1200):
+        for at in range(2000):
             recorder.record_event(event(f"p{at}"))
-            await asyncio.sleep(0.001)
-        assert 200 == recorder.statistics().dropped
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(60)
+        assert 2000 == recorder.statistics().waiting
         server.answers.clear()
-        await asyncio.sleep(20)
+        await asyncio.sleep(13)
 
-    server = Server(*[UNANSWERED] * 1200)
+    server = Server(*[UNANSWERED] * 1000)
     statistics = play(server, script)
-    names = [body["regarding"]["name"] for _, _, body in server.in_short[1200:]]
-    assert {f"p{at}" for at in range(200, 1200)} == set(names)
-    assert 1000 == statistics.sent
+    assert (2000, 0, 0) == (statistics.sent, statistics.given_up, statistics.waiting)
+    assert {f"p{at}" for at in range(2000)} == {
+        body["regarding"]["name"] for _, _, body in server.in_short
+    }
+
+
+def test_nobody_waits_for_a_server_that_does_not_answer() -> None:
+    """Neither at once, nor when it stops answering with events still to be written."""
+
+    async def script(recorder: EventRecorder) -> None:
+        for at in range(100):
+            recorder.record_event(event(f"p{at}"))
+        async with asyncio.timeout(5):
+            await recorder.drain()
+        assert 48 == recorder.statistics().sent
+
+    play(Server(*[b"{}"] * 48, *[UNANSWERED] * 100, seconds=1.0), script)
 
 
 def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -54,7 +53,7 @@ class CoreEventRecorder:
         self._dice = dice
         self._component = component
         self._correlator = EventCorrelator(now_ns, self._name_and_time)
-        self._queue = EventQueue(self._delay_seconds)
+        self._queue = EventQueue(self._write, _words, self._delay_seconds)
 
     def _delay_seconds(self, tries: int) -> float:
         # The first wait is any part of the whole, so that clients do not come together.
@@ -72,7 +71,7 @@ class CoreEventRecorder:
         await self._queue.run()
 
     async def drain(self) -> None:
-        """Wait until everything that was recorded has been sent once."""
+        """Wait until everything that was recorded is written, or the server does not answer."""
         await self._queue.drain()
 
     def record_event(self, event: Occurrence) -> None:
@@ -117,7 +116,7 @@ class CoreEventRecorder:
             )
         )
         if event is not None:
-            self._queue.put(partial(self._write, event), f"{event.metadata.name} {reason}")
+            self._queue.put(event)
 
     async def _write(self, event: Event) -> None:
         """Write an event, or what is new of it."""
@@ -143,6 +142,10 @@ class CoreEventRecorder:
                 return
         body = msgspec.json.encode(_body(event))
         await self._rest.send(Request(method="POST", path=path_of(_EVENTS, namespace), body=body))
+
+
+def _words(event: Event) -> str:
+    return f"{event.metadata.name} {event.reason}"
 
 
 def _body(event: Event) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, attemptRecording;
           staging/src/k8s.io/client-go/tools/record/event.go, recordToSink (v1.36)
-Differs:  when a thousand events wait the oldest is dropped, as the newest says more of how things
-          are; upstream drops the newest. Those that wait for another try are among the thousand.
+Differs:  sixteen senders write the events in the order in which they were recorded, where upstream
+          starts a goroutine for each; a sender without an answer waits with its event, and the
+          others wait behind it, so that an outage costs few events their twelve tries. When more
+          than 262,144 events wait (some 150 MB), the oldest is dropped; upstream has no limit.
 """
 
 from __future__ import annotations
@@ -12,18 +14,21 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from kubesched.api.errors import ApiError
 
-_WAITING_MAX: Final = 1000
+# More than a cluster of the largest size that Kubernetes supports, 150,000 pods, has at once.
+_WAITING_MAX: Final = 262_144
 _TRIES_MAX: Final = 12
 _SENDERS_MAX: Final = 16
 _DROPS_PER_WARNING: Final = 1000
 
 log = logging.getLogger(__name__)
+
+Write = TypeVar("Write")
 
 
 class EventStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,34 +51,37 @@ class EventStatistics(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
 
 
-class _Write:
-    def __init__(self, send: Callable[[], Awaitable[None]], words: str) -> None:
-        self.send = send
-        self.words = words
-        self.tries = 0
-
-
 class RetryError(Exception):
     """The server refused, but will perhaps not the next time."""
 
 
-class EventQueue:
-    """Writes that wait, are under way, or wait for another try."""
+class EventQueue(Generic[Write]):
+    """Writes that wait or are under way."""
 
-    def __init__(self, delay_seconds: Callable[[int], float]) -> None:
+    def __init__(
+        self,
+        send: Callable[[Write], Awaitable[None]],
+        words: Callable[[Write], str],
+        delay_seconds: Callable[[int], float],
+    ) -> None:
         """Set up; `run` begins.
 
         Args:
+            send: Sends a write; raises `ApiError` if the server refuses, code 0 if it does not
+                answer, and `RetryError`.
+            words: Returns what a write is, for the log.
             delay_seconds: Returns how long to wait after so many tries.
         """
+        self._send = send
+        self._words = words
         self._delay_seconds = delay_seconds
-        self._pending: deque[_Write] = deque()
-        self._resting: dict[_Write, asyncio.TimerHandle] = {}
-        # Senders are there as long as there is something to send.
+        self._pending: deque[Write] = deque()
+        # Senders are there as long as there is something to send; some wait for another try.
         self._group: asyncio.TaskGroup | None = None
         self._senders = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._resting = 0
+        self._drained = asyncio.Event()
+        self._drained.set()
         self._sent = self._refused = self._retried = self._given_up = self._dropped = 0
 
     def statistics(self) -> EventStatistics:
@@ -84,24 +92,16 @@ class EventQueue:
             retried=self._retried,
             given_up=self._given_up,
             dropped=self._dropped,
-            waiting=len(self._pending) + len(self._resting) + self._senders,
+            waiting=len(self._pending) + self._senders,
         )
 
-    def put(self, send: Callable[[], Awaitable[None]], words: str) -> None:
-        """Have something sent some time soon; never waits.
-
-        Args:
-            send: Sends it; raises `ApiError` if the server refuses, code 0 if it does not answer.
-            words: What it is, for the log.
-        """
-        if len(self._pending) + len(self._resting) >= _WAITING_MAX:
+    def put(self, write: Write) -> None:
+        """Have something sent some time soon; never waits."""
+        if len(self._pending) >= _WAITING_MAX:
             self._drop_oldest()
-        self._append(_Write(send, words))
-
-    def _append(self, write: _Write) -> None:
-        self._idle.clear()
         self._pending.append(write)
         self._start_sender()
+        self._look_whether_drained()
 
     def _start_sender(self) -> None:
         if self._group is not None and self._senders < _SENDERS_MAX:
@@ -109,18 +109,15 @@ class EventQueue:
             self._group.create_task(self._send_all(), name="sender of events")
 
     def _drop_oldest(self) -> None:
+        # The newest says more of how things are.
+        oldest = self._pending.popleft()
         self._dropped += 1
-        if self._resting:
-            # Whoever waits for another try has waited longest.
-            oldest = next(iter(self._resting))
-            self._resting.pop(oldest).cancel()
-        else:
-            oldest = self._pending.popleft()
         if self._dropped % _DROPS_PER_WARNING == 1:
-            log.warning("Dropped %s events, as too many wait: %s", self._dropped, oldest.words)
+            words = self._words(oldest)
+            log.warning("Dropped %s events, as too many wait: %s", self._dropped, words)
 
     async def run(self) -> None:
-        """Send for ever; what waits for another try is forgotten when this is cancelled."""
+        """Send for ever."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 for _ in range(len(self._pending)):
@@ -128,51 +125,64 @@ class EventQueue:
                 await asyncio.Event().wait()
         finally:
             self._group = None
-            for timer in self._resting.values():
-                timer.cancel()
-            self._resting.clear()
 
     async def drain(self) -> None:
-        """Wait until everything has been sent once."""
-        await self._idle.wait()
+        """Wait until nothing waits, or the server does not answer."""
+        await self._drained.wait()
+
+    def _look_whether_drained(self) -> None:
+        is_running = self._senders > self._resting
+        is_stuck = self._resting == _SENDERS_MAX
+        if is_running or (self._pending and not is_stuck):
+            self._drained.clear()
+        else:
+            self._drained.set()
 
     async def _send_all(self) -> None:
         try:
             while self._pending:
-                await self._send(self._pending.popleft())
+                await self._send_one(self._pending.popleft())
         finally:
             self._senders -= 1
-            if not (self._pending or self._senders):
-                self._idle.set()
+            self._look_whether_drained()
 
-    async def _send(self, write: _Write) -> None:
-        try:
-            await write.send()
-        except RetryError as error:
-            self._try_again(write, error)
-        except ApiError as error:
-            if error.code:
-                # The event itself is at fault, or unwanted: it would be so again.
-                self._refused += 1
-                level = logging.DEBUG if error.reason == "AlreadyExists" else logging.ERROR
-                log.log(level, "Server rejected event, not tried again: %s: %s", write.words, error)
+    async def _send_one(self, write: Write) -> None:
+        for tries in range(1, _TRIES_MAX + 1):
+            problem = await self._try(write)
+            if problem is None:
+                return
+            words = self._words(write)
+            if tries == _TRIES_MAX:
+                self._given_up += 1
+                log.error("Unable to write event, given up: %s: %s", words, problem)
             else:
-                self._try_again(write, error)
+                self._retried += 1
+                log.info("Unable to write event, to be tried again: %s: %s", words, problem)
+                await self._rest(self._delay_seconds(tries))
+
+    async def _try(self, write: Write) -> Exception | None:
+        """Send once; return what is a reason to try again."""
+        try:
+            await self._send(write)
+        except RetryError as error:
+            return error
+        except ApiError as error:
+            if not error.code:
+                return error
+            # The event itself is at fault, or unwanted: it would be so again.
+            self._refused += 1
+            level = logging.DEBUG if error.reason == "AlreadyExists" else logging.ERROR
+            words = self._words(write)
+            log.log(level, "Server rejected event, not tried again: %s: %s", words, error)
         else:
             self._sent += 1
+        return None
 
-    def _try_again(self, write: _Write, error: Exception) -> None:
-        write.tries += 1
-        if write.tries >= _TRIES_MAX:
-            self._given_up += 1
-            log.error("Unable to write event, given up: %s: %s", write.words, error)
-            return
-        self._retried += 1
-        log.info("Unable to write event, to be tried again: %s: %s", write.words, error)
-        delay = self._delay_seconds(write.tries)
-        timer = asyncio.get_running_loop().call_later(delay, self._rested, write)
-        self._resting[write] = timer
-
-    def _rested(self, write: _Write) -> None:
-        del self._resting[write]
-        self._append(write)
+    async def _rest(self, seconds: float) -> None:
+        self._resting += 1
+        self._look_whether_drained()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._resting -= 1
+            self._look_whether_drained()

@@ -14,9 +14,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -92,6 +91,8 @@ class Occurrence(Protocol):
 class _Remembered:
     """An event that was written, and what came of it; a count of 1 is no series yet."""
 
+    __slots__ = ("count", "key", "name", "note", "observed_ns", "time_ns")
+
     def __init__(self, name: str, key: _Key, note: str, time_ns: int) -> None:
         self.name = name
         self.key = key
@@ -99,6 +100,21 @@ class _Remembered:
         self.time_ns = time_ns
         self.count = 1
         self.observed_ns = time_ns
+
+
+class _Write(NamedTuple):
+    """An event as it is when it happens, also if it is written late.
+
+    Thousands may wait, so what is sent is made when it is sent.
+    """
+
+    known: _Remembered
+    occurrences: int
+    observed_ns: int
+
+
+def _words(write: _Write) -> str:
+    return f"{write.known.name} {write.known.key[2]}"
 
 
 class EventRecorder:
@@ -118,7 +134,7 @@ class EventRecorder:
         self._dice = dice
         self._hostname = hostname
         self._remembered: dict[_Key, _Remembered] = {}
-        self._queue = EventQueue(self._delay_seconds)
+        self._queue = EventQueue(self._write, _words, self._delay_seconds)
 
     def _delay_seconds(self, tries: int) -> float:
         return _RETRY_SECONDS * (1 + _RETRY_JITTER * self._dice.random())
@@ -152,9 +168,7 @@ class EventRecorder:
             self._put(known)
 
     def _put(self, known: _Remembered) -> None:
-        # What is written is how things are now, also if it is written late.
-        whole = self._body(known)
-        self._queue.put(partial(self._write, known, whole), f"{known.name} {known.key[2]}")
+        self._queue.put(_Write(known, known.count, known.observed_ns))
 
     def _forget_oldest(self) -> None:
         if len(self._remembered) > _REMEMBERED_MAX:
@@ -162,12 +176,13 @@ class EventRecorder:
             if oldest.count > 2:
                 self._put(oldest)
 
-    def _body(self, known: _Remembered) -> dict[str, Any]:
+    def _body(self, write: _Write) -> dict[str, Any]:
+        known = write.known
         type_, action, reason, controller, regarding, related = known.key
         series, others = {}, {}
-        if known.count > 1:
-            observed = micro_time(known.observed_ns)
-            series = {"series": {"count": known.count, "lastObservedTime": observed}}
+        if write.occurrences > 1:
+            observed = micro_time(write.observed_ns)
+            series = {"series": {"count": write.occurrences, "lastObservedTime": observed}}
         if related is not None:
             others = {"related": plain_reference(related)}
         return {
@@ -189,13 +204,14 @@ class EventRecorder:
             "deprecatedLastTimestamp": None,
         }
 
-    async def _write(self, known: _Remembered, body: dict[str, Any]) -> None:
+    async def _write(self, write: _Write) -> None:
         """Write an event, or the count of its series.
 
         Raises:
             ApiError: The server refused, or there was no answer.
             RetryError: Somebody wrote the event at the same time.
         """
+        known, body = write.known, self._body(write)
         namespace = event_namespace(known.key[4])
         series = body.get("series")
         if series is not None:
@@ -232,7 +248,7 @@ class EventRecorder:
             group.create_task(_every(_REFRESH_SECONDS, self._refresh), name="live series")
 
     async def drain(self) -> None:
-        """Wait until everything that was recorded has been sent once."""
+        """Wait until everything that was recorded is written, or the server does not answer."""
         await self._queue.drain()
 
     async def _refresh(self) -> None:
@@ -255,7 +271,7 @@ class EventRecorder:
     async def _write_now(self, known: _Remembered) -> bool:
         """Write a series; return whether there is nothing more to be done."""
         try:
-            await self._write(known, self._body(known))
+            await self._write(_Write(known, known.count, known.observed_ns))
         except RetryError:
             return False
         except ApiError as error:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import signal
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 import yaml
@@ -121,11 +120,54 @@ def test_options_over_time_are_not_for_dumps(tmp_path: Path) -> None:
 
 
 def test_interruption(scenario: Path) -> None:
-    """Ctrl-C says that there is no report."""
-    with patch("kubesched.cli.simulate_timeline.simulate", side_effect=KeyboardInterrupt):
-        result = run("simulate", scenario)
+    """Ctrl-C ends with a report of what happened until then; the log is kept beside its place."""
+    log, html = scenario.parent / "d.jsonl", scenario.parent / "r.html"
+    log.write_text("old\n")
+    options = ("--plugin", _interrupting(scenario.parent), "--decision-log", log, "--html", html)
+    before = signal.getsignal(signal.SIGINT)
+    result = run("simulate", scenario, *options)
+    assert 130 == result.exit_code
+    assert "simulated before it was interrupted, seed 3\n" in result.stdout
+    assert "simulated before it was interrupted" in html.read_text()
+    assert f"{log} is not written; {log}.partial has what there was till then" in result.stderr
+    assert ["old\n", 3] == [log.read_text(), len(Path(f"{log}.partial").read_text().splitlines())]
+    assert before is signal.getsignal(signal.SIGINT)
+    found = json.loads(run("simulate", scenario, *options[:2], "-o", "json").stdout)
+    assert (True, 2) == (found["partial"], found["totals"]["attempts"])
+    assert 0 == run("simulate", scenario, "--decision-log", log).exit_code
+    assert log.read_text().startswith('{"at":')
+    assert not Path(f"{log}.partial").exists()
+
+
+def test_an_interrupted_comparison(scenario: Path) -> None:
+    """Reports of different lengths are not compared."""
+    other = scenario.with_name("other.yaml")
+    other.write_text(SCENARIO)
+    html = scenario.parent / "c.html"
+    plugin = _interrupting(scenario.parent)
+    result = run("compare", scenario, other, "--plugin", plugin, "--html", html)
     assert (130, "") == (result.exit_code, result.stdout)
-    assert "no report" in result.stderr
+    assert "no comparison: small was interrupted; see --duration" in result.stderr
+    assert not html.exists()
+
+
+def _interrupting(directory: Path) -> str:
+    """Return a plugin that presses Ctrl-C when the second pod is tried."""
+    file = directory / "interrupts.py"
+    file.write_text(
+        "import os, signal\n"
+        "from kubesched.framework.per_row import PerRowFilter\n"
+        "from kubesched.framework.status import SUCCESS\n"
+        "seen = set()\n"
+        "class Interrupts(PerRowFilter):\n"
+        "    name = 'Interrupts'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        if pod.key not in seen and len(seen) == 1:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        seen.add(pod.key)\n"
+        "        return SUCCESS\n"
+    )
+    return f"{file}:Interrupts"
 
 
 @pytest.mark.parametrize(
@@ -192,25 +234,6 @@ def test_a_directory_that_takes_no_file(scenario: Path, monkeypatch: pytest.Monk
     result = run("simulate", scenario, "--html", html)
     message = f"kubesched: error: --html {html}: it cannot be written: Permission denied\n"
     assert (2, message) == (result.exit_code, result.stderr)
-
-
-def test_an_interrupted_log_replaces_none(scenario: Path, tmp_path: Path) -> None:
-    """Ctrl-C leaves the log that was there, and the new one's beginning beside it."""
-    log = tmp_path / "d.jsonl"
-    log.write_text("old\n")
-
-    def interrupted(*_: object, write_decision: Callable[[bytes], None]) -> None:
-        write_decision(b'{"at": 1}\n')
-        raise KeyboardInterrupt
-
-    with patch("kubesched.cli.simulate_timeline.simulate", side_effect=interrupted):
-        result = run("simulate", scenario, "--decision-log", log)
-    assert 130 == result.exit_code
-    assert f"{log} is not written; {log}.partial has what there was till then" in result.stderr
-    assert ["old\n", '{"at": 1}\n'] == [log.read_text(), Path(f"{log}.partial").read_text()]
-    assert 0 == run("simulate", scenario, "--decision-log", log).exit_code
-    assert log.read_text().startswith('{"at":')
-    assert not Path(f"{log}.partial").exists()
 
 
 def test_compare_configurations(scenario: Path, tmp_path: Path) -> None:

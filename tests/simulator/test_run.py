@@ -283,6 +283,22 @@ def test_objects_and_traces(tmp_path: Path) -> None:
     assert pytest.approx([0.0, 50.0], abs=0.1) == bound
 
 
+def test_a_watch_ends_the_simulation() -> None:
+    """The report says what happened until then, and that it is partial."""
+    seen: list[tuple[float, int, int]] = []
+
+    def watch(now: float, attempts: int, bound: int) -> bool:
+        seen.append((now, attempts, bound))
+        return now < 600.0
+
+    report = _simulate(_scenario(workloads=[_pods(20)]), watch=watch)
+    assert report.partial
+    assert 600.0 <= report.duration_seconds < 660.0
+    totals = report.totals
+    assert (report.duration_seconds, totals.attempts, totals.bound) == seen[-1]
+    assert not _simulate(_scenario(workloads=[_pods(1)]), watch=lambda *_: True).partial
+
+
 def test_without_checks() -> None:
     """Checks can be left out; nothing else changes."""
     scenario = _scenario(workloads=[_pods(5)])

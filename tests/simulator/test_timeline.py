@@ -44,6 +44,7 @@ class Scene:
         return TimelineReport(
             scenario="<scenario>",
             seed=1,
+            partial=False,
             duration_seconds=self.now,
             totals=timeline.totals(),
             waits=timeline.waits(self.now),

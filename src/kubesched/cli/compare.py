@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.errors import UserError
+from kubesched.cli.errors import EXIT_INTERRUPTED, UserError
 from kubesched.cli.options import (
     FILE_PATH,
     OutputFormat,
@@ -91,8 +91,15 @@ def compare(
     plays = [each.changed(common, duration_seconds) for each in plays]
     if len({each.scenario.duration for each in plays}) > 1:
         raise UserError("the scenarios last differently long; give --duration")
-    reports = [play(each) for each in plays]
     names = _names(configs if len(configs) > 1 else files)
+    reports = []
+    for name, each in zip(names, plays, strict=True):
+        reports.append(play(each))
+        if reports[-1].partial:
+            click.echo(
+                f"kubesched: no comparison: {name} was interrupted; see --duration", err=True
+            )
+            return EXIT_INTERRUPTED
     comparison = compared(names, reports)
     if html is not None:
         write_text(html, comparison_html(comparison, reports))

@@ -92,7 +92,7 @@ def simulate(
     and how full nodes were; --html draws it. So are openb lists with --times.
 
     -o json and -o yaml print everything that was decided. Ctrl-C prints what has been decided till
-    then, marked as partial, and ends with exit code 130; over time there is nothing partial.
+    then, marked as partial, and ends with exit code 130.
 
     \b
     Examples:
@@ -154,7 +154,7 @@ def _play(
     played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
     report = play(played, timeline.decision_log)
     write_timeline(report, output, timeline.html)
-    return 0
+    return EXIT_INTERRUPTED if report.partial else 0
 
 
 def _place(

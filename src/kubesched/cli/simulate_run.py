@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from types import FrameType
+from contextlib import ExitStack
 from typing import Final
 
 import click
 
 from kubesched.cli.errors import naming
+from kubesched.cli.interruption import noted_interruption
 from kubesched.cli.output import Progress, progress
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.report import SimulationReport
@@ -22,25 +19,12 @@ from kubesched.simulator.simulation import Simulation
 _PATIENCE_SECONDS: Final = 1.0
 
 
-class _Interruption:
-    """Whether the user pressed Ctrl-C; the second time it ends the program at once."""
-
-    def __init__(self) -> None:
-        self.came = False
-
-    def note(self, _signal: int, _frame: FrameType | None) -> None:
-        """Take note of a signal."""
-        if self.came:
-            raise KeyboardInterrupt
-        self.came = True
-
-
 def run_simulation(cluster: Cluster, seed: int) -> tuple[SimulationReport, float]:
     """Run a simulation till its end or Ctrl-C; return the report, and how many seconds it took."""
     began = time.perf_counter()
     simulation = Simulation(cluster, seed=seed)
     bar = _LateProgress(simulation)
-    with _noted_interruption() as interruption, bar:
+    with noted_interruption() as interruption, bar:
         partial = False
         for _ in simulation.run():
             if interruption.came:
@@ -59,21 +43,6 @@ def write_timing(report: SimulationReport, seconds: float) -> None:
     with naming("stdout"):
         sys.stdout.flush()
     click.echo(text, err=True)
-
-
-@contextmanager
-def _noted_interruption() -> Iterator[_Interruption]:
-    """Note Ctrl-C instead of raising in the midst of a placement."""
-    interruption = _Interruption()
-    if threading.current_thread() is not threading.main_thread():
-        # Only the main thread may say what a signal does.
-        yield interruption
-        return
-    before = signal.signal(signal.SIGINT, interruption.note)
-    try:
-        yield interruption
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 class _LateProgress:

@@ -2,65 +2,84 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
 from kubesched.cli.errors import printable
+from kubesched.cli.interruption import Interruption, noted_interruption
 from kubesched.cli.loading import in_file
 from kubesched.cli.options import OutputFormat
-from kubesched.cli.output import Progress, progress, write_document, write_line
+from kubesched.cli.output import write_document, write_line
 from kubesched.cli.output_files import replacing, write_text
 from kubesched.cli.scenario_input import Play
 from kubesched.config.faults import ConfigError
 from kubesched.simulator.html_report import html_report
 from kubesched.simulator.run import simulate
+from kubesched.simulator.svg import duration, percent
 from kubesched.simulator.timeline_report import TimelineReport
 from kubesched.simulator.timeline_tables import render_text
 
-_STEPS: Final = 1000
 _PATIENCE_SECONDS: Final = 1.0
-_RENEWAL_SECONDS: Final = 0.1
+_RENEWAL_SECONDS: Final = 0.2
+_RATE_SECONDS: Final = 2.0
+_CLEAR: Final = "\r\x1b[K"
 
 
-class _Line(msgspec.Struct, frozen=True):
-    at: float
+class _Watch:
+    """Shows a line of progress on a terminal when the wait is long; stops the run on Ctrl-C."""
 
-
-class VirtualProgress:
-    """A bar of virtual time, read off the decision log; on a terminal, when the wait is long."""
-
-    def __init__(self, label: str, duration_seconds: float, stack: ExitStack) -> None:
-        self._label = label
+    def __init__(self, duration_seconds: float, interruption: Interruption) -> None:
         self._duration_seconds = duration_seconds
-        self._stack = stack
-        self._decode = msgspec.json.Decoder(_Line).decode
-        self._bar: Progress | None = None
-        self._shown = 0
+        self._interruption = interruption
         self._is_watched = sys.stderr.isatty()
         self._due = time.perf_counter() + _PATIENCE_SECONDS
+        self._is_shown = False
+        self._rate = 0.0
+        self._rated = (time.perf_counter(), 0)
 
-    def note(self, line: bytes) -> None:
-        """Show how far it is; most lines cost a look at the clock."""
-        if not self._is_watched or time.perf_counter() < self._due:
-            return
-        self._due = time.perf_counter() + _RENEWAL_SECONDS
-        if self._bar is None:
-            self._bar = self._stack.enter_context(progress(self._label, _STEPS))
-        step = int(self._decode(line).at / self._duration_seconds * _STEPS)
-        if step > self._shown:
-            self._bar.advance(step - self._shown)
-            self._shown = step
+    def __call__(self, at_seconds: float, attempts: int, bound: int) -> bool:
+        """Return whether to go on."""
+        if self._is_watched and (now := time.perf_counter()) >= self._due:
+            self._due = now + _RENEWAL_SECONDS
+            self._show(at_seconds, attempts, bound, now)
+        return not self._interruption.came
+
+    def _show(self, at_seconds: float, attempts: int, bound: int, now: float) -> None:
+        since, before = self._rated
+        if not self._is_shown or now - since >= _RATE_SECONDS:
+            self._rate = (attempts - before) / (now - since)
+            self._rated = (now, attempts)
+        self._is_shown = True
+        share = percent(at_seconds / self._duration_seconds)
+        text = (
+            f"{duration(at_seconds)} of {duration(self._duration_seconds)} ({share}), "
+            f"{attempts:,} attempts, {bound:,} pods bound, {self._rate:,.0f} attempts/s"
+        )
+        width = shutil.get_terminal_size().columns - 1
+        click.echo(_CLEAR + text[:width], nl=False, err=True)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._is_shown:
+            click.echo(_CLEAR, nl=False, err=True)
+
+
+class _InterruptedError(Exception):
+    """Ctrl-C ended the simulation, so that its decision log is not whole."""
+
+    def __init__(self, report: TimelineReport) -> None:
+        super().__init__()
+        self.report = report
 
 
 def play(play: Play, decision_log: Path | None = None) -> TimelineReport:
-    """Play a scenario to its end.
+    """Play a scenario to its end, or until Ctrl-C; then the report is partial.
 
     Args:
         play: The scenario.
@@ -70,34 +89,29 @@ def play(play: Play, decision_log: Path | None = None) -> TimelineReport:
         UserError: The configuration is wrong.
         OSError: The decision log cannot be written.
         DecodeError: A file of the scenario cannot be read.
-        KeyboardInterrupt: The user does not want to wait.
     """
+    try:
+        return _played(play, decision_log)
+    except _InterruptedError as interrupted:
+        return interrupted.report
+
+
+def _played(play: Play, decision_log: Path | None) -> TimelineReport:
     scenario = play.scenario
-    with ExitStack() as stack, _no_partial_report():
-        log: Callable[[bytes], object] | None = None
+    with ExitStack() as stack:
+        write = None
         if decision_log is not None:
-            log = stack.enter_context(replacing(decision_log, keeps_part=True))
-        shown = VirtualProgress(f"Playing {printable(scenario.name)}", scenario.duration, stack)
-
-        def write(line: bytes) -> None:
-            if log is not None:
-                log(line)
-            shown.note(line)
-
+            write = stack.enter_context(replacing(decision_log, keeps_part=True))
+        interruption = stack.enter_context(noted_interruption())
+        watch = _Watch(scenario.duration, interruption)
+        stack.callback(watch.clear)
         try:
-            return simulate(scenario, play.registry, write_decision=write)
+            report = simulate(scenario, play.registry, write_decision=write, watch=watch)
         except ConfigError as error:
             raise in_file(error, play.file) from error
-
-
-@contextmanager
-def _no_partial_report() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        text = "no report: a simulation over time has none before its end; see --duration"
-        click.echo(f"kubesched: {text}", err=True)
-        raise
+        if report.partial:
+            raise _InterruptedError(report)
+    return report
 
 
 def write_timeline(report: TimelineReport, output: OutputFormat, html: Path | None) -> None:

@@ -16,7 +16,7 @@ from kubesched.simulator.svg import (
     percent,
 )
 from kubesched.simulator.timeline_report import Histogram, Series, TimelineReport
-from kubesched.simulator.timeline_tables import Table, tables_of
+from kubesched.simulator.timeline_tables import Table, tables_of, title_of
 
 STYLE: Final = (
     """
@@ -51,7 +51,7 @@ footer{margin-top:3rem;color:var(--dim);font-size:.85rem;overflow-wrap:anywhere}
 
 def html_report(report: TimelineReport) -> str:
     """Return the page."""
-    title = f"{report.scenario}: {duration(report.duration_seconds)} simulated"
+    title = title_of(report)
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="dim">Seed {report.seed}. Point at a chart to see its numbers.</p>',

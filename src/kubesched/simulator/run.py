@@ -45,6 +45,9 @@ _SERIES_BINS: Final = 300
 _CHECKS: Final = 100
 _SHORTEST_SECONDS: Final = 0.001
 
+Watch = Callable[[float, int, int], bool]
+"""(virtual seconds, attempts, pods bound) -> whether to go on."""
+
 
 def simulate(
     scenario: Scenario,
@@ -54,6 +57,7 @@ def simulate(
     write_decision: Callable[[bytes], object] | None = None,
     log_moves: bool = False,
     checks: bool = True,
+    watch: Watch | None = None,
 ) -> TimelineReport:
     """Play a scenario to its end.
 
@@ -64,6 +68,8 @@ def simulate(
         write_decision: Takes each line of the decision log.
         log_moves: Whether moves in the queue are part of the decision log.
         checks: Whether invariants are checked.
+        watch: Called after every attempt and before the clock moves; once it returns False the
+            simulation ends, and its report is partial.
 
     Raises:
         ConfigError: The scheduler's configuration is wrong; with every fault.
@@ -85,6 +91,9 @@ def simulate(
         simulation = _Simulation(scenario, configuration, registry, gates, dice, log)
         if checks:
             steps.append(simulation.step)
+        if watch is not None:
+            simulation.watch = watch
+            steps.append(simulation.look)
         return await simulation.run(objects, checks=checks)
 
     return run(main(), on_idle=step)
@@ -118,6 +127,8 @@ class _Simulation:
     ) -> None:
         duration = scenario.duration
         report = scenario.report
+        self.watch: Watch | None = None
+        self._end: asyncio.Task[None] | None = None
         self._scenario = scenario
         self._dice = dice
         self._log = log
@@ -134,7 +145,7 @@ class _Simulation:
             gates,
             self._world.api,
             random=dice.stream("scheduler"),
-            observers=(_Attempts(self._timeline), log),
+            observers=(_Attempts(self._timeline, self.look), log),
             connect=self._extenders.connect,
         )
         self._scheduler.queue.observers += (self._moved,)
@@ -153,8 +164,15 @@ class _Simulation:
         if self._checkers is not None:
             self._checkers.step(self._scheduler.now())
 
+    def look(self) -> None:
+        """Ask the watch whether to go on."""
+        if self.watch is not None and self._end is not None:
+            timeline = self._timeline
+            if not self.watch(self._scheduler.now(), timeline.attempts, timeline.bound):
+                self._end.cancel()
+
     async def run(self, objects: list[KubernetesObject], *, checks: bool) -> TimelineReport:
-        """Play to the end."""
+        """Play to the end, or until the watch has seen enough."""
         loop = asyncio.get_running_loop()
         ledger = PodLedger(self._world.server, self._is_ours, loop.time)
         ledger.add_reader(self._timeline)
@@ -170,6 +188,7 @@ class _Simulation:
         if checkers is not None:
             tasks.append(loop.create_task(self._check(checkers), name="checks"))
         end = loop.create_task(asyncio.sleep(self._scenario.duration), name="end")
+        self._end = end
         # Whatever ends before the end has failed.
         await asyncio.wait([*tasks, end], return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
@@ -177,7 +196,7 @@ class _Simulation:
                 task.result()
         if checkers is not None:
             checkers.check(loop.time())
-        report = self._report(loop.time())
+        report = self._report(loop.time(), partial=end.cancelled())
         for task in tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -194,7 +213,7 @@ class _Simulation:
             await asyncio.sleep(self._check_seconds)
             checkers.check(self._scheduler.now())
 
-    def _report(self, now: float) -> TimelineReport:
+    def _report(self, now: float, *, partial: bool) -> TimelineReport:
         timeline, api = self._timeline, self._world.api
         timeline.sample(self._scheduler.cache.nodes, now)
         timeline.end(now)
@@ -202,6 +221,7 @@ class _Simulation:
         return TimelineReport(
             scenario=self._scenario.name,
             seed=self._dice.seed,
+            partial=partial,
             duration_seconds=now,
             totals=timeline.totals(),
             waits=timeline.waits(now),
@@ -227,13 +247,15 @@ class _Simulation:
 
 
 class _Attempts(Observer):
-    """Tells a timeline what the loop does."""
+    """Counts what the loop does on a timeline."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, after_each: Callable[[], None]) -> None:
         self._timeline = timeline
+        self._after_each = after_each
 
     def decided(self, decision: Decision, now: float) -> None:
         self._timeline.decided(decision, now)
+        self._after_each()
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         self._timeline.binding_failed(now)

@@ -133,6 +133,16 @@ class Timeline(LedgerReader):
         self._disruptions = Counter(width_seconds)
         self._binding_failures = Counter(width_seconds)
 
+    @property
+    def attempts(self) -> int:
+        """How many scheduling cycles ended."""
+        return self._attempts.total
+
+    @property
+    def bound(self) -> int:
+        """How many pods were bound."""
+        return self._bindings.total
+
     # From the ledger.
 
     def _class_of(self, priority: int) -> _Class:

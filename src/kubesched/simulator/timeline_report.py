@@ -147,6 +147,7 @@ class TimelineReport(_Part, frozen=True):
     Attributes:
         scenario: Its name.
         seed: Of all dice.
+        partial: Whether the simulation was interrupted before its end.
         duration_seconds: How long it took, in virtual time.
         totals: How many of everything.
         waits: All pods first, then by falling priority.
@@ -163,6 +164,7 @@ class TimelineReport(_Part, frozen=True):
 
     scenario: str
     seed: int
+    partial: bool
     duration_seconds: float
     totals: Totals
     waits: tuple[WaitReport, ...]

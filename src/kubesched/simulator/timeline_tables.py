@@ -34,9 +34,15 @@ def tables_of(report: TimelineReport) -> tuple[Table, ...]:
     return tuple(table for table in _tables(report) if table.rows)
 
 
+def title_of(report: TimelineReport) -> str:
+    """Return the scenario and how long it was simulated."""
+    simulated = f"{report.scenario}: {duration(report.duration_seconds)} simulated"
+    return f"{simulated} before it was interrupted" if report.partial else simulated
+
+
 def render_text(report: TimelineReport) -> str:
     """Return the tables as plain text."""
-    head = f"{report.scenario}: {duration(report.duration_seconds)} simulated, seed {report.seed}\n"
+    head = f"{title_of(report)}, seed {report.seed}\n"
     return head + "".join(f"\n{_as_text(table)}" for table in tables_of(report))
 
 

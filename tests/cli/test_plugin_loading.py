@@ -183,12 +183,11 @@ def test_module() -> None:
     assert load_plugin(place).name == "TaintToleration"
 
 
-def test_crashing_filter_is_an_outcome(cluster: Path, plugin_file: Path) -> None:
-    """A plugin that raises ends the attempt with its name and error, and no traceback."""
+def test_crashing_filter_is_no_outcome(cluster: Path, plugin_file: Path) -> None:
+    """A plugin that raises ends the command: there is nothing to explain."""
     result = run("explain", "web-1", cluster, "--plugin", f"{plugin_file}:Crashing")
-    assert result.exit_code == 0
-    assert result.stdout.startswith("Pod shop/web-1 cannot be judged: ")
-    assert 'running "Crashing" filter plugin: KeyError' in result.stdout
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert "plugin Crashing raised in Filter for pod shop/web-1: KeyError" in result.stderr
 
 
 # Entry points.

@@ -84,7 +84,7 @@ class Recorder(Observer):
         queue = scheduler.queue
         queue.observers.append(lambda move: self._moved(move, queue))
         # The queue of a live scheduler is handed what times hints in the same place.
-        queue._hints._ask = self._asked
+        queue.hints._ask = self._asked
         self._follow_cache(scheduler.cache)
 
     # kubesched.scheduler.loop.Observer

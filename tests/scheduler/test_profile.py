@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from random import Random
 from typing import Any, ClassVar
@@ -30,6 +31,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.registry import PluginFactory, Registry
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure, unschedulable
+from kubesched.framework.structured_log import V4
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
@@ -516,3 +518,19 @@ def test_a_plugin_that_raises_is_named() -> None:
         Code.ERROR, plugin="P", error='running "P" filter plugin: ZeroDivisionError: x'
     )
     assert expected == status
+
+
+def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:
+    """One line, also for a live scheduler; the whole traceback only where it is verbose."""
+    profile = profile_of(toy("P", filter=ZeroDivisionError("x")))
+    cycle = SchedulingCycle(profile, NodeSampler(), remembers=False)
+    cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))
+    (record,) = caplog.records
+    fields = vars(record)["fields"]
+    words = "plugin P raised in Filter for pod default/web: ZeroDivisionError: x"
+    assert words == fields["err"]
+    assert re.fullmatch(r".*/toys\.py:\d+, in .*", fields["place"])
+    assert "Traceback" not in caplog.text
+    caplog.set_level(V4)
+    cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))
+    assert re.search(r'Traceback.*File ".*/toys\.py", line \d+', caplog.text, re.DOTALL)

@@ -14,7 +14,7 @@ from kubesched.config.load import load_configuration
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreEnqueuePlugin, ReservePlugin
-from kubesched.framework.status import SUCCESS, Status, unschedulable
+from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.simulation import Simulation
 from kubesched.snapshot.pod_info import PodInfo
@@ -244,7 +244,7 @@ class Refuses(ReservePlugin):
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Refuse."""
         if pod.name == "broken":
-            raise ValueError("oh")
+            return failure("oh")
         return unschedulable("not you") if pod.name == "refused" else SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -253,7 +253,7 @@ class Refuses(ReservePlugin):
 
 
 def test_reserve_can_refuse() -> None:
-    """A refusal undoes the placement; a plugin that raises is an error of that pod alone."""
+    """A refusal undoes the placement; a failure is an error of that pod alone."""
     Refuses.undone.clear()
     configuration = load_configuration(configured("Refuses"), GATES)
     pods = (make_pod(name, requests={"cpu": 1}) for name in ("refused", "broken", "fine"))
@@ -265,7 +265,7 @@ def test_reserve_can_refuse() -> None:
         refused.plugins,
         refused.error,
     )
-    assert ('running Reserve plugin "Refuses": ValueError: oh', True) == (
+    assert ('running Reserve plugin "Refuses": oh', True) == (
         broken.message,
         broken.error,
     )

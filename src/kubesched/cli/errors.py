@@ -5,17 +5,19 @@ Rejects:  nothing; whatever a command raises ends here.
 
 from __future__ import annotations
 
+import linecache
 import os
-import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
 
 EXIT_DIFFERENT: Final = 1
 """The command ran, and what it checked does not hold."""
+EXIT_PLUGIN: Final = 1
+"""A plugin raised: there is no result."""
 EXIT_USAGE: Final = 2
 """What the user gave cannot be used."""
 EXIT_INTERNAL: Final = 70
@@ -23,14 +25,6 @@ EXIT_INTERNAL: Final = 70
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
 """The reader of stdout went away; what a shell says of programs that SIGPIPE ends."""
-
-# What we are made of, and stand on; whatever else is on the way to an error came with a plugin.
-_OUR_MODULES: Final = frozenset(
-    (
-        *("kubesched", "__main__", "aiohttp", "click", "msgspec", "numpy", "prometheus_client"),
-        *("rich", "uvloop", "yaml", "yarl"),
-    )
-)
 
 DEBUG_VARIABLE: Final = "KUBESCHED_DEBUG"
 
@@ -92,28 +86,29 @@ def _alone(error: Exception) -> Exception:
 
 
 def _report_unforeseen(error: Exception) -> int:
-    """Say whose code failed: a plugin's, or our own."""
-    words = f"{type(error).__name__}: {error}"
-    place = _place_outside(error)
-    if place:
-        write_errors([f"{words}, raised in {place}"])
-        click.echo(f"kubesched: {DEBUG_VARIABLE}=1 shows the traceback", err=True)
-        return EXIT_USAGE
-    write_errors([f"internal error: {words}"])
-    hint = f"this is a bug in kubesched; {DEBUG_VARIABLE}=1 shows the traceback"
-    click.echo(f"kubesched: {hint}", err=True)
-    return EXIT_INTERNAL
+    """Say whose code failed, a plugin's or kubesched's, and where a plugin's did."""
+    # Imported late, as numpy comes with it.
+    from kubesched.framework.plugin_error import PluginError, places_outside
 
-
-def _place_outside(error: Exception) -> str:
-    """Return the innermost place in code that is not ours, such as a plugin's; "" without one."""
-    place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if module not in _OUR_MODULES and module not in sys.stdlib_module_names:
-            code = frame.f_code
-            place = f"{code.co_filename}, line {line}, {code.co_qualname}"
-    return place
+    if isinstance(error, PluginError):
+        places, words = error.places, str(error)
+    else:
+        places = tuple(places_outside(error))
+        words = f"a plugin raised {type(error).__name__}: {error}"
+    if not places:
+        write_errors([f"internal error: {type(error).__name__}: {error}"])
+        hint = f"this is a bug in kubesched; {DEBUG_VARIABLE}=1 shows the traceback"
+        click.echo(f"kubesched: {hint}", err=True)
+        return EXIT_INTERNAL
+    write_errors([words])
+    for place in places:
+        shown = str(place).removeprefix(f"{Path.cwd()}{os.sep}")
+        click.echo(f"  {printable(shown)}", err=True)
+        source = linecache.getline(place.file, place.line).strip()
+        if source:
+            click.echo(f"    {printable(source)}", err=True)
+    click.echo(f"kubesched: {DEBUG_VARIABLE}=1 shows the whole traceback", err=True)
+    return EXIT_PLUGIN
 
 
 def write_errors(messages: Iterable[str]) -> None:

@@ -52,6 +52,7 @@ def ask(
     Raises:
         UserError: A name is not there.
         DecodeError, ConfigError: A file cannot be used.
+        PluginError: A plugin raised.
     """
     scheduler = load_scheduler(options)
     objects, warnings = load_objects(files, scheduler.feature_gates)
@@ -64,6 +65,7 @@ def ask(
     cluster = new_cluster(looked_at, options, remembers=False)
     cluster.load(pod if item is found else item for item in objects)
     report = _asked(cluster, PodInfo(pod), all_filters)
+    cluster.check_plugins()
     notes = [*_notes(found), *_sampling_notes(report, scheduler.configuration)]
     return msgspec.structs.replace(report, bound_to=found.spec.node_name, notes=tuple(notes))
 

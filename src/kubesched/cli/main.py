@@ -135,10 +135,10 @@ def kubesched() -> None:
       kubesched explain web-1 cluster.json
       kubesched simulate cluster.json --pods batch.yaml
 
-    Exit codes: 0 done; 1 what was to be checked does not hold; 2 the input is at fault, or the
-    output cannot be written (one line per fault on stderr); 70 a bug in kubesched; 130 interrupted;
-    141 whoever read the output went away. NO_COLOR=1 turns colours off, KUBESCHED_DEBUG=1 turns
-    tracebacks on.
+    Exit codes: 0 done; 1 what was to be checked does not hold, or a plugin raised; 2 the input is
+    at fault, or the output cannot be written (one line per fault on stderr); 70 a bug in kubesched;
+    130 interrupted; 141 whoever read the output went away. NO_COLOR=1 turns colours off,
+    KUBESCHED_DEBUG=1 turns tracebacks on.
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
 
 

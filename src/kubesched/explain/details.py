@@ -32,7 +32,8 @@ class Details:
             return ""
         try:
             return self._described(plugin, row)
-        except Exception:  # noqa: BLE001 - a user's plugin may raise anything; the reason stands
+        except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
+            self._profile.report(plugin, "Describe", self._pod.key, error)
             return ""
 
     def _described(self, plugin: FilterPlugin[object], row: int) -> str:

@@ -18,6 +18,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.config.types import DEFAULT_SCHEDULER_NAME
 from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.plugin_error import PluginError, ReportPluginError, log_plugin_error
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.queue_events import Change
 from kubesched.queue.registrations import Registration
@@ -35,6 +36,9 @@ class Strategy(Enum):
 
 # (registration with a hint, incoming change, waiting pod) -> whether to queue; may raise.
 AskHint = Callable[[Registration, Change, Pod], bool]
+
+HINT: Final = "QueueingHint"
+"""Stands for the extension point where a hint raises."""
 
 _ANY_EVENT: Final[Topic] = ("", "")
 """The topic of pods that any event takes along: nothing rejected them, or nobody knows them."""
@@ -60,7 +64,11 @@ class _Matches(msgspec.Struct, frozen=True):
 
 
 class QueueingHints:
-    """The registrations of all profiles."""
+    """The registrations of all profiles.
+
+    Attributes:
+        report_plugin_error: Receives what hints raise.
+    """
 
     def __init__(
         self, registrations: Mapping[str, Sequence[Registration]], ask: AskHint = ask_hint
@@ -68,6 +76,7 @@ class QueueingHints:
         """Take the registrations by profile, and what asks a hint."""
         self._registrations = {name: tuple(own) for name, own in registrations.items()}
         self._ask = ask
+        self.report_plugin_error: ReportPluginError = log_plugin_error
         self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
         for own in self._registrations.values():
             for each in own:
@@ -138,8 +147,11 @@ class QueueingHints:
     ) -> bool:
         try:
             return self._ask(registration, change, queued.pod_info.pod)
-        except Exception:  # noqa: BLE001 - a plugin may raise anything
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             # A try too many does no harm, a pod that waits for ever does.
+            found = PluginError(registration.plugin, HINT, queued.pod_info.key, error)
+            if found.places:
+                self.report_plugin_error(found)
             return True
 
     def _matches_of(self, event: ClusterEvent) -> _Matches:

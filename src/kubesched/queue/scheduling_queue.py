@@ -63,6 +63,7 @@ class SchedulingQueue:
     Attributes:
         nominator: Pods that were promised a node.
         gates: The PreEnqueue plugins.
+        hints: What plugins registered.
         observers: Told of every move.
         on_backoff: Called when a pod begins to back off: `next_backoff_flush` may be sooner now.
         on_unschedulable: Is told after which second a pod that nothing helps has waited too long.
@@ -109,12 +110,12 @@ class SchedulingQueue:
         self._unschedulable = UnschedulablePods()
         self._in_flight = InFlight()
         self._rejections = RejectionCounts()
-        self._hints = QueueingHints(
+        self.hints = QueueingHints(
             {name: rules.registrations for name, rules in profiles.items()}, ask
         )
         self.gates = Gates(
             {name: rules.pre_enqueue for name, rules in profiles.items()},
-            self._hints,
+            self.hints,
             self._rejections,
         )
         self._move_request_cycle = -1
@@ -193,7 +194,7 @@ class SchedulingQueue:
             queued = QueuedPodInfo(new, timestamp=now)
             return self._to_active(queued, Place.NOWHERE, _UPDATE_LABEL, now)
         queued.pod_info = new
-        self._unschedulable.put(queued, self._hints.topics_of_pod(queued))
+        self._unschedulable.put(queued, self.hints.topics_of_pod(queued))
         self.nominator.update(old, new)
         if not self._options.queueing_hints:
             return is_pod_updated(old.pod, new.pod) and self._wakes(
@@ -220,7 +221,7 @@ class SchedulingQueue:
         return True
 
     def _update_event(self, queued: QueuedPodInfo, change: Change, now: float) -> bool:
-        strategy = self._hints.strategy(queued, change)
+        strategy = self.hints.strategy(queued, change)
         in_backoff = queued.pod_info.key in self._backoff
         if strategy is Strategy.SKIP and in_backoff:
             return False
@@ -283,12 +284,12 @@ class SchedulingQueue:
             now: Seconds.
             pre_check: Leaves out pods for which it is false.
         """
-        if not self._hints.is_of_interest(event):
+        if not self.hints.is_of_interest(event):
             return False
         candidates: Sequence[QueuedPodInfo]
         if not self._unschedulable:
             candidates = ()
-        elif (topics := self._hints.topics_of_event(event)) is None:
+        elif (topics := self.hints.topics_of_event(event)) is None:
             candidates = self._unschedulable.pods()
         else:
             candidates = self._unschedulable.filed_under(topics)
@@ -301,7 +302,7 @@ class SchedulingQueue:
         for queued in candidates:
             if queued.is_gated and not any(e.matches(event) for e in queued.gating_plugin_events):
                 continue
-            strategy = self._hints.strategy(queued, change)
+            strategy = self.hints.strategy(queued, change)
             if strategy is Strategy.SKIP:
                 continue
             self._unschedulable.delete(queued.pod_info.key)
@@ -425,7 +426,7 @@ class SchedulingQueue:
         changes = self._in_flight.since_popped(queued.pod_info.uid)
         if changes is None or (in_group and self._options.generic_workload):
             return Strategy.AFTER_BACKOFF
-        return self._hints.strategy_of_all(queued, changes)
+        return self.hints.strategy_of_all(queued, changes)
 
     def close(self) -> None:
         """Forget the pods in flight; whoever waits for a pod stops."""
@@ -478,7 +479,7 @@ class SchedulingQueue:
     def _to_unschedulable(
         self, queued: QueuedPodInfo, origin: Place, label: str, now: float
     ) -> Place:
-        if self._unschedulable.put(queued, self._hints.topics_of_pod(queued)):
+        if self._unschedulable.put(queued, self.hints.topics_of_pod(queued)):
             self._report(queued, origin, Place.UNSCHEDULABLE, label, now)
             longest = self._options.max_in_unschedulable_pods_seconds
             self.on_unschedulable(queued.timestamp + longest)

@@ -229,9 +229,11 @@ class BindingCycle:
                 task.cancel()
 
     async def _ask_pre_bind(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
-        work = plugin.pre_bind(assumed.cycle, assumed.pod, assumed.node_name)
+        ask, pod, node_name = assumed.profile.ask_async, assumed.pod, assumed.node_name
         try:
-            status = await assumed.profile.ask_async(phases.PRE_BIND, plugin, work)
+            status = await ask(
+                phases.PRE_BIND, plugin, plugin.pre_bind, assumed.cycle, pod, node_name
+            )
         except asyncio.CancelledError:
             return self._called_back(assumed, plugin)
         if status.is_success or status.is_rejected:
@@ -262,8 +264,9 @@ class BindingCycle:
         timer = profile.timer
         began = timer.now() if timer is not None else 0.0
         for plugin in profile.bind_plugins:
-            work = plugin.bind(assumed.cycle, assumed.pod, assumed.node_name)
-            status = await profile.ask_async(phases.BIND, plugin, work)
+            status = await profile.ask_async(
+                phases.BIND, plugin, plugin.bind, assumed.cycle, assumed.pod, assumed.node_name
+            )
             if status.is_skip:
                 continue
             if status.is_success or status.is_rejected:

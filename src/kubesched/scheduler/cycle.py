@@ -231,7 +231,9 @@ class SchedulingCycle:
         if timer is not None:
             timer.enter(PRE_FILTER)
         outcome, names, contributors = self._ask_pre_filters(cycle, pod, snapshot, trace)
-        make_filter_states(self.profile.filters_without_pre_filter, cycle, pod, snapshot)
+        make_filter_states(
+            self.profile, self.profile.filters_without_pre_filter, cycle, pod, snapshot
+        )
         if timer is not None:
             timer.leave(outcome.code)
             timer.pre_filtered(cycle)

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
 from kubesched.scheduler.phase_timer import SIGN
+from kubesched.scheduler.profile import SIGN as SIGN_WORDING
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.remembered import Remembered
 from kubesched.snapshot.objects import Objects
@@ -26,7 +27,6 @@ from kubesched.snapshot.snapshot import Snapshot
 _CELLS_MAX: Final = 1 << 22
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384
-SIGN_WORDING: Final = 'running Sign plugin "{}": '
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +115,8 @@ class Memory:
         if plugin not in self._unsigned:
             self._unsigned.add(plugin)
             log.error("Nothing is remembered for pods like %s: %s", pod.key, failure)
+            assert isinstance(failure.__cause__, Exception), "it is what the plugin raised"
+            self._profile.report(self._profile.plugins[plugin], SIGN, pod.key, failure.__cause__)
 
 
 def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:

@@ -10,6 +10,7 @@ Differs:  a state that plugins make for themselves is made once, not for each no
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ from kubesched.framework.status import failure
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from kubesched.scheduler.profile import Profile
+
 
 def needs_filter_state(plugin: FilterPlugin[object]) -> bool:
     """Whether a filter whose `pre_filter` does not run must be asked for its state."""
@@ -40,7 +44,11 @@ def needs_score_state(plugin: ScorePlugin[object]) -> bool:
 
 
 def make_filter_states(
-    plugins: Iterable[FilterPlugin[object]], cycle: CycleState, pod: PodInfo, snapshot: Snapshot
+    profile: Profile,
+    plugins: Iterable[FilterPlugin[object]],
+    cycle: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
 ) -> None:
     """Put the states of filters into the cycle."""
     for plugin in plugins:
@@ -48,11 +56,13 @@ def make_filter_states(
             state: object = plugin.filter_state(cycle, pod, snapshot)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             # Perhaps every row is rejected before anybody needs the state.
+            profile.report(plugin, "FilterState", pod.key, error)
             state = _failing(error)
         cycle.filter_states[plugin.name] = state
 
 
 def make_score_states(
+    profile: Profile,
     plugins: Iterable[ScorePlugin[object]],
     cycle: CycleState,
     pod: PodInfo,
@@ -65,6 +75,7 @@ def make_score_states(
             state: object = plugin.score_state(cycle, pod, snapshot, feasible)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             # Perhaps a plugin before this one fails: that is the failure to report.
+            profile.report(plugin, "ScoreState", pod.key, error)
             state = _failing(error)
         cycle.score_states[plugin.name] = state
 

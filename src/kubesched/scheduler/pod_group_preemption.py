@@ -121,6 +121,7 @@ class PodGroupPreemption:
         try:
             return await plugin.pod_group_post_filter(group, pods, snapshot, trial)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            self._profile.report(plugin, "PodGroupPostFilter", "", error)
             return PodGroupPostFilterResult(failure(f"{type(error).__name__}: {error}"))
         finally:
             restriction.skips_post_filters = False

@@ -39,6 +39,12 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubesched.framework.plugin_error import (
+    PluginError,
+    ReportPluginError,
+    extension_point_of,
+    log_plugin_error,
+)
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_plugin import (
     PlacementGeneratePlugin,
@@ -92,6 +98,7 @@ class Profile:
         claim_tracker: What is allocated of devices; shared by all profiles.
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
         plugin_observer: Is told what plugins count.
+        report_plugin_error: Receives every exception of a plugin, also where the cycle goes on.
         timer: Is told how long phases and plugins take; None if nobody wants to know.
         nominates_for_expectation: Whether a pod's node is nominated before a binding that takes
             time.
@@ -128,6 +135,7 @@ class Profile:
         self.claim_tracker = claim_tracker or new_claim_tracker(feature_gates)
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
         self.plugin_observer = PluginObserver()
+        self.report_plugin_error: ReportPluginError = log_plugin_error
         self.timer: PhaseTimer | None = None
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
         own = configuration.percentage_of_nodes_to_score
@@ -199,24 +207,56 @@ class Profile:
         *args: *Arguments,
     ) -> R:
         """Ask a plugin; what it raises becomes a failure worded as upstream words it."""
+        timed = question
         if self.timer is not None and self.timer.is_sampling:
-            question = self.timer.timed(wording, plugin, question)
+            timed = self.timer.timed(wording, plugin, question)
         try:
-            return question(*args)
+            return timed(*args)
         except PluginFailure:
             raise
         except Exception as error:
-            raise raised(wording, plugin, error) from error
+            pods = (each.key for each in args if isinstance(each, PodInfo))
+            raise self.raised(wording, plugin, question, next(pods, ""), error) from error
+
+    def raised(
+        self,
+        wording: str,
+        plugin: Plugin,
+        question: Callable[..., object],
+        pod: str,
+        error: Exception,
+    ) -> PluginFailure:
+        """Report what a plugin raised, and return the failure that it amounts to.
+
+        A plugin that cannot sign only makes pods slower to place; the memory reports it once.
+        """
+        if wording is not SIGN:
+            self.report(plugin, extension_point_of(question), pod, error)
+        return PluginFailure(failure_of(wording, plugin.name, f"{type(error).__name__}: {error}"))
+
+    def report(self, plugin: Plugin, extension_point: str, pod: str, error: Exception) -> bool:
+        """Report what a plugin raised about a pod and return True; not for in-tree plugins."""
+        found = PluginError(plugin.name, extension_point, pod, error, type(plugin))
+        if found.places:
+            self.report_plugin_error(found)
+        return bool(found.places)
 
     async def ask_async(
-        self, extension_point: str, plugin: Plugin, answer: Awaitable[Status]
+        self,
+        extension_point: str,
+        plugin: Plugin,
+        question: Callable[[CycleState, PodInfo, str], Awaitable[Status]],
+        cycle: CycleState,
+        pod: PodInfo,
+        node_name: str,
     ) -> Status:
-        """Await a plugin's answer; what it raises becomes a failure, for the caller to word."""
+        """Ask a plugin and wait; what it raises becomes a failure, for the caller to word."""
         timer = self.timer if self.timer is not None and self.timer.is_sampling else None
         began = timer.now() if timer is not None else 0.0
         try:
-            status = await answer
+            status = await question(cycle, pod, node_name)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            self.report(plugin, extension_point, pod.key, error)
             status = Status(Code.ERROR, error=f"{type(error).__name__}: {error}")
         if timer is not None:
             timer.answered(extension_point, plugin.name, status.code, began)
@@ -243,7 +283,7 @@ class Profile:
             return NodeToStatus.everywhere(len(nodes), state.status)
         answers = self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
         if plugin not in self._checked:
-            self._check_rows(FILTER, plugin, answers, len(nodes))
+            self._check_rows(FILTER, plugin, plugin.filter, pod.key, answers, len(nodes))
         return answers
 
     def ask_score(
@@ -258,17 +298,26 @@ class Profile:
             raise PluginFailure(failure_of(SCORE, plugin.name, state.status.message))
         scores = self.ask(SCORE, plugin, plugin.score, state, pod, nodes)
         if plugin not in self._checked:
-            self._check_rows(SCORE, plugin, scores, len(nodes))
+            self._check_rows(SCORE, plugin, plugin.score, pod.key, scores, len(nodes))
         return scores
 
-    def _check_rows(self, wording: str, plugin: Plugin, answers: Sized, rows: int) -> None:
+    def _check_rows(
+        self,
+        wording: str,
+        plugin: Plugin,
+        question: Callable[..., object],
+        pod: str,
+        answers: Sized,
+        rows: int,
+    ) -> None:
         """Raise if a plugin has not answered once a row; asked until it once was right."""
         try:
             found = len(answers)
         except TypeError as error:
-            raise raised(wording, plugin, error) from error
+            raise self.raised(wording, plugin, question, pod, error) from error
         if found != rows:
             text = f"answered for {found} rows, and was asked about {rows}"
+            self.report(plugin, extension_point_of(question), pod, ValueError(text))
             raise PluginFailure(failure_of(wording, plugin.name, text))
         if rows > 1:
             # One row may be right by chance.
@@ -430,12 +479,8 @@ REMOVE_POD: Final = 'running RemovePod on PreFilter plugin "{}": '
 POST_FILTER: Final = ""
 PRE_SCORE: Final = 'running PreScore plugin "{}": '
 SCORE: Final = 'running Score plugins: plugin "{}" failed with: '
+SIGN: Final = 'running Sign plugin "{}": '
 NORMALIZE: Final = 'running Normalize on Score plugins: plugin "{}" failed with: '
-
-
-def raised(wording: str, plugin: Plugin, error: Exception) -> PluginFailure:
-    """Return the failure that stands for what a plugin raised."""
-    return PluginFailure(failure_of(wording, plugin.name, f"{type(error).__name__}: {error}"))
 
 
 def failure_of(wording: str, plugin: str, text: str) -> Status:

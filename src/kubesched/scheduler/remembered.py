@@ -122,7 +122,7 @@ class Remembered:
             if not _is_remembered(plugin, plugin.scope, pod):
                 self.fresh_filter_states.append(plugin)
                 continue
-            make_filter_states([plugin], cycle, pod, snapshot)
+            make_filter_states(self._profile, [plugin], cycle, pod, snapshot)
             self.filter_states[plugin.name] = state = cycle.filter_states[plugin.name]
             # Who meets the lack of a state, the plain path finds out.
             self.usable &= not isinstance(state, NoState)
@@ -163,7 +163,7 @@ class Remembered:
             if not _is_remembered(plugin, plugin.score_scope or plugin.scope, pod):
                 self.fresh_score_states.append(plugin)
                 continue
-            make_score_states([plugin], cycle, pod, snapshot, everywhere)
+            make_score_states(self._profile, [plugin], cycle, pod, snapshot, everywhere)
             self.score_states[plugin.name] = state = cycle.score_states[plugin.name]
             self.usable &= not isinstance(state, NoState)
 
@@ -298,7 +298,8 @@ class Remembered:
             try:
                 scores.append(scorer.score(state, pod, view).item(0))
             except Exception as error:
-                raise wording.raised(wording.SCORE, scorer, error) from error
+                failed = self._profile.raised
+                raise failed(wording.SCORE, scorer, scorer.score, pod.key, error) from error
         return failed_at, code, tuple(scores)
 
     def _filter_row(self, pod: PodInfo, view: NodeTable) -> tuple[int, int]:
@@ -308,7 +309,8 @@ class Remembered:
             try:
                 found = plugin.filter(state, pod, view)
             except Exception as error:
-                raise wording.raised(wording.FILTER, plugin, error) from error
+                failed = self._profile.raised
+                raise failed(wording.FILTER, plugin, plugin.filter, pod.key, error) from error
             if found.index.item(0):
                 status = found[0]
                 if not status.is_rejected:

@@ -96,7 +96,7 @@ class RememberedCycle:
             timer.enter(PRE_FILTER)
         if not self._pre_filter(cycle, pod, snapshot, remembered):
             return None
-        make_filter_states(remembered.fresh_filter_states, cycle, pod, snapshot)
+        make_filter_states(self._profile, remembered.fresh_filter_states, cycle, pod, snapshot)
         if timer is not None:
             timer.leave()
             timer.enter(FILTER, recalled_seconds)
@@ -223,7 +223,7 @@ class RememberedCycle:
         mask = remembered.feasible if feasible is None else feasible
         for plugin in remembered.fresh_pre_scores:
             self._scoring.ask_pre_score(cycle, pod, snapshot, mask, plugin, None)
-        make_score_states(remembered.fresh_score_states, cycle, pod, snapshot, mask)
+        make_score_states(self._profile, remembered.fresh_score_states, cycle, pod, snapshot, mask)
         if timer is not None:
             timer.leave()
             timer.enter(SCORE)

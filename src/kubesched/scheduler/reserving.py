@@ -57,8 +57,9 @@ def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str)
     for plugin in reversed(profile.reserve_plugins):
         try:
             plugin.unreserve(cycle, pod, node_name)
-        except Exception:
-            log.exception("Plugin %s failed to unreserve pod %s", plugin.name, pod.key)
+        except Exception as error:
+            if not profile.report(plugin, UNRESERVE, pod.key, error):
+                log.exception("Plugin %s failed to unreserve pod %s", plugin.name, pod.key)
     if profile.timer is not None:
         profile.timer.passed(UNRESERVE, Code.SUCCESS, started)
 

@@ -131,7 +131,7 @@ class Scoring:
         for plugin in self._profile.pre_score_plugins:
             self.ask_pre_score(cycle, pod, snapshot, feasible, plugin, trace)
         plugins = self._profile.scores_without_pre_score
-        make_score_states(plugins, cycle, pod, snapshot, feasible)
+        make_score_states(self._profile, plugins, cycle, pod, snapshot, feasible)
 
     def ask_pre_score(
         self,

@@ -17,6 +17,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.cache.cache import Cache
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import Configuration
+from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.queue.nominator import Nominator
@@ -41,6 +42,7 @@ class Cluster:
         profiles: By scheduler name.
         nominator: Which pending pods have been promised a node.
         pending: Pods without a node, by uid, in order of arrival.
+        plugin_errors: What plugins raised so far; the decisions made meanwhile are no results.
     """
 
     def __init__(
@@ -58,8 +60,10 @@ class Cluster:
         self.profiles: dict[str, Profile] = build_profiles(
             configuration, registry, feature_gates, Random(seed)
         )
+        self.plugin_errors: list[PluginError] = []
         for profile in self.profiles.values():
             profile.objects = self.cache.objects
+            profile.report_plugin_error = self.plugin_errors.append
         sampler = NodeSampler()
         self._cycles = {
             name: SchedulingCycle(profile, sampler, remembers=remembers)
@@ -125,6 +129,11 @@ class Cluster:
         profile = self.profile_of(info)
         assert profile is not None, f"{info} belongs to another scheduler"
         return self._cycles[profile.scheduler_name].schedule_one(info, self.snapshot(), trace)
+
+    def check_plugins(self) -> None:
+        """Raise the first PluginError, if there is one."""
+        if self.plugin_errors:
+            raise self.plugin_errors[0]
 
     def bind(self, info: PodInfo, node_name: str) -> None:
         """Put the pod on the node."""

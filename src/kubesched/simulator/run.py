@@ -21,6 +21,7 @@ from kubesched.api.decode import load
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
+from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Status
 from kubesched.queue.moves import QueueMove
@@ -75,6 +76,7 @@ def simulate(
         ConfigError: The scheduler's configuration is wrong; with every fault.
         DecodeError: A file of the scenario cannot be read.
         InvariantError: Something happened that must never happen.
+        PluginError: A plugin raised.
     """
     gates = FeatureGates.of(scenario.scheduler.feature_gates)
     configuration = _configuration(scenario, gates)
@@ -174,6 +176,8 @@ class _Simulation:
     async def run(self, objects: list[KubernetesObject], *, checks: bool) -> TimelineReport:
         """Play to the end, or until the watch has seen enough."""
         loop = asyncio.get_running_loop()
+        failed: asyncio.Future[None] = loop.create_future()
+        self._end_on_plugin_errors(failed)
         ledger = PodLedger(self._world.server, self._is_ours, loop.time)
         ledger.add_reader(self._timeline)
         checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
@@ -190,10 +194,11 @@ class _Simulation:
         end = loop.create_task(asyncio.sleep(self._scenario.duration), name="end")
         self._end = end
         # Whatever ends before the end has failed.
-        await asyncio.wait([*tasks, end], return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            if task.done():
-                task.result()
+        await asyncio.wait([*tasks, end, failed], return_when=asyncio.FIRST_COMPLETED)
+        for each in (failed, *tasks):
+            if each.done():
+                each.result()
+        failed.cancel()
         if checkers is not None:
             checkers.check(loop.time())
         report = self._report(loop.time(), partial=end.cancelled())
@@ -202,6 +207,17 @@ class _Simulation:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         return report
+
+    def _end_on_plugin_errors(self, failed: asyncio.Future[None]) -> None:
+        """Have the first error of a plugin end the run: what it decided meanwhile is no result."""
+
+        def end(error: PluginError) -> None:
+            if not failed.done():
+                failed.set_exception(error)
+
+        for profile in self._scheduler.profiles.values():
+            profile.report_plugin_error = end
+        self._scheduler.queue.hints.report_plugin_error = end
 
     async def _sample(self) -> None:
         while True:

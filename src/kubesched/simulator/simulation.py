@@ -119,12 +119,17 @@ class Simulation:
     # The run.
 
     def run(self) -> Iterator[None]:
-        """Yield after every attempt; whoever iterates may stop in between."""
+        """Yield after every attempt; whoever iterates may stop in between.
+
+        Raises:
+            PluginError: A plugin raised; there is no report then.
+        """
         batch = list(self._queued.values())
         while batch:
             for queued in self._in_order(batch):
                 yield from self._try(queued)
             batch = [q for q in self._waiting.woken() if q.attempts < _ATTEMPTS_MAX]
+            self._cluster.check_plugins()
 
     def _in_order(self, batch: Iterable[QueuedPodInfo]) -> Iterator[QueuedPodInfo]:
         # As upstream, the first profile's plugin orders the pods of all profiles.
@@ -140,6 +145,7 @@ class Simulation:
             self.tried += 1
         for _ in range(_PREEMPTIONS_MAX):
             again = self._attempt(queued)
+            self._cluster.check_plugins()
             yield
             if not again:
                 return

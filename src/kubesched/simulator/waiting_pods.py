@@ -13,6 +13,7 @@ Differs:  hints are asked about templates; when there are too many pairs of temp
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -21,6 +22,7 @@ from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import ASSIGNED_POD, Action, ClusterEvent, QueueingHint
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.hinting import HINT
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
@@ -58,7 +60,7 @@ class WaitingPods:
 
     def __init__(self, profiles: Mapping[str, Profile], hints_max: int = HINTS_MAX) -> None:
         self._hints = {
-            (name, plugin.name, event.action): tuple(_hints_of(plugin, event))
+            (name, plugin.name, event.action): tuple(_hints_of(profile, plugin, event))
             for name, profile in profiles.items()
             for plugin in profile.plugins.values()
             for event in (POD_ADDED, POD_DELETED)
@@ -133,21 +135,28 @@ class WaitingPods:
         self.hints_asked += 1
         added = happened.event is POD_ADDED
         old, new = (None, happened.pod) if added else (happened.pod, None)
-        return _says_queue(hint, target, old, new)
+        return hint is None or hint(target, old, new)
 
 
 def _says_queue(
-    hint: QueueingHint | None, target: Pod, old: object | None, new: object | None
+    profile: Profile,
+    plugin: Plugin,
+    hint: QueueingHint,
+    target: Pod,
+    old: object | None,
+    new: object | None,
 ) -> bool:
-    if hint is None:
-        return True
     try:
         return hint(target, old, new)
-    except Exception:  # noqa: BLE001 - a hint that fails is no reason to leave the pod waiting
+    except Exception as error:  # noqa: BLE001 - a hint that fails is no reason to leave the pod waiting
+        metadata = target.metadata
+        profile.report(plugin, HINT, f"{metadata.namespace}/{metadata.name}", error)
         return True
 
 
-def _hints_of(plugin: Plugin, event: ClusterEvent) -> Iterator[QueueingHint | None]:
+def _hints_of(
+    profile: Profile, plugin: Plugin, event: ClusterEvent
+) -> Iterator[QueueingHint | None]:
     registered = plugin.events_to_register()
     if registered is None:
         # Whoever does not say what helps may be helped by anything.
@@ -155,4 +164,5 @@ def _hints_of(plugin: Plugin, event: ClusterEvent) -> Iterator[QueueingHint | No
         return
     for entry in registered:
         if entry.event.matches(event):
-            yield entry.hint
+            hint = entry.hint
+            yield None if hint is None else partial(_says_queue, profile, plugin, hint)

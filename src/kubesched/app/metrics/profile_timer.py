@@ -31,7 +31,6 @@ from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler import placement_search as placements
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.binding import PRE_BIND_PRE_FLIGHT
-from kubesched.scheduler.memory import SIGN_WORDING
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.reserving import PERMIT, RESERVE
 from kubesched.scheduler.row_answers import PASSED
@@ -58,7 +57,7 @@ _POINTS: Final = {
     placements.GENERATE: phases.PLACEMENT_GENERATE,
     placements.SCORE: phases.PLACEMENT_SCORE,
     placements.NORMALIZE: "PlacementScoreExtensionNormalize",
-    SIGN_WORDING: phases.SIGN,
+    wording.SIGN: phases.SIGN,
 }
 _AFFINITY: Final = "InterPodAffinity"
 _DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))

@@ -1,0 +1,108 @@
+"""PluginError says which plugin raised, at which extension point, about which pod and where."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from kubesched.framework.structured_log import V4, write
+
+log: Final = logging.getLogger(__name__)
+
+# What kubesched consists of and depends on; code of any other module came with a plugin.
+_OUR_MODULES: Final = frozenset(
+    (
+        *("kubesched", "__main__", "aiohttp", "click", "msgspec", "numpy", "prometheus_client"),
+        *("rich", "uvloop", "yaml", "yarl"),
+    )
+)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A line of a plugin's code."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}, in {self.function}"
+
+
+class PluginError(Exception):
+    """A plugin raised; `__cause__` is what it raised.
+
+    Attributes:
+        plugin: The plugin's name.
+        extension_point: Where the framework called it, such as `PreFilter`.
+        pod: `namespace/name` of the pod in question; "" if it was about a group of pods.
+        places: The plugin's own lines in the traceback, the innermost last. The place of its class
+            if the traceback has none; empty if the plugin is one of kubesched's own.
+    """
+
+    def __init__(
+        self,
+        plugin: str,
+        extension_point: str,
+        pod: str,
+        error: Exception,
+        origin: type | None = None,
+    ) -> None:
+        """Describe what a plugin, of the class `origin` if that is known, raised."""
+        self.plugin = plugin
+        self.extension_point = extension_point
+        self.pod = pod
+        self.places = tuple(places_outside(error)) or tuple(_definition(origin))
+        self.__cause__ = error
+        about = f" for pod {pod}" if pod else ""
+        super().__init__(
+            f"plugin {plugin} raised in {self.extension_point}{about}: "
+            f"{type(error).__name__}: {error}"
+        )
+
+
+def extension_point_of(method: Callable[..., object]) -> str:
+    """Return the extension point that a plugin's method stands for, such as `PreFilter`."""
+    name = str(getattr(method, "__name__", ""))
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+ReportPluginError = Callable[[PluginError], None]
+
+
+def log_plugin_error(error: PluginError) -> None:
+    """Write a line that names the place, and at verbosity 4 the whole traceback."""
+    place = {"place": str(error.places[-1])} if error.places else {}
+    write(log, logging.ERROR, "A plugin raised an error", err=str(error), **place)
+    log.log(V4, "Traceback of plugin %s", error.plugin, exc_info=error.__cause__)
+
+
+def places_outside(error: BaseException) -> Iterator[Place]:
+    """Yield the lines of a traceback that are neither kubesched's nor a library's."""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__", ""))
+        if not _is_ours(module):
+            yield Place(frame.f_code.co_filename, line, frame.f_code.co_qualname)
+
+
+def _definition(origin: type | None) -> Iterator[Place]:
+    if origin is None or _is_ours(origin.__module__):
+        return
+    try:
+        file, line = inspect.getsourcefile(origin), inspect.getsourcelines(origin)[1]
+    except (OSError, TypeError):
+        # The class was made without a source file.
+        return
+    if file is not None:
+        yield Place(file, line, origin.__qualname__)
+
+
+def _is_ours(module: str) -> bool:
+    root = module.partition(".")[0]
+    return root in _OUR_MODULES or root in sys.stdlib_module_names

@@ -67,7 +67,13 @@ def ask(pod: PodInfo, objects: Sequence[KubernetesObject]) -> dict[str, Status] 
     if not result.status.is_success:
         return result.status
     assert result.state is not None
-    return filter_all(plugin, result.state, pod, snapshot.nodes)
+    found = filter_all(plugin, result.state, pod, snapshot.nodes)
+    for row, status in enumerate(found.values()):
+        # Who cannot be asked has no detail to give.
+        if status.is_success or status.is_rejected:
+            detail = plugin.describe(result.state, pod, snapshot.nodes.row_view(row))
+            assert status.is_success == (not detail)
+    return found
 
 
 def passing(pod: PodInfo, objects: Sequence[KubernetesObject]) -> str:
@@ -452,20 +458,6 @@ def test_two_reasons() -> None:
     assert isinstance(found, dict)
     assert unresolvable(BIND_CONFLICT) == found["n0"]
     assert unresolvable(NODE_CONFLICT, BIND_CONFLICT) == found["n3"]
-
-
-def test_describe() -> None:
-    """The claims, with volumes or classes."""
-    objects: list[KubernetesObject] = [
-        *bound(make_volume("v")),
-        WAIT,
-        make_claim("c", storage_class="wait"),
-    ]
-    plugin, pod, snapshot = make_plugin(), using("c0", "c"), make_snapshot(NODES, objects=objects)
-    state = plugin.pre_filter(CycleState(), pod, snapshot).state
-    assert state is not None
-    expected = "claims: c0 on volume v, c of class wait"
-    assert expected == plugin.describe(state, pod, snapshot.nodes)
 
 
 def score(objects: Sequence[KubernetesObject], *claims: str) -> list[int]:

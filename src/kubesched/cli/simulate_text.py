@@ -63,6 +63,12 @@ def _sentences(report: SimulationReport) -> list[str]:
     found = []
     if report.partial:
         found.append(f"Interrupted: {count(summary.not_tried, 'pod')} not tried; this is partial.")
+    if waiting := [placed for placed in report.placements if placed.waits_for]:
+        first = waiting[0]
+        found.append(
+            f"{len(waiting)} of them can be bound only after a wait: {first.pod} when it has "
+            f"{' and '.join(first.waits_for)}{' ...' if len(waiting) > 1 else '.'}"
+        )
     if summary.unplaced:
         found.append(f"{count(summary.unplaced, 'pod')} did not fit.")
     if summary.gated:
@@ -135,6 +141,10 @@ def _write_placements(writer: Writer, report: SimulationReport) -> None:
     writer.heading(f"Placements: {report.summary.placed}")
     if report.placements:
         writer.table(placement_table(report.placements), indent=_INDENT)
+    for placement in report.placements:
+        if placement.waits_for:
+            text = f"{placement.pod} is bound when it has {' and '.join(placement.waits_for)}"
+            writer.line(text, indent=_INDENT)
     for eviction in report.evictions:
         owner = f" of {eviction.controller}" if eviction.controller else ""
         text = f"{eviction.pod}{owner} evicted from {eviction.node} for {eviction.preemptor}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import FilterPlugin, NoState
+from kubesched.framework.plugin import FilterPlugin, NoState, PreFilterPlugin
 from kubesched.framework.status import Status
+from kubesched.scheduler.decision import Placed
 from kubesched.scheduler.profile import Profile, relevant_nominated_pods
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
@@ -36,6 +37,16 @@ class Details:
             self._profile.report(plugin, "Describe", self._pod.key, error)
             return ""
 
+    def of_pod(self, plugin_name: str) -> str:
+        """Return what made a plugin reject the pod before any node was looked at."""
+        plugin = self._profile.plugins.get(plugin_name)
+        if not isinstance(plugin, PreFilterPlugin):
+            return ""
+        try:
+            return plugin.describe_rejection(self._pod, self._snapshot)
+        except Exception:  # noqa: BLE001 - a user's plugin may raise anything; the reason stands
+            return ""
+
     def _described(self, plugin: FilterPlugin[object], row: int) -> str:
         name = self._snapshot.nodes.names[row]
         nominated = relevant_nominated_pods(self._pod, self._snapshot, name)
@@ -60,3 +71,14 @@ class Details:
             if not self._profile.add_pod(cycle, self._pod, other, node).is_success:
                 return ""
         return plugin.describe(cycle.filter_states.get(plugin.name), self._pod, node)
+
+
+def awaited(profile: Profile, placed: Placed) -> tuple[str, ...]:
+    """Return what has to happen before a pod can be bound to the node chosen for it."""
+    found: list[str] = []
+    for plugin in profile.pre_bind_plugins:
+        try:
+            found += plugin.describe_wait(placed.cycle, placed.pod, placed.node_name)
+        except Exception:  # noqa: BLE001, S112 - a user's plugin may raise anything
+            continue
+    return tuple(found)

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.explain.details import Details
+from kubesched.explain.details import Details, awaited
 from kubesched.explain.event_names import event_names
 from kubesched.explain.preemption import explain_preemption
 from kubesched.explain.report import (
@@ -63,6 +63,7 @@ def explain_decision(
         decision: Its outcome.
     """
     pod = decision.pod
+    details = Details(profile, snapshot, trace, pod)
     report = PodExplanation(
         pod=pod.key,
         scheduler_name=profile.scheduler_name,
@@ -72,13 +73,15 @@ def explain_decision(
         nominated_hit=trace.nominated_hit,
         node_count=len(snapshot.nodes),
         feasible_count=len(trace.feasible_rows),
-        pre_filter=_pre_filter(trace),
+        pre_filter=_pre_filter(trace, details),
         all_filters=trace.all_filters,
-        nodes=_verdicts(profile, snapshot, trace, decision),
+        nodes=_verdicts(details, snapshot, trace, decision),
         post_filters=_post_filters(trace),
     )
     match decision:
         case Placed():
+            waits_for = awaited(profile, decision)
+            report = msgspec.structs.replace(report, waits_for=waits_for)
             return _with_scores(report, snapshot, trace, decision)
         case Rejected():
             return _with_rejection(report, profile, snapshot, trace, decision)
@@ -102,7 +105,7 @@ def _outcome(decision: Decision) -> Outcome:
 # Before the nodes.
 
 
-def _pre_filter(trace: Trace) -> PreFilterStep | None:
+def _pre_filter(trace: Trace, details: Details) -> PreFilterStep | None:
     status = trace.pre_filter_status
     if status is None:
         return None
@@ -111,6 +114,7 @@ def _pre_filter(trace: Trace) -> PreFilterStep | None:
         code=status.code.label,
         plugin=status.plugin,
         reasons=tuple(sorted(status.all_reasons)),
+        detail="" if status.is_success else details.of_pod(status.plugin),
         skipped=tuple(name for name, its in trace.pre_filter.items() if its.is_skip),
         restricted_to=None if restricted is None else tuple(sorted(restricted)),
         restricted_by=trace.restricting_plugins,
@@ -121,9 +125,8 @@ def _pre_filter(trace: Trace) -> PreFilterStep | None:
 
 
 def _verdicts(
-    profile: Profile, snapshot: Snapshot, trace: Trace, decision: Decision
+    details: Details, snapshot: Snapshot, trace: Trace, decision: Decision
 ) -> tuple[NodeVerdict, ...]:
-    details = Details(profile, snapshot, trace, decision.pod)
     tried = _mask(len(snapshot.nodes), trace.tried_rows)
     feasible = _mask(len(snapshot.nodes), trace.feasible_rows)
     asked = _asked_filters(trace, len(snapshot.nodes))

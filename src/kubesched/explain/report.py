@@ -69,6 +69,7 @@ class PreFilterStep(_Part, frozen=True):
         code: The combined outcome's name.
         plugin: Who rejected the pod as a whole; empty if nobody did.
         reasons: Why.
+        detail: What decided: claims, classes; empty if the reason says all.
         skipped: Plugins whose filter has nothing to do for this pod.
         restricted_to: The only nodes that can be right; None if any.
         restricted_by: The plugins that said so.
@@ -77,6 +78,7 @@ class PreFilterStep(_Part, frozen=True):
     code: str
     plugin: str = ""
     reasons: tuple[str, ...] = ()
+    detail: str = ""
     skipped: tuple[str, ...] = ()
     restricted_to: tuple[str, ...] | None = None
     restricted_by: tuple[str, ...] = ()
@@ -179,6 +181,7 @@ class PodExplanation(_Part, frozen=True, kw_only=True):
         outcome: What becomes of it.
         node: Where it goes; empty if nowhere.
         message: The message of the condition PodScheduled=False, as kubectl shows it.
+        waits_for: What has to happen before it can be bound there, such as a volume being made.
         bound_to: The node it is on already; the question is then asked without it.
         nominated_node: The node it has been promised before this attempt.
         nominated_hit: That node fits, so no other was looked at.
@@ -203,6 +206,7 @@ class PodExplanation(_Part, frozen=True, kw_only=True):
     outcome: Outcome
     node: str = ""
     message: str = ""
+    waits_for: tuple[str, ...] = ()
     bound_to: str = ""
     nominated_node: str = ""
     nominated_hit: bool = False

@@ -31,7 +31,8 @@ def headline(report: PodExplanation) -> str:
         case Outcome.ERROR:
             return f"{subject} cannot be judged: {report.message}."
         case Outcome.SCHEDULABLE:
-            return f"{subject} goes to {report.node}."
+            awaited = " and ".join(report.waits_for)
+            return f"{subject} goes to {report.node}{f' when it has {awaited}' * bool(awaited)}."
         case _ if not report.node_count:
             return f"{subject} cannot be placed: there are no nodes."
         case _:
@@ -95,6 +96,8 @@ def pre_filter_sentences(step: PreFilterStep) -> Iterator[str]:
         yield f"{step.plugin} rejects the pod as a whole: {', '.join(step.reasons)}."
     elif step.code != "Success":
         yield f"The pod is rejected as a whole: {', '.join(step.reasons)}."
+    if step.detail:
+        yield f"{step.detail[:1].upper()}{step.detail[1:]}."
     if step.restricted_to is not None:
         whom = " and ".join(step.restricted_by) or "A plugin"
         allowed = names(step.restricted_to) if step.restricted_to else "no node"

@@ -167,6 +167,13 @@ class PreFilterPlugin(Plugin, Generic[S]):
         With a `scope` other than CLUSTER the result must depend on the pod's signature alone.
         """
 
+    def describe_rejection(self, pod: PodInfo, snapshot: Snapshot) -> str:
+        """Return, for explain, what made `pre_filter` reject the pod: claims, classes.
+
+        Only asked for a pod that `pre_filter` rejected. Empty if the reason says it all.
+        """
+        return ""
+
 
 class PreFilterExtensions(PreFilterPlugin[S]):
     """A pre_filter state that can be asked "what if this pod were there, or gone".
@@ -345,6 +352,13 @@ class PreBindPlugin(Plugin):
     @abstractmethod
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Return success if `pre_bind` has work to do, Skip if not."""
+
+    def describe_wait(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Sequence[str]:
+        """Return, for explain, what has to happen before the pod can be bound to the node.
+
+        Only asked for a node that the cycle chose, before and after `reserve`.
+        """
+        return ()
 
     @abstractmethod
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:

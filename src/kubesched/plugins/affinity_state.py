@@ -23,7 +23,7 @@ from kubesched.plugins.affinity_questions import (
 )
 from kubesched.plugins.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import AffinityTerms
-from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_groups import PodGroups
 from kubesched.snapshot.pod_info import PodInfo
@@ -82,9 +82,19 @@ class AffinityState:
         existing: Pods with required anti-affinity about the pod to place.
         affinity: Pods that all required affinity of the pod to place is about.
         anti_affinity: Pods that required anti-affinity of the pod to place is about.
+        table: The nodes with their pods, as they are.
+        facts: What explain has found out about them.
     """
 
-    __slots__ = ("affinity", "anti_affinity", "existing", "namespace_labels", "requirements")
+    __slots__ = (
+        "affinity",
+        "anti_affinity",
+        "existing",
+        "facts",
+        "namespace_labels",
+        "requirements",
+        "table",
+    )
 
     def __init__(
         self,
@@ -93,12 +103,15 @@ class AffinityState:
         existing: dict[str, DomainSums],
         affinity: dict[str, DomainSums],
         anti_affinity: dict[str, DomainSums],
+        table: NodeColumns,
     ) -> None:
         self.requirements = requirements
         self.namespace_labels = namespace_labels
         self.existing = existing
         self.affinity = affinity
         self.anti_affinity = anti_affinity
+        self.table = table
+        self.facts: dict[tuple[str, object], dict[str | None, list[str]]] = {}
 
     def clone(self) -> AffinityState:
         """Copy; the copy may be moved without the original seeing it."""
@@ -108,6 +121,7 @@ class AffinityState:
             _clone(self.existing),
             _clone(self.affinity),
             _clone(self.anti_affinity),
+            self.table,
         )
 
     def move(self, pod: PodInfo, other: PodInfo, nodes: NodeTable, amount: int) -> None:

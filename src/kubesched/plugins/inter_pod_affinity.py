@@ -42,6 +42,7 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
+from kubesched.plugins.affinity_facts import describe_affinity
 from kubesched.plugins.affinity_hints import after_node_change, after_pod_change
 from kubesched.plugins.affinity_questions import (
     KeyedSum,
@@ -165,7 +166,7 @@ class InterPodAffinity(
         anti_affinity = sums_by_key(requirements.anti_affinity_sums, nodes, nodes.groups)
         labels = _namespace_labels(pod, objects)
         return PreFilterResult(
-            AffinityState(requirements, labels, existing, affinity, anti_affinity)
+            AffinityState(requirements, labels, existing, affinity, anti_affinity, nodes)
         )
 
     def add_pod(
@@ -195,18 +196,8 @@ class InterPodAffinity(
         return NodeToStatus(index, _STATUSES)
 
     def describe(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the domain that decided, and how many pods count there."""
-        if state.affinity and state.lacks_affinity(nodes)[0]:
-            return _describe_affinity(state, nodes)
-        for words, sums in (
-            ("avoided by this pod", state.anti_affinity),
-            ("avoiding this pod", state.existing),
-        ):
-            for key, domains in sums.items():
-                label = nodes.label(key)
-                if domains.above(label, 0)[0]:
-                    return f"{key}={label[0]}: {domains.at(label)[0]} pod(s) {words}"
-        return ""
+        """Name the domain that decided, the pods there, and the term that is about them."""
+        return describe_affinity(state, pod, nodes)
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -320,14 +311,3 @@ def _stamp(objects: Objects, buckets: Buckets) -> tuple[object, ...]:
 def _namespace_labels(pod: PodInfo, objects: Objects) -> dict[str, str]:
     namespace = objects.get(Namespace, pod.namespace)
     return _NO_LABELS if namespace is None else namespace.metadata.labels
-
-
-def _describe_affinity(state: AffinityState, nodes: NodeTable) -> str:
-    for key, domains in state.affinity.items():
-        label = nodes.label(key)
-        value = label[0]
-        if value is None:
-            return f"the node has no label {key}"
-        if not domains.above(label, 0)[0]:
-            return f"{key}={value}: no pod that the affinity is about"
-    return ""

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from kubesched.api.core import (
     Node,
     NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
     Pod,
     PreferredSchedulingTerm,
 )
@@ -27,7 +25,6 @@ from kubesched.api.selectors import (
     RequiredNodeAffinity,
     aggregate,
     matches_node_selector,
-    matches_node_selector_term,
     matches_set,
     node_selector_errors,
     node_selector_term_errors,
@@ -51,6 +48,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, NodeToStatus, failure, unresolvable
+from kubesched.plugins.selector_words import describe_selector, shown_label
 from kubesched.snapshot.node_selection import (
     match_node_selector,
     match_node_selector_term,
@@ -143,13 +141,13 @@ class NodeAffinity(
         """Name what the node's labels lack."""
         node = nodes.nodes[0]
         if self._added_required is not None and not _matches(self._added_required, node):
-            return _describe_selector(self._added_required, node)
+            return describe_selector(self._added_required, node)
         labels = node.metadata.labels
         for key, wanted in (pod.spec.node_selector or {}).items():
             if labels.get(key) != wanted:
-                return f"pod wants {key}={wanted}, node has {_shown(key, labels.get(key))}"
+                return f"pod wants {key}={wanted}, node has {shown_label(key, labels.get(key))}"
         required = required_node_selector(pod)
-        return "" if required is None else _describe_selector(required, node)
+        return "" if required is None else describe_selector(required, node)
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -254,10 +252,6 @@ def _matches(selector: NodeSelector, node: Node) -> bool:
     return matches_node_selector(selector, node.metadata.labels, node.metadata.name)
 
 
-def _term_matches(term: NodeSelectorTerm, node: Node) -> bool:
-    return matches_node_selector_term(term, node.metadata.labels, node.metadata.name)
-
-
 def _meets_error(required: RequiredNodeAffinity, node: Node) -> bool:
     """Whether a node that does not match is asked about a term that cannot be parsed."""
     selector = required.selector
@@ -266,32 +260,3 @@ def _meets_error(required: RequiredNodeAffinity, node: Node) -> bool:
         and matches_set(required.labels, node.metadata.labels)
         and bool(node_selector_errors(selector))
     )
-
-
-def _describe_selector(selector: NodeSelector, node: Node) -> str:
-    if not selector.node_selector_terms:
-        return "there is no term that could match"
-    return "; ".join(_describe_term(term, node) for term in selector.node_selector_terms)
-
-
-def _describe_term(term: NodeSelectorTerm, node: Node) -> str:
-    if errors := node_selector_term_errors(term):
-        return aggregate(errors)
-    for field in term.match_fields:
-        if not _term_matches(NodeSelectorTerm(match_fields=(field,)), node):
-            return f"wants {_written(field)}"
-    for expression in term.match_expressions:
-        if not _term_matches(NodeSelectorTerm(match_expressions=(expression,)), node):
-            key = expression.key
-            label = _shown(key, node.metadata.labels.get(key))
-            return f"wants {_written(expression)}, node has {label}"
-    return "an empty term matches no node"
-
-
-def _written(requirement: NodeSelectorRequirement) -> str:
-    values = f" ({', '.join(requirement.values)})" if requirement.values else ""
-    return f"{requirement.key} {requirement.operator}{values}"
-
-
-def _shown(key: str, label: str | None) -> str:
-    return f"no label {key}" if label is None else f"{key}={label}"

@@ -78,6 +78,7 @@ from kubesched.plugins.volumes.claims import (
 from kubesched.plugins.volumes.csi_nodes import CsiNodes
 from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.plugins.volumes.decisions import Decider, PodVolumeClaims, PodVolumes
+from kubesched.plugins.volumes.describing import describe_provision, describe_unbound_claims
 from kubesched.plugins.volumes.provisioning import volume_size_max
 from kubesched.plugins.volumes.scoring import score_pod_volumes
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
@@ -210,6 +211,10 @@ class VolumeBinding(
         decider = Decider(claims, objects, self._binder.volumes, table, csi_nodes)
         return PreFilterResult(PodBinding(objects, table, decider))
 
+    def describe_rejection(self, pod: PodInfo, snapshot: Snapshot) -> str:
+        """Name the claims that somebody else has to bind first."""
+        return describe_unbound_claims(pod.pod, snapshot.objects)
+
     def filter(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that cannot reach the bound volumes or serve the unbound claims."""
         state.was_filtered = True
@@ -219,8 +224,8 @@ class VolumeBinding(
         return statuses
 
     def describe(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the claims, with their volumes or classes."""
-        return f"claims: {state.decider.describe()}"
+        """Name the claims that cannot be served on the row, and what their volumes ask for."""
+        return state.decider.describe(nodes)
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -289,6 +294,20 @@ class VolumeBinding(
         if node_name not in state.reserved:
             return failure(f'no pod volume found for node "{node_name}"')
         return SUCCESS
+
+    def describe_wait(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Sequence[str]:
+        """Name the claims whose volumes have to be made."""
+        state = _state_of(cycle)
+        if state is None:
+            return ()
+        decided = state.reserved.get(node_name)
+        if decided is None:
+            row = state.table.row_of[node_name]
+            decided = state.decider.decide(state.table.take(np.array([row]))).pod_volumes(0)
+        return [
+            describe_provision(provision.claim, state.objects)
+            for provision in decided.dynamic_provisions
+        ]
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write what was assumed, and wait until the volumes are bound."""

@@ -44,6 +44,7 @@ from kubesched.plugins.volumes.claims import (
     storage_class_not_found,
     volume_not_found,
 )
+from kubesched.plugins.volumes.describing import describe_unbound_claims
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -113,6 +114,10 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         if not found:
             return PreFilterResult(status=SKIP)
         return PreFilterResult(tuple(found))
+
+    def describe_rejection(self, pod: PodInfo, snapshot: Snapshot) -> str:
+        """Name the claims that have no volume."""
+        return describe_unbound_claims(pod.pod, snapshot.objects)
 
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot

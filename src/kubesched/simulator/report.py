@@ -26,6 +26,7 @@ class Placement(_Part, frozen=True):
         attempts: How often it was tried.
         nominated: Whether it was promised the node before the attempt that succeeded.
         preempted: The pods that were evicted for it.
+        waits_for: What has to happen before it can be bound, such as a volume being made.
     """
 
     pod: str
@@ -33,6 +34,7 @@ class Placement(_Part, frozen=True):
     attempts: int = 1
     nominated: bool = False
     preempted: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
 
 
 class Unplaced(_Part, frozen=True):

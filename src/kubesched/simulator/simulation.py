@@ -22,6 +22,7 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of, parse_time
+from kubesched.explain.details import awaited
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.queued_pod_info import QueuedPodInfo
@@ -184,7 +185,8 @@ class Simulation:
     def _place(self, queued: QueuedPodInfo, placed: Placed) -> Status:
         """Carry out a placement, unless a plugin refuses it."""
         info, node_name = placed.pod, placed.node_name
-        status = _reserve(self._profile(info), placed.cycle, info, node_name)
+        profile = self._profile(info)
+        status = _reserve(profile, placed.cycle, info, node_name)
         if not status.is_success:
             return status
         nominated = self._cluster.nominator.node_of(info.uid) == node_name
@@ -193,7 +195,7 @@ class Simulation:
         self._unplaced.pop(info.uid, None)
         preempted = self._preempted.get(info.uid, ())
         self._placements[info.uid] = Placement(
-            info.key, node_name, queued.attempts, nominated, preempted
+            info.key, node_name, queued.attempts, nominated, preempted, awaited(profile, placed)
         )
         self._waiting.happened(POD_ADDED, there)
         return SUCCESS

@@ -248,6 +248,11 @@ class DynamicResources(
         node_filter = NodeFilter(state, pod.pod, is_timed_out)
         return NodeToStatus.of([node_filter.ask(node) for node in nodes.nodes])
 
+    def describe(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> str:
+        """Name the requests that the node cannot serve, and count its devices."""
+        is_timed_out = self._is_timed_out if self._binding_conditions else None
+        return NodeFilter(state, pod.pod, is_timed_out).describe(nodes.nodes[0])
+
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:

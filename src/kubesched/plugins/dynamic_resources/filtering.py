@@ -20,6 +20,7 @@ from kubesched.plugins.dynamic_resources.allocator import (
     SearchExhausted,
 )
 from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
+from kubesched.plugins.dynamic_resources.describing import describe_allocation, describe_devices
 from kubesched.plugins.dynamic_resources.extended_resources import (
     NodeRequests,
     node_requests,
@@ -71,6 +72,26 @@ class NodeFilter:
                 return answer
             requests = answer
         return self._claims(node, requests)
+
+    def describe(self, node: Node) -> str:
+        """Return what the node lacks: of which claim, of which request."""
+        state, special = self._state, self._state.special_claim
+        answer = _NO_REQUESTS if special is None else self._extended_resources(special, node)
+        if isinstance(answer, Status):
+            lacking = [name for name in sorted(state.scalars) if not self._is_offered(name, node)]
+            return f"neither the node nor a DeviceClass offers {', '.join(lacking)}"
+        if state.allocator is not None:
+            claims = self._claims_to_allocate(special and with_requests(special, answer.requests))
+            if state.allocator.allocate(node, claims) is None:
+                return describe_devices(state.allocator, node, claims)
+        return "; ".join(
+            describe_allocation(state.claims[at], state.available_on[at], node)
+            for at in self._bound
+            if self._is_unavailable(at, node)
+        )
+
+    def _is_offered(self, name: str, node: Node) -> bool:
+        return name in node.status.allocatable or self._state.classes.backs(name)
 
     def _extended_resources(self, special: ResourceClaim, node: Node) -> NodeRequests | Status:
         """What devices must provide; a status if that is all there is to say."""
@@ -133,14 +154,8 @@ class NodeFilter:
     def _allocate(
         self, allocator: Allocator, node: Node, special: ResourceClaim | None
     ) -> tuple[AllocationResult, ...] | Status:
-        claims = self._to_allocate
-        if special is not None:
-            state = self._state
-            claims = [
-                special if state.is_special(at) else state.claims[at] for at in state.to_allocate()
-            ]
         try:
-            results = allocator.allocate(node, claims)
+            results = allocator.allocate(node, self._claims_to_allocate(special))
         except AllocationError as error:
             return failure(str(error))
         except NodeRejected as rejected:
@@ -149,3 +164,10 @@ class NodeFilter:
             name = node.metadata.name
             return failure(f"node {name}: timed out trying to allocate devices")
         return _NOT_ALLOCATABLE if results is None else results
+
+    def _claims_to_allocate(self, special: ResourceClaim | None) -> list[ResourceClaim]:
+        """The claims without an allocation, the special one as it is on the node."""
+        if special is None:
+            return self._to_allocate
+        state = self._state
+        return [special if state.is_special(at) else state.claims[at] for at in state.to_allocate()]

@@ -26,6 +26,7 @@ from kubesched.plugins.volumes.csi_translation import (
     plugin_of_volume,
     translate_volume,
 )
+from kubesched.plugins.volumes.describing import describe_bound_claim, describe_delayed_claim
 from kubesched.plugins.volumes.matching import (
     NO_VOLUME,
     MatchingError,
@@ -156,11 +157,32 @@ class Decider:
         matches, provisions = self._serve_delayed(access, outcome)
         return Decisions(outcome.statuses(), tuple(matches), tuple(provisions))
 
-    def describe(self) -> str:
-        """Return the claims, each with its volume, or with its class if it has none yet."""
-        bound = (f"{c.metadata.name} on volume {c.spec.volume_name}" for c in self._claims.bound)
-        delayed = (f"{c.metadata.name} of class {class_of_claim(c)}" for c in self._claims.delayed)
-        return ", ".join((*bound, *delayed))
+    def describe(self, nodes: NodeTable) -> str:
+        """Return which claims the one row of `nodes` cannot serve, and why."""
+        access = NodeAccess(nodes)
+        texts = [self._describe_bound(claim, access) for claim in self._claims.bound]
+        texts += (
+            describe_delayed_claim(
+                claim, self._claims.volumes[class_of_claim(claim)], self._objects, access
+            )
+            for claim in self._unmatched(access)
+        )
+        return "; ".join(filter(None, texts))
+
+    def _describe_bound(self, claim: PersistentVolumeClaim, access: NodeAccess) -> str:
+        volume = self._volumes.get(self._objects, claim.spec.volume_name)
+        is_migrated = volume is not None and self._migrated(volume, access.nodes) is not None
+        return describe_bound_claim(claim, volume, access, is_migrated=is_migrated)
+
+    def _unmatched(self, access: NodeAccess) -> list[PersistentVolumeClaim]:
+        """Return the claims that get none of the volumes there on the one row of `access`."""
+        selected = [c for c in self._claims.delayed if SELECTED_NODE in c.metadata.annotations]
+        others = [c for c in self._claims.delayed if SELECTED_NODE not in c.metadata.annotations]
+        try:
+            matches = self._match(others, access)
+        except MatchingError:
+            return selected
+        return [*selected, *(one.claim for one in matches if one.chosen[0] == NO_VOLUME)]
 
     def _check_bound(self, access: NodeAccess, outcome: _Outcome) -> None:
         """Mark rows that cannot reach a bound volume; a row's first problem ends its check."""

@@ -79,6 +79,26 @@ def find_matching_volumes(
     return chosen
 
 
+def why_not_matching(
+    claim: PersistentVolumeClaim, volume: PersistentVolume, access: NodeAccess
+) -> str:
+    """Return, in a few words, why the claim does not get the volume on the one row of `access`."""
+    if volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
+        return "kept for other claims"
+    if not is_bound_to(volume, claim) and volume.status.phase != _AVAILABLE:
+        return "not available"
+    size = volume.spec.capacity.get(STORAGE, 0)
+    if _exact(size) < _exact(claim.spec.resources.requests.get(STORAGE, 0)):
+        return "too small"
+    if not _is_fitting(volume, claim) or not (
+        is_bound_to(volume, claim) or _is_candidate(volume, claim, _selector_of(claim))
+    ):
+        return "of another mode, or not selected"
+    if not len(_rows_of(volume, access)):
+        return "out of the node's reach"
+    return "given to another claim of the pod"
+
+
 def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
     """Return the claims in the order in which volumes are given to them: the smallest first."""
     return sorted(claims, key=lambda claim: _exact(claim.spec.resources.requests.get(STORAGE, 0)))

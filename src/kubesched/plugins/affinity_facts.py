@@ -1,0 +1,120 @@
+"""Affinity in words: which pods, where, by which selector.
+
+Reads:    pods on nodes, nodes.labels
+Differs:  upstream has no such texts; they are for explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kubesched.api.selectors import CompiledSelector
+from kubesched.plugins.affinity_questions import IncomingTerm
+from kubesched.plugins.affinity_state import AffinityState
+from kubesched.snapshot.affinity_terms import AffinityTerm
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+_NAMED_MAX: Final = 3
+
+
+def describe_affinity(state: AffinityState, pod: PodInfo, nodes: NodeTable) -> str:
+    """Return what keeps the pod off the one row of `nodes`: the domain, the pods, the term."""
+    if state.affinity and state.lacks_affinity(nodes)[0]:
+        return _describe_missing(state, nodes)
+    for key, domains in state.anti_affinity.items():
+        label = nodes.label(key)
+        if domains.above(label, 0)[0]:
+            terms = [term for term in state.requirements.anti_affinity if term.topology_key == key]
+            place = f"{key}={label[0]}"
+            for term in terms:
+                if found := _pods_in(state, term, key, label[0], _about(term)):
+                    return f"{place}: this pod avoids {_written(term)}: {found}"
+            return f"{place}: {domains.at(label)[0]} pod(s) avoided by this pod"
+    for key, domains in state.existing.items():
+        label = nodes.label(key)
+        if domains.above(label, 0)[0]:
+            return _describe_existing(state, pod, key, label[0], int(domains.at(label)[0]))
+    return ""
+
+
+def _describe_missing(state: AffinityState, nodes: NodeTable) -> str:
+    terms = state.requirements.affinity
+    wanted = " and ".join(dict.fromkeys(map(_written, terms)))
+    for key, domains in state.affinity.items():
+        label = nodes.label(key)
+        value = label[0]
+        if value is None:
+            return f"the node has no label {key}"
+        if domains.above(label, 0)[0]:
+            continue
+        elsewhere = _pods_in(state, terms, key, None, state.requirements.are_met_by)
+        if not elsewhere:
+            return f"no pod on any node matches {wanted}"
+        return f"{key}={value}: no pod matches {wanted}; elsewhere: {elsewhere}"
+    return ""
+
+
+def _describe_existing(
+    state: AffinityState, pod: PodInfo, key: str, value: str | None, count: int
+) -> str:
+    """Name the pods of the domain that keep the pod away, with the first term that is met."""
+    for term in _avoiding_terms(state, pod, key):
+
+        def owns(other: PodInfo, term: AffinityTerm = term) -> bool:
+            owned = other.template.affinity
+            return owned is not None and term in owned.required_anti_affinity
+
+        if found := _pods_in(state, ("owners", term), key, value, owns):
+            return f"{key}={value}: pods that avoid {_shown(term.selector)}: {found}"
+    return f"{key}={value}: {count} pod(s) avoiding this pod"
+
+
+def _avoiding_terms(state: AffinityState, pod: PodInfo, key: str) -> Iterable[AffinityTerm]:
+    index = state.table.groups.owned_terms.filtering
+    for _, term in index.matching(pod.namespace, pod.labels, state.namespace_labels):
+        if term.topology_key == key:
+            yield term
+
+
+def _about(term: IncomingTerm) -> Callable[[PodInfo], bool]:
+    return lambda other: term.matches(other.namespace, other.labels)
+
+
+def _written(term: IncomingTerm) -> str:
+    selector = _shown(term.selector)
+    if term.namespaces is None:
+        return f"{selector} in any namespace"
+    return f"{selector} in {', '.join(sorted(term.namespaces)) or 'no namespace'}"
+
+
+def _shown(selector: CompiledSelector) -> str:
+    return "no pod" if selector.is_nothing else str(selector) or "every pod"
+
+
+def _pods_in(
+    state: AffinityState,
+    question: object,
+    key: str,
+    value: str | None,
+    is_meant: Callable[[PodInfo], bool],
+) -> str:
+    """Name the pods that are meant: those of a domain, or with None those of all domains.
+
+    Nodes share domains, so the pods of all domains are looked up once for each question.
+    """
+    known = state.facts.get((key, question))
+    if known is None:
+        known = state.facts[key, question] = {}
+        label = state.table.label(key)
+        for row, pods in enumerate(state.table.pods):
+            met = [
+                f"{pod.key} on {state.table.names[row]}" for pod in pods.values() if is_meant(pod)
+            ]
+            known.setdefault(label[row], []).extend(met)
+    found = (
+        [pod for pods in known.values() for pod in pods] if value is None else known.get(value, [])
+    )
+    more = len(found) - _NAMED_MAX
+    return ", ".join(found[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

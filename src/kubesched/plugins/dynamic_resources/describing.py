@@ -1,0 +1,134 @@
+"""Claims on devices in words: which request lacks what on a node.
+
+Reads:    claims, pools, what is allocated
+Differs:  upstream has no such texts; they are for explain.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from kubesched.api.core import Node, NodeSelector
+from kubesched.api.resource import ALL, DeviceConstraint, ResourceClaim
+from kubesched.framework.dra import matches_node_selector
+from kubesched.plugins.dynamic_resources.allocator import Allocator
+from kubesched.plugins.dynamic_resources.attempt import Attempt
+from kubesched.plugins.dynamic_resources.claims import results_of
+from kubesched.plugins.dynamic_resources.counters import ConsumedCounters
+from kubesched.plugins.dynamic_resources.node_devices import Candidate, NodeDevices, Wanted
+from kubesched.plugins.dynamic_resources.requests import Request
+from kubesched.plugins.selector_words import describe_selector
+
+_FREE = ""
+
+
+def describe_allocation(claim: ResourceClaim, selector: NodeSelector | None, node: Node) -> str:
+    """Return why an allocated claim cannot be used on the node."""
+    devices = ", ".join(f"{one.driver}/{one.pool}/{one.device}" for one in results_of(claim))
+    text = f"claim {claim.metadata.name} is allocated {devices or 'no device'}"
+    if selector is None or matches_node_selector(selector, node):
+        return f"{text}, which cannot be made ready"
+    return f"{text}: {describe_selector(selector, node)}"
+
+
+def describe_devices(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> str:
+    """Return which requests the node cannot serve, with a count of its devices by what they lack.
+
+    Raises:
+        AllocationError: A claim, class or device is wrong.
+    """
+    counted = _Count(allocator, node, claims)
+    texts = [text for at in range(len(claims)) for text in counted.shortages(at)]
+    if texts:
+        return "; ".join(texts)
+    names = ", ".join(claim.metadata.name for claim in claims)
+    rules = "".join(f", {rule}" for claim in claims for rule in _constraints(claim))
+    return f"claims {names}: each request alone can be served, all together cannot{rules}"
+
+
+class _Count:
+    """Counts the devices of one node for one pod's claims, as long as nothing is taken."""
+
+    def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
+        self._allocator = allocator
+        self._claims = claims
+        self._devices: NodeDevices = allocator.devices(node)
+
+    def shortages(self, at: int) -> Iterator[str]:
+        """Yield, per request of a claim that cannot be served, what it wants and what there is."""
+        for alternatives in self._allocator.requests(self._claims[at]):
+            texts = [self._shortage(at, request) for request in alternatives]
+            if all(texts):
+                yield from texts
+
+    def _shortage(self, at: int, request: Request) -> str:
+        """Return what the request lacks; empty if it could be served alone."""
+        claim, devices = self._claims[at], self._devices
+        wanted = self._want(claim, request)
+        of_class = self._want(claim, replace(request, selectors=()))
+        found: Counter[str] = Counter()
+        for candidate in devices.candidates:
+            if devices.is_selectable(claim, wanted, candidate):
+                found[self._why_not_free(at, wanted, candidate)] += 1
+            elif devices.is_selectable(claim, of_class, candidate):
+                found["not selected"] += 1
+            else:
+                found["of another class"] += 1
+        free = found.pop(_FREE, 0)
+        takes_all = request.mode == ALL
+        if (takes_all and free == wanted.count > 0) or (not takes_all and free >= request.count):
+            return ""
+        number = "all" if takes_all else str(request.count)
+        text = f"claim {claim.metadata.name}, request {request.full_name}: wants {number} of"
+        text += f" class {request.device_class_name}{_selectors(request)}; "
+        if not devices.candidates:
+            return f"{text}the node has no devices{self._unusable_pools()}"
+        listed = ", ".join(f"{count} {why}" for why, count in found.items())
+        there = f"{free} of {len(devices.candidates)} devices free"
+        return f"{text}{there} ({listed}){self._unusable_pools()}" if listed else f"{text}{there}"
+
+    def _want(self, claim: ResourceClaim, request: Request) -> Wanted:
+        return self._devices.want(claim, request, self._allocator.allocated.capacity)
+
+    def _why_not_free(self, at: int, wanted: Wanted, candidate: Candidate) -> str:
+        allocator, request = self._allocator, wanted.request
+        attempt = Attempt(
+            self._claims,
+            self._devices,
+            allocator.allocated,
+            ConsumedCounters(allocator.available),
+            allocator.features,
+        )
+        if not attempt.is_free(at, request, candidate.id):
+            return "allocated"
+        taints = candidate.device.taints
+        if allocator.features.device_taints and not request.tolerates(taints):
+            return f"tainted {', '.join(f'{one.key}={one.value}:{one.effect}' for one in taints)}"
+        if not attempt.has_capacity(request, candidate):
+            return "without enough capacity left"
+        if attempt.take(at, wanted, candidate, must=False) is None:
+            return "kept back by shared counters or constraints"
+        return _FREE
+
+    def _unusable_pools(self) -> str:
+        names = [pool.name for pool in self._devices.pools if pool.is_incomplete or pool.is_invalid]
+        return f"; not counted, because incomplete or invalid: {', '.join(names)}" if names else ""
+
+
+def _selectors(request: Request) -> str:
+    expressions = [
+        " ".join(one.cel.expression.split()) for one in request.selectors if one.cel is not None
+    ]
+    return f" where {' and '.join(expressions)}" if expressions else ""
+
+
+def _constraints(claim: ResourceClaim) -> Iterator[str]:
+    for one in claim.spec.devices.constraints:
+        yield _written(one)
+
+
+def _written(constraint: DeviceConstraint) -> str:
+    of = f" of {', '.join(constraint.requests)}" if constraint.requests else ""
+    if constraint.match_attribute is not None:
+        return f"matchAttribute {constraint.match_attribute}{of}"
+    return f"distinctAttribute {constraint.distinct_attribute}{of}"

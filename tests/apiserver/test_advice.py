@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kubesched.apiserver.advice import warnings_of_new, warnings_of_update
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.resources import RESOURCES, Resource
 
 NULL = "a null labelSelector results in matching no pod"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

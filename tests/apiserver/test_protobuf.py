@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.protobuf_wire import ProtobufError
 from kubesched.apiserver.protobuf import decode
-from kubesched.apiserver.resource_table import GROUP_VERSIONS
+from kubesched.apiserver.resources import RESOURCES
 
 Parts = list[tuple[int, Any]]
 
@@ -222,7 +222,7 @@ def test_kinds_of_scheduling_are_known() -> None:
         *("", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "coordination.k8s.io"),
         *("autoscaling", "batch", "certificates.k8s.io"),
     )
-    for served in GROUP_VERSIONS:
+    for served in RESOURCES.group_versions:
         if served.group in groups:
             for resource in served.resources:
                 expected = {"kind": resource.kind, "apiVersion": served.name}

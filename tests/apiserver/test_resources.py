@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.resource_table import ALPHA_GROUP_VERSIONS, GROUP_VERSIONS
-from kubesched.apiserver.resources import RESOURCES, Resources
+from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 
 
 def found(group: str, plural: str, version: str = "v1") -> Resource:
@@ -56,7 +54,7 @@ def test_storage_version_hash(group: str, plural: str, expected: str) -> None:
 
 def test_every_resource_is_found_by_path_and_by_kind() -> None:
     """What is served is found both ways."""
-    for served in GROUP_VERSIONS:
+    for served in RESOURCES.group_versions:
         for resource in served.resources:
             assert (served.group, served.version) == (resource.group, resource.version)
             assert resource == RESOURCES.find(served.group, served.version, resource.plural)
@@ -65,7 +63,7 @@ def test_every_resource_is_found_by_path_and_by_kind() -> None:
 
 def test_resources_and_subresources_are_sorted() -> None:
     """Discovery shows resources, verbs and subresources by name."""
-    for served in GROUP_VERSIONS:
+    for served in RESOURCES.group_versions:
         names = [one.plural for one in served.resources]
         assert sorted(names) == names
         for resource in served.resources:
@@ -77,7 +75,7 @@ def test_resources_and_subresources_are_sorted() -> None:
 def test_alpha_is_served_on_demand() -> None:
     """Alpha versions are found only where they were asked for."""
     assert RESOURCES.find("scheduling.k8s.io", "v1alpha2", "podgroups") is None
-    both = Resources((*GROUP_VERSIONS, *ALPHA_GROUP_VERSIONS))
+    both = Resources(has_alpha=True)
     assert both.find("scheduling.k8s.io", "v1alpha2", "podgroups") is not None
 
 

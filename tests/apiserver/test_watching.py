@@ -17,8 +17,7 @@ from kubesched.apiserver.listing import list_objects
 from kubesched.apiserver.media_types import PLAIN
 from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.request import Request
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.store import Store
 from kubesched.apiserver.stored_object import StoredObject, key_of, stamp

@@ -14,8 +14,7 @@ from kubesched.apiserver.admission import CREATE, UPDATE
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import User
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 
 ADMIN: Final = User("admin", ("system:masters",))

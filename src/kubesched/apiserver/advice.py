@@ -23,7 +23,7 @@ from kubesched.apiserver.pod_advice import (
     about_pod,
     about_term,
 )
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 
 _OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _OLD_VOLUME_ANNOTATIONS: Final = {

@@ -15,7 +15,7 @@ from kubesched.apiserver.admission import topology_labels
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry, precondition_failed
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, conflict_of, internal
 from kubesched.apiserver.stored_object import key_of
 

@@ -18,9 +18,15 @@ from typing import Any, Final, NamedTuple
 
 from kubesched.api.quantity import QuantityError, parse_quantity
 from kubesched.apiserver.go_values import go_kind
-from kubesched.apiserver.object_types import ObjectType, type_of_object
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.value_types import ListType, MapType, Scalar, ValueType
+from kubesched.apiserver.schema import (
+    ListType,
+    MapType,
+    ObjectType,
+    Scalar,
+    ValueType,
+    type_of_object,
+)
 
 __all__ = ["first_fault"]
 

@@ -1,33 +1,147 @@
-"""From what a client sends to an object of the path's kind, with its defaults.
+"""Bodies of requests: from bytes to objects of the path's kind, with their defaults.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers (create.go, update.go),
-          staging/src/k8s.io/apimachinery/pkg/runtime/serializer (v1.36)
-Rejects:  objects of other kinds or versions, fields nobody knows where the client is strict.
-Differs:  nothing.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers (create.go, update.go, rest.go),
+          staging/src/k8s.io/apimachinery/pkg/runtime/serializer, sigs.k8s.io/json (v1.36)
+Rejects:  what is neither JSON, YAML nor protobuf, objects of other kinds or versions, values that
+          do not fit, and fields that are unknown or stand twice where the client is strict.
+Differs:  kinds without numbers in the tables are refused in protobuf form, as custom resources
+          are. Keys that stand twice in YAML are not reported.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
-from kubesched.apiserver import defaults, field_validation, object_types
-from kubesched.apiserver.bodies import PROTOBUF, internal_package, read_object
-from kubesched.apiserver.object_types import type_of
+import msgspec
+
+from kubesched.api.json_syntax import text_fault
+from kubesched.api.protobuf_wire import ProtobufError
+from kubesched.api.yaml_syntax import YamlError, load_documents
+from kubesched.apiserver import defaults, protobuf, schema
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.reading import DecodeError
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.resources import Resources
-from kubesched.apiserver.status import StatusError, bad_request
+from kubesched.apiserver.protobuf import NoMessageError
+from kubesched.apiserver.request import JSON, Request
+from kubesched.apiserver.resources import RESOURCES, Resource, Resources
+from kubesched.apiserver.schema import (
+    DecodeError,
+    ListType,
+    MapType,
+    ObjectType,
+    Place,
+    ValueType,
+    type_of,
+)
+from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
 
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+_SUMMARY_MAX: Final = 30
+_GO_WORDS: Final = {list: "array", str: "string", bool: "bool"}
+_TYPE_META: Final = (
+    "Go value of type struct { "
+    'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
+_PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
+
+
+class BodyError(Exception):
+    """A body is no object; the message is upstream's."""
+
+
+# From bytes to an object of some kind.
+
+
+def read_object(request: Request, kind: str) -> Plain:
+    """Return the object that a request carries.
+
+    Raises:
+        StatusError: It carries none.
+    """
+    try:
+        return parsed(request.body, request.content_type)
+    except BodyError as error:
+        message = f"the object provided is unrecognized (must be of type {kind}): {error}"
+        raise bad_request(f"{message} ({_summary(request.body)})") from None
+
+
+def parsed(text: bytes, media_type: str) -> Plain:
+    """Return the object of a body.
+
+    Args:
+        text: The body.
+        media_type: Of the body; "" for JSON.
+
+    Raises:
+        BodyError: It is none.
+        StatusError: It is in a form that is not read.
+    """
+    if media_type == PROTOBUF:
+        return _from_protobuf(text)
+    if media_type not in {"", JSON, YAML}:
+        raise unsupported_media_type()
+    value = _from_yaml(text) if media_type == YAML else _from_json(text)
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        word = _GO_WORDS.get(type(value), "number")
+        raise BodyError(
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {word} "
+            f"into {_TYPE_META}"
+        )
+    return value
+
+
+def _from_protobuf(text: bytes) -> Plain:
+    try:
+        return protobuf.decode(text)
+    except NoMessageError as error:
+        if RESOURCES.find_kind(error.api_version, error.kind) is not None:
+            raise unsupported_media_type(JSON, YAML) from None
+        raise BodyError(str(error)) from None
+    except ProtobufError as error:
+        raise BodyError(str(error)) from None
+
+
+def _from_json(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        fault = text_fault(text) or "unexpected end of JSON input"
+        raise BodyError(f"couldn't get version/kind; json parse error: {fault}") from None
+
+
+def _from_yaml(text: bytes) -> Any:
+    try:
+        return next((document for _, document in load_documents(text.decode())), None)
+    except YamlError as error:
+        # Go counts from 0, and shows no 0.
+        line = f"line {error.line - 1 or 1}: " if error.line else ""
+        raise BodyError(f"yaml: {line}{error}") from None
+    except UnicodeDecodeError as error:
+        raise BodyError(f"yaml: {error}") from None
+
+
+def _summary(text: bytes) -> str:
+    """Return the beginning of a body: objects as text, everything else in hexadecimal."""
+    if not text:
+        return "<empty>"
+    more = " ..." if len(text) > _SUMMARY_MAX else ""
+    begin = text[:_SUMMARY_MAX]
+    return (begin.decode(errors="replace") if text[:1] == b"{" else begin.hex()) + more
+
+
+# From an object to one of the kind that the path names.
 
 
 def decoded(operation: Operation, resources: Resources, resource: Resource) -> Plain:
     """Return the object that a request carries, with its defaults.
 
     Args:
-        operation: The request; what is wrong with fields is added to its warnings.
+        operation: The request; problems with fields are added to its warnings.
         resources: What is served.
         resource: What the object should be.
 
@@ -40,15 +154,26 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
     if object_type is None:
         return value
     try:
-        read, unknown = object_types.decoded(object_type, value)
-    except DecodeError:
-        # Says what does not fit.
-        return defaults.with_defaults(resource, value)
-    _check_fields(
-        operation, resource, value, may_differ=bool(unknown) or is_longer(operation, sent)
-    )
+        read, unknown = schema.decoded(object_type, value)
+    except DecodeError as error:
+        raise unfit(resource, str(error)) from None
+    if operation.validation != "Ignore" and (unknown or is_longer(operation, sent)):
+        # Fields that stand twice are seen in texts only.
+        is_text = operation.request.content_type != PROTOBUF
+        found = field_problems(object_type, value, operation.request.body if is_text else b"{}")
+        if found and operation.validation == "Strict":
+            raise unfit(resource, f"strict decoding error: {', '.join(found)}")
+        operation.warnings.extend(found)
     defaults.fill_in(object_type, read)
     return read
+
+
+def unfit(resource: Resource, why: str) -> StatusError:
+    """Return the error for an object that cannot be one of its kind."""
+    kind = resource.kind
+    return bad_request(
+        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
+    )
 
 
 def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:
@@ -60,59 +185,163 @@ def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:
     kind = value.get("kind") or resource.kind
     version = value.get("apiVersion") or resource.api_version
     if (kind, version) != (resource.kind, resource.api_version):
-        _check_kind(kind, version, resources, resource)
+        raise _other_kind(kind, version, resources, resource)
     return {**value, "kind": resource.kind, "apiVersion": resource.api_version}
 
 
-def _check_kind(kind: str, version: str, resources: Resources, resource: Resource) -> None:
+def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resource) -> StatusError:
     if not isinstance(kind, str) or not isinstance(version, str):
-        raise bad_request("couldn't get version/kind; json parse error")
+        return bad_request("couldn't get version/kind; json parse error")
     short = version.rpartition("/")[2]
     begin = f'{kind} in version "{short}" cannot be handled as a {resource.kind}:'
     found = resources.find_kind(version, kind)
     if found is None:
-        raise bad_request(
+        return bad_request(
             f'{begin} no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
         )
     if found.kind != resource.kind:
-        raise bad_request(
-            f"{begin} converting ({short}.{kind}) to "
-            f"({internal_package(resource.group)}.{resource.kind}): unknown conversion"
+        package = resource.group.partition(".")[0] or "core"
+        return bad_request(
+            f"{begin} converting ({short}.{kind}) to ({package}.{resource.kind}): "
+            "unknown conversion"
         )
-    raise bad_request(
+    return bad_request(
         f"the API version in the data ({version}) does not match the expected API version "
         f"({resource.api_version})"
     )
 
 
+# Fields that are unknown, and fields that stand twice.
+
+
+class _Members(NamedTuple):
+    """An object's members as they stand in the text, repeated ones too."""
+
+    pairs: list[tuple[str, Any]]
+
+
+class _RepeatedError(Exception):
+    pass
+
+
 def is_longer(operation: Operation, sent: object) -> bool:
-    """Whether a body says more than what was read of it, as where a field stands twice.
+    """Whether a body holds more than what was read of it, as where a field stands twice.
 
     Bodies with spaces are longer too: a no is certain, a yes is not.
     """
     return len(operation.request.body.rstrip()) != len(encode(sent))
 
 
-def _check_fields(
-    operation: Operation, resource: Resource, value: Plain, *, may_differ: bool
-) -> None:
-    """Warn of fields that nobody knows or that stand twice, or refuse them."""
-    if operation.validation == "Ignore" or not may_differ:
-        return
-    # What stands twice is seen in texts only.
-    is_text = operation.request.content_type != PROTOBUF
-    body = operation.request.body if is_text else b"{}"
-    problems = field_validation.problems(resource, value, body)
-    if not problems:
-        return
-    if operation.validation == "Strict":
-        raise strict_error(resource, problems)
-    operation.warnings.extend(field_validation.warnings_of(problems))
+def patch_problems(
+    object_type: ObjectType, obj: Plain, patch: bytes, *, is_merged: bool
+) -> list[str]:
+    """Return the fields of a patch that are unknown or stand twice.
+
+    Args:
+        object_type: Of what is patched.
+        obj: The object with the patch applied, before unknown fields are dropped.
+        patch: The text of the patch.
+        is_merged: Whether the patch is a strategic merge, whose unknown fields come in order of
+            their texts and not of the object's fields.
+    """
+    members = _with_repeated(patch)
+    found = [] if members is None else list(_repeated_anywhere(members, None))
+    operations = json.loads(patch)
+    if isinstance(operations, list):
+        unknown = (
+            _unknown(f"[{index}].{name}")
+            for index, operation in enumerate(operations)
+            if isinstance(operation, dict)
+            for name in operation
+            if name not in _PATCH_FIELDS
+        )
+        found = [f"json patch {text}" for text in (*found, *unknown)]
+    unknown_fields = field_problems(object_type, obj if is_merged else _in_order(obj), b"{}")
+    return list(dict.fromkeys([*found, *(sorted(unknown_fields) if is_merged else unknown_fields)]))
 
 
-def strict_error(resource: Resource, problems: list[str]) -> StatusError:
-    """Return the error for fields that a strict client does not want."""
-    return bad_request(
-        f'{resource.kind} in version "{resource.version}" cannot be handled as a '
-        f"{resource.kind}: strict decoding error: {', '.join(problems)}"
-    )
+def field_problems(object_type: ObjectType, obj: Plain, text: bytes) -> list[str]:
+    """Return the unknown and repeated fields of a body, in the order of the body."""
+    try:
+        members = _with_repeated(text)
+    except ValueError:
+        members = None
+    if members is not None:
+        return list(dict.fromkeys(_of_object(object_type, members, None)))
+    try:
+        return [_unknown(path) for path in schema.decoded(object_type, obj)[1]]
+    except DecodeError:
+        # What does not fit its type is reported otherwise.
+        return []
+
+
+def _unknown(path: str) -> str:
+    return f'unknown field "{path}"'
+
+
+def _with_repeated(text: bytes) -> Any:
+    """Return a JSON text with all members of its objects, None if none stands twice.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    try:
+        json.loads(text, object_pairs_hook=_refuse_repeated)
+    except _RepeatedError:
+        return json.loads(text, object_pairs_hook=_Members)
+    return None
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
+    if len(pairs) > 1 and len({name for name, _ in pairs}) < len(pairs):
+        raise _RepeatedError
+
+
+def _of_value(value_type: ValueType | None, value: Any, place: Place) -> Iterator[str]:
+    if isinstance(value_type, ListType) and isinstance(value, list):
+        for index, one in enumerate(value):
+            yield from _of_value(value_type.element, one, Place(place, index))
+    elif isinstance(value, _Members) and isinstance(value_type, ObjectType | MapType):
+        yield from _of_object(value_type, value, place)
+
+
+def _of_object(
+    value_type: ObjectType | MapType, members: _Members, place: Place | None
+) -> Iterator[str]:
+    seen = set()
+    for name, value in members.pairs:
+        inner = Place(place, name)
+        if isinstance(value_type, MapType):
+            below: ValueType = value_type.element
+        else:
+            field = value_type.fields.get(name)
+            if field is None:
+                yield _unknown(str(inner))
+                continue
+            below = field.type
+        if name in seen:
+            yield f'duplicate field "{inner}"'
+        seen.add(name)
+        yield from _of_value(below, value, inner)
+
+
+def _repeated_anywhere(value: Any, place: Place | None) -> Iterator[str]:
+    if isinstance(value, _Members):
+        seen = set()
+        for name, one in value.pairs:
+            inner = Place(place, name)
+            if name in seen:
+                yield f'duplicate field "{inner}"'
+            seen.add(name)
+            yield from _repeated_anywhere(one, inner)
+    elif isinstance(value, list):
+        for index, one in enumerate(value):
+            yield from _repeated_anywhere(one, Place(place, index))
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [_in_order(one) for one in value]
+    return value

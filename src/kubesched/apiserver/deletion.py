@@ -13,16 +13,15 @@ from typing import Annotated, Final
 import msgspec
 
 from kubesched.apiserver.admission import admit_delete
-from kubesched.apiserver.bodies import BodyError, parsed
-from kubesched.apiserver.clock import after, moment_of, timestamp
+from kubesched.apiserver.decoding import BodyError, parsed
 from kubesched.apiserver.operation import Operation, dry_run_faults
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.rules import has_dependents, orphans_dependents
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import bad_request, cause, conflict, conflict_of, invalid
 from kubesched.apiserver.stored_object import StoredObject, key_of
+from kubesched.apiserver.times import after, moment_of, timestamp
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 FOREGROUND: Final = "Foreground"
@@ -262,13 +261,13 @@ class _Deleter:
     def _finalizers(self, metadata: Plain) -> list[str]:
         """Return finalizers with those that the policy for dependents asks for."""
         present = metadata.get("finalizers", [])
-        if not has_dependents(self._resource):
+        if self._resource.kind == "Event":
             return list(present)
         kept = [one for one in present if one not in _GC_FINALIZERS]
         policy = self._options.policy
         if policy is None:
             policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)
-        if policy is None and orphans_dependents(self._resource):
+        if policy is None and self._resource.orphans_dependents:
             policy = ORPHAN
         wanted = _FINALIZER_OF.get(policy or "")
         if wanted is not None:

@@ -11,8 +11,7 @@ from typing import Final
 
 from kubesched.apiserver.media_types import MediaType, parse_accept
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource import GroupVersion, Resource, Subresource
-from kubesched.apiserver.resources import Resources
+from kubesched.apiserver.resources import GroupVersion, Resource, Resources, Subresource
 from kubesched.apiserver.status import not_acceptable
 
 _GROUP: Final = "apidiscovery.k8s.io"

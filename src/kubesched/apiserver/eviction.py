@@ -24,7 +24,7 @@ from kubesched.apiserver.deletion import (
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, internal
 from kubesched.apiserver.stored_object import StoredObject, key_of
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kubesched.api.selectors import SelectorError, parse_field_selector
 from kubesched.apiserver.event_forms import EVENTS_GROUP, to_core
 from kubesched.apiserver.plain import Plain, get
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import bad_request
 
 __all__ = ["parse"]

@@ -14,15 +14,18 @@ from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.reads import Reads
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request, Response, Target
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.reviews import Reviewer
-from kubesched.apiserver.rules import deprecation
 from kubesched.apiserver.status import method_not_allowed, not_served
 from kubesched.apiserver.subresources import Subresources
 from kubesched.apiserver.writes import Writes
 
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
+_DEPRECATED: Final = {
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+}
 
 
 class Handler:
@@ -58,7 +61,7 @@ class Handler:
     def deprecation_of(self, target: Target) -> str:
         """Return the warning for users of a resource, "" if there is none."""
         resource = self._resources.find(target.group, target.version, target.plural)
-        return "" if resource is None else deprecation(resource)
+        return "" if resource is None else _DEPRECATED.get(resource.group_resource, "")
 
     def _resource(self, target: Target) -> Resource:
         resource = self._resources.find(target.group, target.version, target.plural)

@@ -13,9 +13,16 @@ from typing import Any
 import msgspec
 
 from kubesched.apiserver.field_sets import Path, key_element, value_element
-from kubesched.apiserver.object_types import NO_MERGING, Merging, ObjectType, type_of_object
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.value_types import ListType, MapType, ValueType
+from kubesched.apiserver.schema import (
+    NO_MERGING,
+    ListType,
+    MapType,
+    Merging,
+    ObjectType,
+    ValueType,
+    type_of_object,
+)
 
 __all__ = ["Division", "EntryError", "Layout", "entry_element", "layout_of_kind", "with_named"]
 

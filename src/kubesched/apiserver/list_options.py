@@ -18,7 +18,7 @@ from kubesched.api.requirements import SelectorError
 from kubesched.api.selector_syntax import parse_selector
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import Request
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.selection import Selection
 from kubesched.apiserver.status import bad_request, cause, internal, invalid
 

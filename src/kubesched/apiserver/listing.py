@@ -16,7 +16,7 @@ from kubesched.api.errors import GoneError
 from kubesched.apiserver.list_options import EXACT, ListOptions, list_version
 from kubesched.apiserver.paging import ANY_VERSION, Page, page_of, token_of, too_old
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, expired
 from kubesched.apiserver.store import Listing, Store
 from kubesched.apiserver.stored_object import StoredObject, sort_key

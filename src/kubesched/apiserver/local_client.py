@@ -7,15 +7,15 @@ Differs:  what it writes does not say who manages its fields, except for what it
 from __future__ import annotations
 
 from kubesched.apiserver import defaults
-from kubesched.apiserver.clock import Clock
 from kubesched.apiserver.deletion import DeleteOptions, delete
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request, User
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.store import Key, Store
 from kubesched.apiserver.stored_object import StoredObject
+from kubesched.apiserver.times import Clock
 
 _MASTERS = ("system:masters", "system:authenticated")
 

@@ -24,7 +24,7 @@ from kubesched.apiserver.field_sets import (
 from kubesched.apiserver.layouts import Layout, layout_of_kind
 from kubesched.apiserver.owned_values import Comparison, compare
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 
 __all__ = [
     "APPLY",

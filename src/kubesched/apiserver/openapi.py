@@ -17,8 +17,7 @@ from typing import Final
 
 from kubesched.api.protobuf_wire import field
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.resources import RESOURCES, Resource
 
 __all__ = ["v2_document", "v2_protobuf", "v3_document", "v3_index"]
 

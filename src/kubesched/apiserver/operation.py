@@ -14,7 +14,7 @@ import msgspec
 
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import Request, Target, User
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import cause, invalid
 
 APPLY_TYPE: Final = "application/apply-patch+yaml"

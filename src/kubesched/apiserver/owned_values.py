@@ -16,7 +16,7 @@ import msgspec
 from kubesched.apiserver.field_sets import FieldSet, Path, path_text, to_fields_v1
 from kubesched.apiserver.layouts import Division, EntryError, Layout, entry_element
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.value_types import ListType, Scalar
+from kubesched.apiserver.schema import ListType, Scalar
 
 __all__ = ["Comparison", "compare", "faults", "field_set", "merge", "remove"]
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from kubesched.apiserver.object_types import ObjectType, type_of
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.value_types import ListType, MapType
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, type_of
 
 # The objects that a patch goes through: by name, what it goes through below.
 _Touched: TypeAlias = Mapping[str, "_Touched"]

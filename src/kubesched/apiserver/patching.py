@@ -15,25 +15,22 @@ import msgspec
 from kubesched.api.json_syntax import text_fault
 from kubesched.apiserver import (
     defaults,
-    field_validation,
     json_patch,
     merge_patch,
     server_side_apply,
     strategic_merge,
 )
-from kubesched.apiserver.bodies import BodyError, parsed
-from kubesched.apiserver.clock import Clock
-from kubesched.apiserver.decoding import is_longer
+from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.go_values import go_text
-from kubesched.apiserver.object_types import decoded, type_of
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
 from kubesched.apiserver.patch_error import PatchError, unfit_patch
 from kubesched.apiserver.patched_text import merged_text, operated_text
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.reading import DecodeError
 from kubesched.apiserver.registry import check_namespace
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import DecodeError, ObjectType, decoded, type_of
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_patch_type
+from kubesched.apiserver.times import Clock
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -122,7 +119,7 @@ class Patch:
         except DecodeError as error:
             raise unfit_patch(shown(), str(error)) from None
         if unknown or self._has_odd_fields():
-            self._check_fields(changed, shown)
+            self._check_fields(object_type, changed, shown)
         defaults.fill_in(object_type, read)
         return read
 
@@ -133,19 +130,21 @@ class Patch:
         )
         return is_odd or is_longer(self._operation, self._value)
 
-    def _check_fields(self, changed: Plain, shown: Callable[[], str]) -> None:
+    def _check_fields(
+        self, object_type: ObjectType, changed: Plain, shown: Callable[[], str]
+    ) -> None:
         operation = self._operation
         if operation.validation == "Ignore":
             return
-        problems = field_validation.patch_problems(
-            self._resource,
+        problems = patch_problems(
+            object_type,
             changed,
             operation.request.body,
             is_merged=self._type == STRATEGIC_PATCH,
         )
         if problems and operation.validation == "Strict":
             raise unfit_patch(shown(), f"strict decoding error: {', '.join(problems)}")
-        operation.warnings.extend(field_validation.warnings_of(problems))
+        operation.warnings.extend(problems)
 
     def _applied(self, current: Plain | None) -> Plain:
         operation = self._operation

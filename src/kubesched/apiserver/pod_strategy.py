@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kubesched.apiserver.equality import is_equal
-from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.qos_class import qos_class
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import type_of
 
 _GATED: Final = {
     "type": "PodScheduled",
@@ -92,7 +91,7 @@ def prepare_pod_for_update(resource: Resource, new: Plain, old: Plain, subresour
         new = {**new, "status": old["status"]}
     object_type = type_of(resource.group, resource.version, resource.kind)
     assert object_type is not None, "the fields of pods are known"
-    if not is_equal(object_type.fields["spec"].type, new["spec"], old["spec"]):
+    if not object_type.fields["spec"].type.is_equal(new["spec"], old["spec"]):
         generation = old["metadata"].get("generation", 0) + 1
         new = {**new, "metadata": {**new["metadata"], "generation": generation}}
     return new

@@ -11,11 +11,10 @@ from datetime import datetime
 from typing import Final
 
 from kubesched.apiserver import tables
-from kubesched.apiserver.bodies import internal_package
 from kubesched.apiserver.listing import ObjectList
 from kubesched.apiserver.media_types import MediaType
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request
 from kubesched.apiserver.stored_object import StoredObject
 
@@ -111,7 +110,7 @@ class Presentation:
         )
 
     def _mismatch(self, what: str, suffix: str) -> StatusError:
-        package = internal_package(self._resource.group)
+        package = self._resource.group.partition(".")[0] or "core"
         return StatusError(
             406,
             "NotAcceptable",

@@ -1,29 +1,36 @@
 """Reads bodies in Kubernetes' protobuf form, which kubectl and Kubernetes' own components send.
 
-The fields of all messages stand in `protobuf_messages.txt`: a line per message, and below it a line
-per field with its number, name and type; `[]` is a list, `{}` a map with text for keys, `inline`
-an object whose fields stand in the one around it. Types of other files come with the file's name.
+The numbers of the fields stand in the schema's tables.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/runtime/serializer/protobuf,
           staging/src/k8s.io/api/*/*/generated.proto (v1.36)
-Rejects:  what is no such body, and kinds whose messages are not known.
-Differs:  bodies are read and never written: answers are JSON, which every such client takes too.
+Rejects:  what is no such body, and kinds without numbers in the tables.
+Differs:  bodies are read and never written: answers are JSON, which every such client accepts too.
 """
 
 from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import (
+    Field,
+    ListType,
+    MapType,
+    ObjectType,
+    Simple,
+    Special,
+    ValueType,
+    type_of,
+    type_of_object,
+)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The zero of Go's times, which stands for none.
@@ -31,7 +38,7 @@ _NO_SECONDS: Final = -62135596800
 
 
 class NoMessageError(ProtobufError):
-    """The fields of a kind are not known.
+    """A kind that is not read in protobuf form.
 
     Attributes:
         api_version, kind: As the body says.
@@ -43,19 +50,36 @@ class NoMessageError(ProtobufError):
         self.kind = kind
 
 
-class _Field(NamedTuple):
-    name: str
-    type: str
-    is_list: bool = False
-    is_map: bool = False
-    is_inline: bool = False
+class _Message:
+    """A message whose fields are read: by number, a field, or a message that is embedded."""
+
+    def __init__(self) -> None:
+        self.fields: dict[int, Field | _Message] = {}
+
+    def add(self, field: Field, tag: tuple[int, ...]) -> None:
+        first, *rest = tag
+        if not rest:
+            self.fields[first] = field
+            return
+        inner = self.fields.setdefault(first, _Message())
+        assert isinstance(inner, _Message), f"{field.name} is embedded in a field"
+        inner.add(field, tuple(rest))
+
+
+@cache
+def _message_of(object_type: ObjectType) -> _Message:
+    message = _Message()
+    for field in object_type.fields.values():
+        if field.tag:
+            message.add(field, field.tag)
+    return message
 
 
 def decode(text: bytes) -> Plain:
     """Return the object of a body, with kind and version if it has them.
 
     Raises:
-        NoMessageError: Its kind is not known.
+        NoMessageError: Its kind is not known in this form.
         ProtobufError: It holds no object.
     """
     if not text.startswith(MAGIC):
@@ -69,55 +93,108 @@ def decode(text: bytes) -> Plain:
 
 
 def _object(text: bytes) -> Plain:
-    type_meta: dict[int, bytes] = {}
-    raw = b""
-    for number, value in _parts(text):
-        if number == 1 and isinstance(value, bytes):
-            type_meta = {at: one for at, one in _parts(value) if isinstance(one, bytes)}
-        elif number == 2 and isinstance(value, bytes):
-            raw = value
-    api_version, kind = type_meta.get(1, b"").decode(), type_meta.get(2, b"").decode()
-    message = _message_of(api_version, kind)
-    return {"kind": kind, "apiVersion": api_version, **_message(message, raw)}
+    whole = _numbered(text)
+    type_meta = _numbered(_bytes(whole.get(1, b"")))
+    api_version, kind = _text(type_meta.get(1, b"")), _text(type_meta.get(2, b""))
+    object_type = type_of_object(api_version, kind) or type_of("meta", "v1", kind)
+    if object_type is None or not _message_of(object_type).fields:
+        raise NoMessageError(api_version, kind)
+    read = _read(_message_of(object_type), _bytes(whole.get(2, b"")))
+    return {"kind": kind, "apiVersion": api_version, **read}
 
 
-def _message_of(api_version: str, kind: str) -> str:
-    group, _, version = api_version.rpartition("/")
-    own = f"{group.partition('.')[0] or 'core'}_{version}/{kind}"
-    for name in (own, f"meta_v1/{kind}"):
-        if name in _messages():
-            return name
-    raise NoMessageError(api_version, kind)
-
-
-def _parts(text: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message: number, and number or bytes."""
-    for number, value, _ in fields_of(text):
-        yield number, value
-
-
-def _message(name: str, text: bytes) -> Plain:
-    fields = _messages()[name]
+def _read(message: _Message, text: bytes) -> Plain:
     read: Plain = {}
-    for number, value in _parts(text):
-        field = fields.get(number)
-        if field is None:
-            continue
-        if field.is_map:
-            key, one = _entry(field.type, value)
-            read.setdefault(field.name, {})[key] = one
-        elif field.is_list:
-            read.setdefault(field.name, []).append(_value(field.type, value))
-        elif field.is_inline:
-            read |= _value(field.type, value)
-        else:
-            read[field.name] = _value(field.type, value)
+    for number, value, _ in fields_of(text):
+        field = message.fields.get(number)
+        if isinstance(field, _Message):
+            read |= _read(field, _bytes(value))
+        elif field is not None:
+            _read_field(field, value, read)
     return read
 
 
-def _entry(type_: str, value: int | bytes) -> tuple[str, Any]:
-    parts = dict(_parts(_bytes(value)))
-    return _bytes(parts.get(1, b"")).decode(), _value(type_, parts.get(2, b""))
+def _read_field(field: Field, value: int | bytes, read: Plain) -> None:
+    if isinstance(field.type, MapType):
+        parts = _numbered(_bytes(value))
+        key = _text(parts.get(1, b""))
+        element = field.type.element
+        read.setdefault(field.name, {})[key] = _value(element, parts.get(2, _nothing(element)))
+    elif isinstance(field.type, ListType):
+        read.setdefault(field.name, []).append(_value(field.type.element, value))
+    else:
+        read[field.name] = _value(field.type, value)
+
+
+def _nothing(value_type: ValueType) -> int | bytes:
+    is_number = isinstance(value_type, Simple) and value_type.form not in ("string", "float64")
+    return 0 if is_number else b""
+
+
+def _value(value_type: ValueType, value: int | bytes) -> Any:
+    if isinstance(value_type, Simple):
+        return _simple(value_type.form, value)
+    text = _bytes(value)
+    if isinstance(value_type, Special):
+        return _special(value_type.form, text)
+    if isinstance(value_type, ObjectType):
+        return _read(_message_of(value_type), text)
+    # A list in a map is a message of its own, with the entries in its first field.
+    return [_text(entry) for number, entry, _ in fields_of(text) if number == 1]
+
+
+def _simple(form: str, value: int | bytes) -> Any:
+    if form == "string":
+        return _text(value)
+    if form == "float64":
+        return struct.unpack("<d", _bytes(value) or bytes(8))[0]
+    number = value if isinstance(value, int) else 0
+    return bool(number) if form == "bool" else _signed(number)
+
+
+def _special(form: str, text: bytes) -> Any:
+    if form == "bytes":
+        return base64.b64encode(text).decode()
+    parts = _numbered(text)
+    if form == "quantity":
+        return _text(parts.get(1, b"0"))
+    if form == "intOrString":
+        is_text = parts.get(1)
+        return _text(parts.get(3, b"")) if is_text else _signed(_int(parts.get(2, 0)))
+    if form == "any":
+        return _json(_bytes(parts.get(1, b"")))
+    return _time(parts, has_fraction=form == "microTime") if text else None
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text) if text else None
+    except msgspec.DecodeError as error:
+        raise ProtobufError(str(error)) from None
+
+
+def _time(parts: dict[int, int | bytes], *, has_fraction: bool) -> str | None:
+    seconds = _signed(_int(parts.get(1, 0)))
+    if seconds == _NO_SECONDS:
+        return None
+    nanoseconds = _signed(_int(parts.get(2, 0)))
+    moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if has_fraction else "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _numbered(text: bytes) -> dict[int, int | bytes]:
+    return {number: value for number, value, _ in fields_of(text)}
+
+
+def _signed(number: int) -> int:
+    """Negative numbers come as their complement in 64 bits."""
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _int(value: int | bytes) -> int:
+    if isinstance(value, bytes):
+        raise ProtobufError("proto: wrong wireType = 2")
+    return value
 
 
 def _bytes(value: int | bytes) -> bytes:
@@ -126,110 +203,5 @@ def _bytes(value: int | bytes) -> bytes:
     return value
 
 
-def _value(type_: str, value: int | bytes) -> Any:
-    if type_ == "bool":
-        return bool(value)
-    if type_ in {"int32", "int64"}:
-        # Negative numbers come as their complement in 64 bits.
-        number = value if isinstance(value, int) else 0
-        return number - (1 << 64) if number >> 63 else number
-    text = _bytes(value)
-    if type_ == "string":
-        return text.decode()
-    if type_ == "bytes":
-        return base64.b64encode(text).decode()
-    if type_ == "double":
-        return struct.unpack("<d", text or bytes(8))[0]
-    special = _SPECIAL.get(type_)
-    return special(text) if special is not None else _message(type_, text)
-
-
-def _quantity(text: bytes) -> str:
-    return _bytes(dict(_parts(text)).get(1, b"0")).decode()
-
-
-def _int_or_string(text: bytes) -> int | str:
-    parts = dict(_parts(text))
-    if parts.get(1):
-        return _bytes(parts.get(3, b"")).decode()
-    number: int = _value("int32", parts.get(2, 0))
-    return number
-
-
-def _moment(text: bytes) -> datetime | None:
-    parts = dict(_parts(text))
-    seconds = _value("int64", parts.get(1, 0))
-    if seconds == _NO_SECONDS:
-        return None
-    return _EPOCH + timedelta(
-        seconds=seconds, microseconds=_value("int64", parts.get(2, 0)) // 1000
-    )
-
-
-def _time(text: bytes) -> str | None:
-    moment = _moment(text)
-    # An empty message is a time that nobody gave.
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment is not None and text else None
-
-
-def _micro_time(text: bytes) -> str | None:
-    moment = _moment(text)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment is not None and text else None
-
-
-def _raw(text: bytes) -> Any:
-    inner = _bytes(dict(_parts(text)).get(1, b""))
-    try:
-        return msgspec.json.decode(inner) if inner else None
-    except msgspec.DecodeError as error:
-        raise ProtobufError(str(error)) from None
-
-
-def _texts(text: bytes) -> list[str]:
-    return [_bytes(value).decode() for number, value in _parts(text) if number == 1]
-
-
-def _duration(text: bytes) -> str:
-    return f"{_value('int64', dict(_parts(text)).get(1, 0)) / 1e9:g}s"
-
-
-_SPECIAL: Final = {
-    "authentication_v1/ExtraValue": _texts,
-    "authorization_v1/ExtraValue": _texts,
-    "certificates_v1/ExtraValue": _texts,
-    "intstr/IntOrString": _int_or_string,
-    "meta_v1/Duration": _duration,
-    "meta_v1/FieldsV1": _raw,
-    "meta_v1/MicroTime": _micro_time,
-    "meta_v1/Time": _time,
-    "resource/Quantity": _quantity,
-    "runtime/RawExtension": _raw,
-}
-
-
-@cache
-def _messages() -> Mapping[str, Mapping[int, _Field]]:
-    """Return the fields of every message by number."""
-    messages: dict[str, dict[int, _Field]] = {}
-    fields: dict[int, _Field] = {}
-    own = ""
-    text = files(__package__).joinpath("protobuf_messages.txt").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        if not line.startswith(" "):
-            fields = messages[line] = {}
-            own = line.partition("/")[0]
-            continue
-        number, name, type_, *flags = line.split()
-        fields[int(number)] = _field(name, type_, own, is_inline=bool(flags))
-    return messages
-
-
-_SCALARS: Final = frozenset(("bool", "bytes", "double", "int32", "int64", "string"))
-
-
-def _field(name: str, type_: str, own: str, *, is_inline: bool) -> _Field:
-    is_list, is_map = type_.startswith("[]"), type_.startswith("{}")
-    bare = type_[2:] if is_list or is_map else type_
-    if bare not in _SCALARS and "/" not in bare:
-        bare = f"{own}/{bare}"
-    return _Field(name, bare, is_list, is_map, is_inline)
+def _text(value: int | bytes) -> str:
+    return _bytes(value).decode()

@@ -15,7 +15,7 @@ from kubesched.apiserver.listing import list_objects
 from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request, Response, Target
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.watching import WatchStream, start_of
 
 # Watches without a timeout of their own end after a time between these.

@@ -9,14 +9,13 @@ Differs:  a name that was generated and is taken is not drawn again; events stay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.advice import warnings_of_new, warnings_of_update
-from kubesched.apiserver.clock import Clock
 from kubesched.apiserver.event_forms import EVENTS_GROUP, to_core
 from kubesched.apiserver.field_fault import invalid_status
 from kubesched.apiserver.list_options import is_version, version_of_object
@@ -24,9 +23,7 @@ from kubesched.apiserver.lookup import StoredObjects
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.owner_references import without_repeated_owners
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource import Resource
-from kubesched.apiserver.resources import Resources
-from kubesched.apiserver.rules import needs_version
+from kubesched.apiserver.resources import Resource, Resources
 from kubesched.apiserver.status import (
     StatusError,
     already_exists,
@@ -39,6 +36,7 @@ from kubesched.apiserver.status import (
 )
 from kubesched.apiserver.store import Key, Store
 from kubesched.apiserver.stored_object import StoredObject, key_of
+from kubesched.apiserver.times import Clock
 
 _SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -266,37 +264,13 @@ def precondition_failed(
         found: As the object has it.
     """
     path = f"{namespace}/{name}" if namespace else name
+    kept_at = resource.storage_path or resource.plural
     why = (
-        f"StorageError: invalid object, Code: 4, Key: {storage_path(resource)}/{path}, "
+        f"StorageError: invalid object, Code: 4, Key: /registry/{kept_at}/{path}, "
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
         f"{wanted}, {what} in object meta: {found}"
     )
     return conflict(resource, name, why)
-
-
-_STORAGE_NAMES: Final[Mapping[str, str]] = {
-    "nodes": "minions",
-    "services": "services/specs",
-    "endpoints": "services/endpoints",
-    "replicationcontrollers": "controllers",
-    "ingresses": "ingress",
-}
-# Groups whose name stands in the path; the older ones share one space of names.
-_STORED_BY_GROUP: Final = frozenset(
-    (
-        "admissionregistration.k8s.io",
-        "apiextensions.k8s.io",
-        "apiregistration.k8s.io",
-    )
-)
-
-
-def storage_path(resource: Resource) -> str:
-    """Return where upstream keeps the objects of a resource."""
-    plural = _STORAGE_NAMES.get(resource.plural, resource.plural)
-    if resource.group in _STORED_BY_GROUP:
-        return f"/registry/{resource.group}/{plural}"
-    return f"/registry/{plural}"
 
 
 def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
@@ -332,7 +306,7 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
     resource = operation.resource
     wanted = version_of_object(new.get("resourceVersion", ""))
     if not wanted:
-        if needs_version(resource):
+        if resource.needs_version:
             message = "Invalid value: 0: must be specified for an update"
             fault = cause("FieldValueInvalid", "metadata.resourceVersion", message)
             raise invalid(resource.group, resource.plural, operation.name, [fault])

@@ -1,32 +1,228 @@
-"""Resources finds what is served, by path or by kind.
+"""Resources: what is served, as `resources.txt` and CustomResourceDefinitions list it.
 
-Upstream: staging/src/k8s.io/apimachinery/pkg/runtime (Scheme, v1.36)
-Differs:  nothing.
+A line of the table is a kind, indented lines below it are its subresources:
+
+    apps/v1
+      deployments Deployment short(deploy) in(all) generation(spec)
+        scale
+        status
+
+    cluster         objects live in no namespace
+    short, in       what users may type instead; sets such as `all`
+    verbs           what can be done, unless it is everything
+    generation      the fields whose changes a generation counts, from 1
+    counted         the same, from none
+    name            the form of names, unless it is that of a DNS subdomain
+    stored          the path in upstream's storage, unless it is the plural
+    versioned       an update must give the version that it changes
+    upsert          an update of an object that does not exist creates it
+    echoed          a deletion answers with the object, not with a Status
+    orphans         dependents stay where a deletion does not choose
+    alpha           the group version is served on demand only
+
+Upstream: pkg/controlplane/instance.go, pkg/registry/*/*/strategy.go,
+          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (APIResource),
+          staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver (v1.36)
+Differs:  objects of custom resources are stored as they are sent: their schemas are neither
+          checked nor do they default or prune. Aggregated API servers are not served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
-from kubesched.apiserver.resource import GroupVersion, Resource
-from kubesched.apiserver.resource_table import GROUP_VERSIONS
+import msgspec
 
-__all__ = ["RESOURCES", "Resource", "Resources"]
+from kubesched.apiserver.plain import Plain
+
+ALL_VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+_READ_WRITE: Final = ("get", "patch", "update")
+_STORED_IN: Final = {"horizontalpodautoscalers.autoscaling": "v2"}
+_WORD: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    """What can be asked of one object besides itself.
+
+    Attributes:
+        name: As in the path, such as `status`.
+        kind: Of the body.
+        verbs: What may be done, sorted.
+        group: Of the body; "" if it is that of the resource.
+        version: Of the body; "" if it is that of the resource.
+    """
+
+    name: str
+    kind: str
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+
+
+_SCALE: Final = Subresource("scale", "Scale", _READ_WRITE, "autoscaling", "v1")
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A kind of object as it is served in one version.
+
+    Attributes:
+        plural: Its name in paths.
+        kind: Its name in bodies.
+        group: The API group, "" for the core one.
+        version: The version of the group.
+        is_namespaced: Whether its objects live in namespaces.
+        verbs: What may be done, sorted.
+        short_names: What users may type instead.
+        categories: Sets of resources it belongs to, such as `all`.
+        subresources: What can be asked of one object, sorted by name.
+        singular_name: Its name for one object; "" for the kind in lower case.
+        storage_path: Where upstream keeps its objects; "" for the plural.
+        name_form: The form of names, as `formats` lists them.
+        generation_fields: Fields whose changes the generation counts; None if nothing is counted.
+        first_generation: Of a new object.
+        needs_version: Whether an update must give the version that it changes.
+        is_created_by_update: Whether an update of an object that does not exist creates it.
+        is_shown_when_deleted: Whether a deletion answers with the object.
+        orphans_dependents: Whether dependents stay where a deletion does not choose.
+        definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
+    """
+
+    plural: str
+    kind: str
+    group: str = ""
+    version: str = ""
+    is_namespaced: bool = True
+    verbs: tuple[str, ...] = ALL_VERBS
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    singular_name: str = ""
+    storage_path: str = ""
+    name_form: str = "subdomain"
+    generation_fields: tuple[str, ...] | None = None
+    first_generation: int = 0
+    needs_version: bool = False
+    is_created_by_update: bool = False
+    is_shown_when_deleted: bool = False
+    orphans_dependents: bool = False
+    definition: Plain | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.group, self.version, self.plural))
+
+    @property
+    def singular(self) -> str:
+        """Its name for one object, such as `pod`."""
+        return self.singular_name or self.kind.lower()
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as objects carry them, such as `v1` or `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """The name in messages, such as `pods` or `replicasets.apps`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def storage_kind(self) -> str:
+        """What its objects are kept under; both groups of events keep theirs in one place."""
+        return "events" if self.plural == "events" else self.group_resource
+
+    @property
+    def storage_version_hash(self) -> str:
+        """A word that changes when objects are kept in another version."""
+        group = "" if self.plural == "events" else self.group
+        text = f"{group}/{_STORED_IN.get(self.group_resource, self.version)}/{self.kind}"
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether objects are kept; reviews and bindings are answered and forgotten."""
+        return "list" in self.verbs and self.plural != "componentstatuses"
+
+    def subresource(self, name: str) -> Subresource | None:
+        """Return the subresource of a name, None if there is none."""
+        return next((found for found in self.subresources if found.name == name), None)
+
+    @property
+    def has_status(self) -> bool:
+        """Whether the status is written through a path of its own."""
+        return self.subresource("status") is not None
+
+
+class GroupVersion(msgspec.Struct, frozen=True):
+    """The resources of one version of a group, sorted by name.
+
+    Attributes:
+        group: "" for the core group.
+        version: Such as `v1`.
+        resources: What is served.
+        is_alpha: Whether it is served on demand only.
+    """
+
+    group: str
+    version: str
+    resources: tuple[Resource, ...]
+    is_alpha: bool = False
+
+    @property
+    def name(self) -> str:
+        """Group and version, such as `v1` or `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
 
 
 class Resources:
     """The resources of a server, to be found by path or by kind.
 
     Attributes:
-        group_versions: All that is served, in the order of discovery.
+        group_versions: All that is served, in the order of discovery; custom resources come last.
     """
 
-    def __init__(self, group_versions: Sequence[GroupVersion] = GROUP_VERSIONS) -> None:
-        self.group_versions = tuple(group_versions)
-        every = [resource for served in group_versions for resource in served.resources]
+    def __init__(self, *, has_alpha: bool = False) -> None:
+        """Serve the built-in kinds.
+
+        Args:
+            has_alpha: Whether alpha versions are among them.
+        """
+        self._built_in = tuple(one for one in _table() if has_alpha or not one.is_alpha)
+        self.define(())
+
+    def define(self, definitions: Sequence[Plain]) -> None:
+        """Serve these CustomResourceDefinitions besides the built-in kinds, and no others."""
+        custom: dict[tuple[str, str], list[Resource]] = {}
+        for definition in definitions:
+            for resource in _defined(definition):
+                custom.setdefault((resource.group, resource.version), []).append(resource)
+        taken = {(one.group, one.version) for one in self._built_in}
+        self.group_versions = (
+            *self._built_in,
+            *(
+                GroupVersion(group, version, tuple(sorted(found, key=lambda one: one.plural)))
+                for (group, version), found in sorted(custom.items())
+                if (group, version) not in taken
+            ),
+        )
+        every = [one for served in self.group_versions for one in served.resources]
         self._by_path = {(one.group, one.version, one.plural): one for one in every}
         self._by_kind = {(one.api_version, one.kind): one for one in every}
+        self.groups = {one.group for one in self.group_versions}
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """Return the resource of a path, None if it is not served."""
@@ -48,4 +244,93 @@ class Resources:
         )
 
 
+def _defined(definition: Plain) -> Iterator[Resource]:
+    """Yield the resources of a CustomResourceDefinition, one for each version that is served."""
+    spec = definition["spec"]
+    names = spec["names"]
+    for version in spec.get("versions") or ():
+        if not version.get("served"):
+            continue
+        below = version.get("subresources") or {}
+        subresources = [_SCALE] if below.get("scale") is not None else []
+        if below.get("status") is not None:
+            subresources.append(Subresource("status", names["kind"], _READ_WRITE))
+        yield Resource(
+            plural=names["plural"],
+            kind=names["kind"],
+            group=spec["group"],
+            version=version["name"],
+            is_namespaced=spec.get("scope") == "Namespaced",
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            subresources=tuple(subresources),
+            singular_name=names.get("singular") or "",
+            storage_path=f"{spec['group']}/{names['plural']}",
+            generation_fields=("spec",),
+            first_generation=1,
+            definition=definition,
+        )
+
+
+@cache
+def _table() -> tuple[GroupVersion, ...]:
+    """Return the built-in resources, in the order of discovery."""
+    text = files(__package__).joinpath("resources.txt").read_text(encoding="utf-8")
+    return tuple(_group_version(block.splitlines()) for block in text.strip().split("\n\n"))
+
+
+def _group_version(lines: Sequence[str]) -> GroupVersion:
+    name, *flags = lines[0].split()
+    group, _, version = name.rpartition("/")
+    resources: list[Resource] = []
+    for line in lines[1:]:
+        words = line.split()
+        if line.startswith("    "):
+            added = _subresource(resources[-1], words)
+            below = (*resources[-1].subresources, added)
+            resources[-1] = msgspec.structs.replace(resources[-1], subresources=below)
+        else:
+            resources.append(_resource(group, version, words))
+    return GroupVersion(group, version, tuple(resources), is_alpha="alpha" in flags)
+
+
+def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
+    plural, kind, *rest = words
+    notes: dict[str, str] = dict(_WORD.findall(" ".join(rest)))
+    counted = notes.get("generation", notes.get("counted"))
+    return Resource(
+        plural,
+        kind,
+        group,
+        version,
+        is_namespaced="cluster" not in notes,
+        verbs=_listed(notes, "verbs") or ALL_VERBS,
+        short_names=_listed(notes, "short"),
+        categories=_listed(notes, "in"),
+        storage_path=notes.get("stored", ""),
+        name_form=notes.get("name", "subdomain"),
+        generation_fields=None if counted is None else tuple(filter(None, counted.split(","))),
+        first_generation=int("generation" in notes),
+        needs_version="versioned" in notes,
+        is_created_by_update="upsert" in notes,
+        is_shown_when_deleted="echoed" in notes,
+        orphans_dependents="orphans" in notes,
+    )
+
+
+def _listed(notes: dict[str, str], name: str) -> tuple[str, ...]:
+    return tuple(notes[name].split(",")) if name in notes else ()
+
+
+def _subresource(resource: Resource, words: Sequence[str]) -> Subresource:
+    name, *rest = words
+    if name == "scale":
+        return _SCALE
+    if not rest:
+        return Subresource(name, resource.kind, _READ_WRITE)
+    *_, group, version, kind = "", "", *rest[0].split("/")
+    return Subresource(name, kind, tuple(rest[1].split(",")), group, version)
+
+
 RESOURCES: Final = Resources()
+"""The built-in resources."""

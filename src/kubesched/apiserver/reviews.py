@@ -13,7 +13,7 @@ from typing import Final
 from kubesched.apiserver.authorization import Attributes, decide
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import User
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import cause, invalid
 
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kubesched.apiserver.managed_fields import Managers, Ownership, decode, with_managers
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import cause, conflict_of, invalid
 
 _GROUP: Final = "autoscaling"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kubesched.api.requirements import CompiledSelector
 from kubesched.apiserver import field_selectors
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.stored_object import StoredObject
 
 

@@ -28,7 +28,6 @@ from kubesched.apiserver.authorization import (
     refusal,
 )
 from kubesched.apiserver.bootstrap import fill
-from kubesched.apiserver.clock import Clock
 from kubesched.apiserver.discovery import Discovery
 from kubesched.apiserver.handler import Handler
 from kubesched.apiserver.http_front import HttpFront
@@ -38,12 +37,12 @@ from kubesched.apiserver.plain import decode
 from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import ANONYMOUS, JSON, Request, Response, User, target_of
-from kubesched.apiserver.resource_table import ALPHA_GROUP_VERSIONS, GROUP_VERSIONS
 from kubesched.apiserver.resources import Resources
 from kubesched.apiserver.reviews import Reviewer
 from kubesched.apiserver.status import StatusError, unauthorized
 from kubesched.apiserver.store import CHANGES_KEPT, Store
 from kubesched.apiserver.stored_object import StoredObject, stamp
+from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warning_texts import sendable
 
 _LOG: Final = logging.getLogger(__name__)
@@ -84,17 +83,17 @@ class ApiServer:
             tracks_managers: Whether objects say who manages which of their fields; writes are
                 cheaper if they do not, and only server-side apply asks.
         """
-        served = (*GROUP_VERSIONS, *(ALPHA_GROUP_VERSIONS if has_alpha else ()))
         clock = Clock(now, dice or SystemRandom())
         store: Store[StoredObject] = Store(stamp, changes_kept)
-        self.registry = Registry(store, Resources(served), clock, tracks_managers=tracks_managers)
+        self.registry = Registry(
+            store, Resources(has_alpha=has_alpha), clock, tracks_managers=tracks_managers
+        )
         self._scheme = "http"
         self._front = HttpFront(self.handle, self.user_of)
         self._tokens = dict(tokens or {})
         self._anonymous = anonymous
         self._handler = Handler(self.registry, Reviewer(self._tokens, clock.timestamp))
         self._others = NonResource(Discovery(self.registry.resources), lambda: self._front.address)
-        self._groups = {one.group for one in served}
         fill(self.registry)
 
     @property
@@ -172,7 +171,7 @@ class ApiServer:
             raise refusal(wanted)
         if target is None:
             return self._others.answer(request)
-        if target.group not in self._groups:
+        if target.group not in self.registry.resources.groups:
             return page_not_found()
         warning = self._handler.deprecation_of(target)
         if warning:

@@ -39,7 +39,7 @@ from kubesched.apiserver.managed_fields import (
 )
 from kubesched.apiserver.owned_values import Comparison, compare, faults, field_set, merge, remove
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, internal
 
 __all__ = ["apply"]

@@ -11,7 +11,7 @@ from typing import Final
 
 from kubesched.api.errors import ApiError
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 
 _OPTIMISTIC_LOCK: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"

@@ -11,7 +11,7 @@ from typing import Final
 
 from kubesched.apiserver.event_forms import EVENTS_GROUP, from_core
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.store import Key
 
 _TYPE: Final = frozenset(("kind", "apiVersion"))

@@ -23,7 +23,6 @@ from kubesched.apiserver.merge_lists import (
     in_order,
     partitioned,
 )
-from kubesched.apiserver.object_types import NO_MERGING, Field, Merging, ObjectType, type_of_object
 from kubesched.apiserver.patch_error import (
     PatchError,
     bad_patch,
@@ -31,7 +30,15 @@ from kubesched.apiserver.patch_error import (
     unfit_patch,
 )
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.value_types import ListType, ValueType
+from kubesched.apiserver.schema import (
+    NO_MERGING,
+    Field,
+    ListType,
+    Merging,
+    ObjectType,
+    ValueType,
+    type_of_object,
+)
 
 __all__ = ["apply"]
 

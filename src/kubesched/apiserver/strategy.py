@@ -16,15 +16,14 @@ from typing import Final
 from kubesched.api.requirements import parse_int64
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.disabled_fields import without_disabled_fields
-from kubesched.apiserver.equality import is_equal
-from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain, deep_copy, get
 from kubesched.apiserver.pod_strategy import (
     prepare_pod_for_create,
     prepare_pod_for_update,
     with_metadata_of,
 )
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import type_of
 from kubesched.apiserver.service_strategy import without_fields_of_old_type
 
 _KUBERNETES: Final = "kubernetes"
@@ -157,7 +156,7 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
     assert not fields or object_type is not None, f"{resource.kind} has known fields"
     is_changed = any(
         object_type is not None
-        and not is_equal(object_type.fields[name].type, new.get(name), old.get(name))
+        and not object_type.fields[name].type.is_equal(new.get(name), old.get(name))
         for name in fields
     )
     for kind, name in (("Deployment", "annotations"), ("EndpointSlice", "labels")):

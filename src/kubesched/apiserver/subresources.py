@@ -13,8 +13,7 @@ import msgspec
 
 from kubesched.apiserver import defaults
 from kubesched.apiserver.binding import bind
-from kubesched.apiserver.bodies import read_object
-from kubesched.apiserver.decoding import decoded, typed
+from kubesched.apiserver.decoding import decoded, read_object, typed
 from kubesched.apiserver.eviction import evict
 from kubesched.apiserver.operation import Operation, operation_of
 from kubesched.apiserver.owner_references import without_repeated_owners
@@ -23,7 +22,7 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.registry import Registry, check_namespace
 from kubesched.apiserver.request import Request, Response, Target, json_response
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.scale import (
     check_scale,
     managed_scale_of,

@@ -18,10 +18,10 @@ import msgspec
 
 from kubesched.api.errors import GoneError
 from kubesched.apiserver.list_options import ListOptions, exact_version
-from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.presentation import Presentation
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import type_of
 from kubesched.apiserver.status import expired, failure
 from kubesched.apiserver.store import Change, ChangeType, Store
 from kubesched.apiserver.stored_object import StoredObject, head, sort_key, stamp

@@ -21,9 +21,8 @@ from kubesched.apiserver.patching import Patch, check_name, check_type, same_obj
 from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.registry import Registry, check_namespace
 from kubesched.apiserver.request import Request, Response, Target, json_response
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.reviews import Reviewer
-from kubesched.apiserver.rules import is_created_by_update, is_shown_when_deleted
 from kubesched.apiserver.status import StatusError, details_of, success
 
 _REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
@@ -82,7 +81,7 @@ class Writes:
         check_name(operation, obj)
         obj = without_repeated_owners(operation, obj, is_admitted=False)
         stored, is_new = self._registry.update(
-            operation, lambda _: obj, creates=is_created_by_update(resource)
+            operation, lambda _: obj, creates=resource.is_created_by_update
         )
         status = 201 if is_new else 200
         return Response(status, presentation.one(stored))
@@ -108,7 +107,7 @@ class Writes:
         options = delete_options(request, resource)
         operation = _deleting(request, target, resource)
         done = delete(self._registry, operation, options)
-        if not done.is_deleted or is_shown_when_deleted(resource):
+        if not done.is_deleted or resource.is_shown_when_deleted:
             is_accepted = not done.is_deleted and options.orphan_dependents is False
             return Response(202 if is_accepted else 200, presentation.one(done.object))
         details = details_of(resource.group, resource.plural, target.name)

@@ -77,7 +77,7 @@ def _of_object(item: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if metadata.get("uid"):
         return
     # Imported late: dumps do without the server's tables.
-    from kubesched.apiserver.field_validation import unknown_field_paths
+    from kubesched.apiserver.schema import unknown_field_paths
 
     group, _, number = version.rpartition("/")
     place = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))

@@ -22,7 +22,7 @@ from kubesched.apiserver.admission.namespaces import admit_into_namespace, immor
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest, Lookup
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, User
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import forbidden
 
 __all__ = ["CREATE", "UPDATE", "Lookup", "admit", "admit_delete", "check", "topology_labels"]

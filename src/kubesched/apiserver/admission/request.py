@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import User
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, forbidden
 
 CREATE: Final = "CREATE"

@@ -14,7 +14,6 @@ import msgspec
 
 from kubesched.api.meta import LabelSelector
 from kubesched.api.selectors import CompiledSelector, SelectorError, compile_label_selector
-from kubesched.apiserver.clock import moment_of
 from kubesched.apiserver.controllers.following import Following
 from kubesched.apiserver.controllers.owned_objects import controller_of
 from kubesched.apiserver.controllers.owner_controller import ready_since, with_conditions
@@ -23,6 +22,7 @@ from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.store import Key
+from kubesched.apiserver.times import moment_of
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _SCALES: Final = {"ReplicaSet": "replicasets.apps", "Deployment": "deployments.apps"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesched.apiserver.clock import moment_of
 from kubesched.apiserver.controllers.owned_objects import OwnedObjects
 from kubesched.apiserver.controllers.owner_controller import (
     OwnerController,
@@ -20,6 +19,7 @@ from kubesched.apiserver.controllers.owner_controller import (
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.store import Key
+from kubesched.apiserver.times import moment_of
 
 # So many pods are created or deleted before others have their turn.
 _BURST: Final = 50

@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import Final
 
-from kubesched.apiserver.clock import moment_of
 from kubesched.apiserver.controllers.owned_objects import OwnedObjects
 from kubesched.apiserver.controllers.work_queue import WorkQueue
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.store import Key
+from kubesched.apiserver.times import moment_of
 
 FINISHED: Final = ("Succeeded", "Failed")
 # What changes within so short a time is looked at once.

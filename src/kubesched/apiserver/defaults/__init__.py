@@ -15,12 +15,19 @@ from functools import cache
 from typing import Any, Final
 
 from kubesched.apiserver.defaults import core, older_fields, others, workloads
-from kubesched.apiserver.object_types import Field, ObjectType, decoded, type_of
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.reading import DecodeError
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import (
+    DecodeError,
+    Field,
+    ListType,
+    MapType,
+    ObjectType,
+    ValueType,
+    decoded,
+    type_of,
+)
 from kubesched.apiserver.status import bad_request
-from kubesched.apiserver.value_types import ListType, MapType, ValueType
 
 __all__ = ["fill_in", "with_defaults"]
 

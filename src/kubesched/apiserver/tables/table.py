@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from kubesched.apiserver.event_forms import EVENTS_GROUP
 from kubesched.apiserver.plain import Plain, get
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.tables import cluster_rows, pod_row, storage_rows, workload_rows
 from kubesched.apiserver.tables.columns import columns_of
 from kubesched.apiserver.tables.texts import age, name_of

@@ -12,7 +12,7 @@ from typing import Final
 from kubesched.apiserver.field_fault import FieldFault, invalid_status
 from kubesched.apiserver.names import name_rule
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource import Resource
+from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.validation import (
     batch,
     claims,

@@ -12,7 +12,6 @@ from typing import Any, Final
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource_names import is_native_resource
-from kubesched.apiserver.equality import is_equal
 from kubesched.apiserver.field_fault import (
     FieldFault,
     each,
@@ -22,8 +21,8 @@ from kubesched.apiserver.field_fault import (
     required,
 )
 from kubesched.apiserver.names import dns_label, dns_subdomain
-from kubesched.apiserver.object_types import ObjectType, type_of
 from kubesched.apiserver.plain import Plain, deep_copy, get, put
+from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.validation.internal_form import difference
 from kubesched.apiserver.validation.labels import selector_faults
 from kubesched.apiserver.validation.metadata import (
@@ -135,7 +134,7 @@ def claim_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
         put(after, *_STORAGE, to=get(old, *_STORAGE) or "0")
     if is_bound:
         _take(after["spec"], before["spec"], "volumeAttributesClassName")
-    if not is_equal(_spec_type(), after["spec"], before["spec"]):
+    if not _spec_type().is_equal(after["spec"], before["spec"]):
         shown = difference("core/PersistentVolumeClaimSpec", before["spec"], after["spec"])
         yield forbidden("spec", f"{_IMMUTABLE_SPEC}\n{shown}")
     yield from _size_faults(new, old)

@@ -16,9 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from kubesched.apiserver.object_types import ObjectType, type_of
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.value_types import ListType, ValueType
+from kubesched.apiserver.schema import ListType, ObjectType, ValueType, type_of
 
 _ZEROES: Final[Mapping[str, Any]] = {
     "IntOrString": 0,

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kubesched.apiserver.equality import is_equal
 from kubesched.apiserver.field_fault import FieldFault, forbidden, invalid
-from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.qos_class import qos_class
+from kubesched.apiserver.schema import type_of
 from kubesched.apiserver.validation.metadata import core_metadata_update_faults
 from kubesched.apiserver.validation.pods import MIRROR, metadata_and_spec_faults
 
@@ -153,5 +152,5 @@ def _rest_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
         munged.pop(name, None)
         if name in old:
             munged[name] = old[name]
-    if not is_equal(pod_type.fields["spec"].type, munged, old):
+    if not pod_type.fields["spec"].type.is_equal(munged, old):
         yield forbidden("spec", _ONLY_RESIZED)

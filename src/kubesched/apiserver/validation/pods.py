@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kubesched.api.requirements import parse_int64
-from kubesched.apiserver.equality import is_equal
 from kubesched.apiserver.field_fault import FieldFault, forbidden, go_quoted, invalid, required
 from kubesched.apiserver.names import between, dns_subdomain
-from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import type_of
 from kubesched.apiserver.validation.affinity import (
     narrowed_node_affinity_faults,
     narrowed_selector_faults,
@@ -151,7 +150,7 @@ def _gate_faults(new: Sequence[Plain], old: Sequence[Plain]) -> Iterator[FieldFa
 def _is_same_spec(one: Plain, other: Plain) -> bool:
     pod_type = type_of("", "v1", "Pod")
     assert pod_type is not None, "the fields of pods are known"
-    return is_equal(pod_type.fields["spec"].type, one, other)
+    return pod_type.fields["spec"].type.is_equal(one, other)
 
 
 def _spec_change_faults(spec: Plain, before: Plain) -> Iterator[FieldFault]:

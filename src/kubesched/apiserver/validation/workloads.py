@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubesched.api.label_format import label_key_errors, label_value_errors
-from kubesched.apiserver.equality import is_equal
 from kubesched.apiserver.field_fault import (
     FieldFault,
     each,
@@ -20,8 +19,8 @@ from kubesched.apiserver.field_fault import (
     required,
 )
 from kubesched.apiserver.names import dns_label, dns_subdomain
-from kubesched.apiserver.object_types import type_of
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import type_of
 from kubesched.apiserver.validation.claims import claim_spec_faults
 from kubesched.apiserver.validation.internal_form import ordered
 from kubesched.apiserver.validation.labels import annotation_faults, label_faults, selector_faults
@@ -310,7 +309,7 @@ def stateful_set_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
     )
     set_type = type_of("apps", "v1", "StatefulSet")
     assert set_type is not None, "the fields of stateful sets are known"
-    if not is_equal(set_type.fields["spec"].type, after, before):
+    if not set_type.fields["spec"].type.is_equal(after, before):
         yield forbidden("spec", _SET_IMMUTABLE)
 
 

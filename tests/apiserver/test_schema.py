@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.object_types import (
+from kubesched.apiserver.resources import RESOURCES, Resources
+from kubesched.apiserver.schema import (
+    DecodeError,
     Field,
+    ListType,
+    MapType,
     ObjectType,
+    ValueType,
     decoded,
     type_of,
     type_of_object,
 )
-from kubesched.apiserver.reading import DecodeError
-from kubesched.apiserver.resource_table import ALPHA_GROUP_VERSIONS, GROUP_VERSIONS
-from kubesched.apiserver.resources import RESOURCES, Resources
-from kubesched.apiserver.value_types import ListType, MapType, ValueType
 
 from .recorded import read
 
@@ -89,7 +90,7 @@ _FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
         pytest.param(
             "ConfigMap",
             {"binaryData": {"a": "YQ="}},
-            "illegal base64 data at input byte 3",
+            "illegal base64 data",
             id="a text that is no base 64",
         ),
     ],
@@ -178,7 +179,7 @@ def test_every_type_that_is_named_is_there() -> None:
     seen: set[str] = set()
     waiting: list[ValueType] = [
         found
-        for group_version in Resources((*GROUP_VERSIONS, *ALPHA_GROUP_VERSIONS)).group_versions
+        for group_version in Resources(has_alpha=True).group_versions
         for one in group_version.resources
         if (found := type_of(one.group, one.version, one.kind)) is not None
     ]
@@ -257,14 +258,43 @@ def test_the_object_that_says_nothing() -> None:
     assert expected == _type("Event").zero()
 
 
-def test_a_type_that_holds_itself() -> None:
-    """Schemas of custom resources are read as deep as they go."""
+def test_schemas_of_custom_resources_are_kept_as_they_are() -> None:
+    """Whatever a schema holds is not for the server to read."""
     schema = {"type": "object", "properties": {"a": {"not": {"allOf": [{"typ": 1, "title": ""}]}}}}
     versions = [{"schema": {"openAPIV3Schema": schema}}]
     definition = {"spec": {"versions": versions}}
     read_, unknown = decoded(_type("CustomResourceDefinition", "apiextensions.k8s.io"), definition)
-    path = "spec.versions[0].schema.openAPIV3Schema.properties.a.not.allOf[0].typ"
-    assert [path] == unknown
+    assert [] == unknown
     (version,) = read_["spec"]["versions"]
-    kept = {"type": "object", "properties": {"a": {"not": {"allOf": [{}]}}}}
-    assert kept == version["schema"]["openAPIV3Schema"]
+    assert schema == version["schema"]["openAPIV3Schema"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        pytest.param({"nodeName": "a"}, {"nodeName": "a"}, True, id="the same"),
+        pytest.param({"nodeName": "a"}, {}, False, id="something and nothing"),
+        pytest.param({"overhead": {"cpu": "1"}}, {"overhead": {"cpu": "1000m"}}, True, id="amount"),
+        pytest.param({"overhead": {}}, {}, True, id="an empty map and none"),
+        pytest.param({"volumes": []}, {}, True, id="an empty list and none"),
+        pytest.param({"hostUsers": False}, {}, False, id="false and nothing"),
+        pytest.param({"priority": 0}, {}, False, id="0 and nothing"),
+        pytest.param({"runtimeClassName": ""}, {}, False, id="an empty text and nothing"),
+        pytest.param({"securityContext": {}}, {}, False, id="an empty object and nothing"),
+        pytest.param(
+            {"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]}, False, id="in a list"
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "a"}]},
+            {"tolerations": [{"key": "a"}, {"key": "a"}]},
+            False,
+            id="longer",
+        ),
+    ],
+)
+def test_equality(one: dict[str, Any], other: dict[str, Any], expected: bool) -> None:
+    """Amounts are compared by value, and empty lists and maps are nothing."""
+    pod_spec = type_of("", "v1", "PodSpec")
+    assert pod_spec is not None
+    assert expected is pod_spec.is_equal(one, other)
+    assert expected is pod_spec.is_equal(other, one)

@@ -1,15 +1,24 @@
-"""Times as the API server reads them: what it accepts, and its words for what it does not.
+"""Times: the present of a server and what it draws, and times as objects carry them.
 
-Upstream: Go's time.Parse; staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time.go (v1.36)
+Upstream: staging/src/k8s.io/apiserver/pkg/storage/names/generate.go, Go's time.Parse,
+          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time.go (v1.36)
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Final
 
+# Without letters that make words, and digits that look like letters.
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH: Final = 5
+_BILLION: Final = 1_000_000_000
+_GENERATED_MAX: Final = 63
+_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 _SECONDS_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
 _MICROSECONDS_LAYOUT: Final = "2006-01-02T15:04:05.000000Z07:00"
 _STEPS: Final = (
@@ -38,6 +47,56 @@ _RANGES: Final = {
 _ANY: Final = (0, 9999, "")
 _ZONE_HOURS_MAX: Final = 24
 _ZONE_MINUTES_MAX: Final = 60
+
+
+class Clock:
+    """The present, and what is drawn."""
+
+    def __init__(self, now: Callable[[], datetime], dice: Random) -> None:
+        """Take a clock and dice.
+
+        Args:
+            now: Returns the present, with time zone UTC.
+            dice: Where identities and names come from.
+        """
+        self.now = now
+        self._dice = dice
+
+    def timestamp(self, after_seconds: int = 0) -> str:
+        """Return the present, or a moment after it, in whole seconds."""
+        return timestamp(after(self.now(), after_seconds))
+
+    def uid(self) -> str:
+        """Return a new identity, a random UUID."""
+        bits = self._dice.getrandbits(128)
+        text = f"{bits:032x}"
+        variant = "89ab"[bits >> 62 & 3]
+        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+
+    def name_after(self, prefix: str) -> str:
+        """Return a name that begins as asked and ends by chance."""
+        suffix = "".join(self._dice.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
+        return prefix[: _GENERATED_MAX - _SUFFIX_LENGTH] + suffix
+
+    def between(self, low: float, high: float) -> float:
+        """Return a number between two."""
+        return self._dice.uniform(low, high)
+
+
+def after(moment: datetime, seconds: int) -> datetime:
+    """Return a moment some seconds later, or where Go's nanoseconds of 64 bits lead to."""
+    nanoseconds = (seconds * _BILLION + 2**63) % 2**64 - 2**63
+    return moment + timedelta(microseconds=nanoseconds // 1000)
+
+
+def timestamp(moment: datetime) -> str:
+    """Return a moment as objects carry it."""
+    return moment.strftime(_FORMAT)
+
+
+def moment_of(text: str) -> datetime:
+    """Return the moment of an object's time."""
+    return datetime.fromisoformat(text)
 
 
 class TimeError(ValueError):

@@ -1,0 +1,652 @@
+"""The schema: the fields of every built-in kind, how they are read, defaulted, checked and merged.
+
+The tables stand in `fields/`, one file per version of a group:
+
+    RestartPolicy = string                    a name for a type
+    PodSpec                                   an object type, and its fields below
+      1 volumes []Volume ?                    left out where it is empty
+      3 restartPolicy string ? = "Always"     filled in where it is empty
+      10 nodeName string ? | is(subdomain)    checked by rules
+      creationTimestamp Time ~                left out where it is zero
+      metadata meta_v1/ObjectMeta             a type of another file
+      5 ports []Port ? : map(a,b) merge(a)    how patches and applies treat it
+    ObjectReference atomic                    server-side apply owns it as a whole
+
+The number in front is the field's tag in protobuf; `1.2` is field 2 of the message in field 1. A
+`*` marks a value that may be absent; without it an absent value is written as its zero, unless it
+is left out. Behind a colon stands what patches need to know:
+
+    map(a,b)    server-side apply tells the entries of the list apart by these keys
+    set         server-side apply owns each entry of the list
+    atomic      server-side apply owns the map or object as a whole
+    granular    it does not, although the type says so
+    merge(a)    strategic merge patches merge the list by this key; `merge` alone: as a set
+    replace     strategic merge patches replace the object
+
+Behind a bar stand the rules, which `validation.rules` reads.
+
+Upstream: staging/src/k8s.io/api/*/*/{types.go,generated.proto}, api/openapi-spec/v3,
+          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
+Differs:  of two fields of the same name in one body only the last is read; they are not merged.
+          Schemas in CustomResourceDefinitions are kept as they are sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from kubesched.api.quantity import Amount, QuantityError, canonical, parse_quantity
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.times import TimeError, canonical_micro_time, canonical_time
+
+_FIELD: Final = re.compile(
+    r"  (?:(?P<tag>[\d.]+) )?(?P<name>\S+) (?P<pointer>\*?)(?P<type>\S+)(?: (?P<flag>[?~]))?"
+    r"(?: = (?P<default>\S+))?(?: : (?P<notes>[^|]+?))?(?: \| (?P<rules>.+))?"
+)
+_CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
+_NOTES: Final = frozenset(("map", "set", "atomic", "granular", "merge", "replace"))
+_MAP: Final = re.compile(r"map\[([^\]]+)\](.*)")
+_MILLI: Final = -3
+_JSON_WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
+_QUANTITY_FORM: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+
+
+class DecodeError(ValueError):
+    """A value does not fit its type; the message is upstream's."""
+
+
+class Rule(NamedTuple):
+    """A rule that a field has to keep, such as `is(subdomain)`: a word with its arguments."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+
+
+class Merging(msgspec.Struct, frozen=True):
+    """How patches treat a field.
+
+    Attributes:
+        list_keys: What tells entries of the list apart for server-side apply; () if nothing.
+        is_set: Whether server-side apply owns each entry of the list.
+        is_atomic: Whether server-side apply owns the whole value; None if the value's type says.
+        is_merged: Whether strategic merge patches merge the list.
+        merge_key: What tells entries of a merged list apart; "" for lists of scalars.
+        is_replaced: Whether strategic merge patches replace the object.
+    """
+
+    list_keys: tuple[str, ...] = ()
+    is_set: bool = False
+    is_atomic: bool | None = None
+    is_merged: bool = False
+    merge_key: str = ""
+    is_replaced: bool = False
+
+
+NO_MERGING: Final = Merging()
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of an object.
+
+    Attributes:
+        name: As in JSON.
+        owner: The name of the type it belongs to.
+        type: Of its value.
+        is_pointer: Whether it may be absent, unlike an empty value.
+        is_left_out: Whether it is not written when it is empty.
+        is_always_written: Whether it is written even if nobody gave it.
+        default: What fills it in where it is absent or, if it has to be there, empty; None if
+            nothing does. It also stands for an absent key of a list entry.
+        tag: The numbers that lead to it in protobuf; () for fields that never come in this form.
+        merging: How patches treat it.
+        rules: What is checked, in order.
+    """
+
+    name: str
+    owner: str
+    type: ValueType
+    is_pointer: bool
+    is_left_out: bool
+    is_always_written: bool
+    default: Any = None
+    tag: tuple[int, ...] = ()
+    merging: Merging = NO_MERGING
+    rules: tuple[Rule, ...] = ()
+
+
+# Reading.
+
+Step: TypeAlias = "Field | int | str"
+
+
+class Place(NamedTuple):
+    """Where a value stands: a field, a position in a list, or a key of a map, in another place."""
+
+    outer: Place | None
+    step: Step
+
+    def __str__(self) -> str:
+        place: Place | None = self
+        parts: list[str] = []
+        while place is not None:
+            step = place.step
+            if isinstance(step, int):
+                parts.append(f"[{step}]")
+            else:
+                parts.append(f".{step if isinstance(step, str) else step.name}")
+            place = place.outer
+        return "".join(reversed(parts)).removeprefix(".")
+
+
+class Reading(msgspec.Struct):
+    """What was found while a body was read.
+
+    A value of the wrong kind is noted and reading goes on: a text that is no quantity or no time,
+    further on, is reported instead.
+
+    Attributes:
+        go_type: The type of the whole body, for messages.
+        unknown: Paths of fields that the types do not have, in the order of the body.
+        misfit: The first value of the wrong kind, in upstream's words; "" if there is none.
+    """
+
+    go_type: str
+    unknown: list[str] = []
+    misfit: str = ""
+
+    def note_misfit(self, value: Any, go_type: str, place: Place | None) -> None:
+        """Remember a value of the wrong kind, if it is the first."""
+        self.misfit = self.misfit or _misfit(value, go_type, place)
+
+    def note_unknown(self, place: Place | None, name: str) -> None:
+        """Remember a field that is not known, once."""
+        path = str(Place(place, name))
+        if path not in self.unknown:
+            self.unknown.append(path)
+
+
+def _misfit(value: Any, go_type: str, place: Place | None) -> str:
+    word = _JSON_WORDS.get(type(value), "number")
+    if word == "number" and go_type.startswith("int"):
+        word = f"number {value}"
+    names: list[str] = []
+    owner = ""
+    while place is not None:
+        # Go reports no positions.
+        if isinstance(place.step, Field):
+            owner = owner or place.step.owner
+            names.append(place.step.name)
+        place = place.outer
+    where = f"Go struct field {owner}.{'.'.join(reversed(names))}" if owner else "Go value"
+    return f"json: cannot unmarshal {word} into {where} of type {go_type}"
+
+
+class ValueType(Protocol):
+    """What values of one type look like."""
+
+    @property
+    def go_name(self) -> str:
+        """Go's name of the type, as messages have it."""
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether Go holds it in a struct, which is never empty."""
+
+    def zero(self) -> Any:
+        """Return what is written for a value that nobody gave."""
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return a value as the server writes it; None if there is none.
+
+        Raises:
+            DecodeError: It is a text that cannot be understood.
+        """
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether two values, as the server writes them, mean the same."""
+
+
+class Simple:
+    """Text, a boolean or a number: a value that either fits or does not.
+
+    Attributes:
+        go_name: Go's name of the type, such as `v1.DNSPolicy`.
+        form: What it is a name for: `string`, `bool`, `int32`, `int64` or `float64`.
+    """
+
+    is_struct = False
+
+    def __init__(self, go_name: str, form: str) -> None:
+        self.go_name = go_name
+        self.form = form
+        self._fits, self._zero = _SIMPLE[form]
+
+    def zero(self) -> Any:
+        """Return "", False or 0."""
+        return self._zero
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the value itself."""
+        if self._fits(value):
+            return value
+        reading.note_misfit(value, self.go_name, place)
+        return self._zero
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether both are the same."""
+        return bool(one == other)
+
+
+def _is_int(value: Any, bits: int) -> bool:
+    """Whether a value is an integer of so many bits; True and 1.0 are none."""
+    return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+_SIMPLE: Final[dict[str, tuple[Callable[[Any], bool], object]]] = {
+    "string": (lambda value: isinstance(value, str), ""),
+    "bool": (lambda value: isinstance(value, bool), False),
+    "int32": (lambda value: _is_int(value, 32), 0),
+    "int64": (lambda value: _is_int(value, 64), 0),
+    "float64": (lambda value: type(value) in (int, float), 0),
+}
+
+
+class Special:
+    """A value that is read in its own way: bytes, quantities, times, numbers or text, anything.
+
+    Attributes:
+        go_name: Go's name of the type, such as `v1.Time`.
+        form: `bytes`, `quantity`, `time`, `microTime`, `intOrString` or `any`.
+    """
+
+    def __init__(
+        self,
+        go_name: str,
+        form: str,
+        read: Callable[[Any, Place | None], Any],
+        zero: object = None,
+    ) -> None:
+        self.go_name = go_name
+        self.form = form
+        self.is_struct = form != "bytes"
+        self._read = read
+        self._zero = zero
+
+    def zero(self) -> Any:
+        """Return what Go writes for none: null, or 0."""
+        return self._zero
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the canonical value."""
+        return self._read(value, place)
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether both are the same; quantities by amount."""
+        if one == other or self.form != "quantity" or one is None or other is None:
+            return bool(one == other)
+        return parse_quantity(one).compare(parse_quantity(other)) == 0
+
+
+Scalar: TypeAlias = Simple | Special
+"""What is neither a list, a map nor an object of known fields."""
+
+
+class ListType:
+    """A list; an empty one is None."""
+
+    is_struct = False
+
+    def __init__(self, element: ValueType) -> None:
+        self.go_name = f"[]{element.go_name}"
+        self.element = element
+
+    def zero(self) -> Any:
+        """Return None: no list."""
+        return None
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the list of what its entries are; null stands for an empty entry."""
+        if not isinstance(value, list):
+            reading.note_misfit(value, self.go_name, place)
+            return None
+        element = self.element
+        return [
+            element.zero() if one is None else element.read(one, Place(place, index), reading)
+            for index, one in enumerate(value)
+        ] or None
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether the entries are equal, one by one; an empty list is none."""
+        ones, others = one or (), other or ()
+        return len(ones) == len(others) and all(map(self.element.is_equal, ones, others))
+
+
+class MapType:
+    """A map from text; an empty one is None."""
+
+    is_struct = False
+
+    def __init__(self, element: ValueType, go_name: str = "", key_name: str = "string") -> None:
+        self.go_name = go_name or f"map[{key_name}]{element.go_name}"
+        self.element = element
+
+    def zero(self) -> Any:
+        """Return None: no map."""
+        return None
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the map of what its values are, by key; null stands for an empty value."""
+        if not isinstance(value, dict):
+            reading.note_misfit(value, self.go_name, place)
+            return None
+        element = self.element
+        return {
+            key: element.zero()
+            if value[key] is None
+            else element.read(value[key], Place(place, key), reading)
+            for key in sorted(value)
+        } or None
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether the values are equal, key by key; an empty map is none."""
+        ones, others = one or {}, other or {}
+        return ones.keys() == others.keys() and all(
+            self.element.is_equal(value, others[key]) for key, value in ones.items()
+        )
+
+
+class ObjectType:
+    """A type of objects.
+
+    Attributes:
+        name: File and name, such as `core_v1/PodSpec`.
+        short_name: Without the file, such as `PodSpec`.
+        go_name: Package and name, such as `v1.PodSpec`.
+        is_atomic: Whether server-side apply owns it as a whole.
+    """
+
+    is_struct = True
+
+    def __init__(self, file: str, name: str, source: _Source) -> None:
+        self.name = f"{file}/{name}"
+        self.short_name = name
+        self.go_name = _go_name(file, name)
+        self.is_atomic = source.is_atomic
+        self._file = file
+        self._lines = source.lines
+
+    @cached_property
+    def fields(self) -> Mapping[str, Field]:
+        """Its fields by name, in Go's order; read late, since types may hold themselves."""
+        fields = (_field(line, self._file, self.short_name) for line in self._lines)
+        return {field.name: field for field in fields}
+
+    @cached_property
+    def _always(self) -> list[Field]:
+        return [field for field in self.fields.values() if field.is_always_written]
+
+    def zero(self) -> Plain:
+        """Return what is written of an object that nobody gave."""
+        return {
+            field.name: None if field.is_pointer else field.type.zero() for field in self._always
+        }
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Plain:
+        """Return the object as the server writes it, without fields that are not known."""
+        if not isinstance(value, dict):
+            reading.note_misfit(value, self.go_name, place)
+            return self.zero()
+        read: Plain = {}
+        for name, one in value.items():
+            field = self.fields.get(name)
+            if field is None:
+                reading.note_unknown(place, name)
+            elif one is not None:
+                result = field.type.read(one, Place(place, field), reading)
+                if result is None or (not result and field.is_left_out):
+                    continue
+                read[name] = result
+        for field in self._always:
+            if field.name not in read:
+                read[field.name] = None if field.is_pointer else field.type.zero()
+        return read
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether the fields are equal, one by one; an absent object equals no other."""
+        if one == other or one is None or other is None:
+            return bool(one == other)
+        return all(
+            field.type.is_equal(one.get(name), other.get(name))
+            for name, field in self.fields.items()
+        )
+
+
+def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
+    """Return a body as the server writes it, and the paths of the fields that are not known.
+
+    Raises:
+        DecodeError: A value does not fit.
+    """
+    reading = Reading(object_type.go_name)
+    read = object_type.read(value, None, reading)
+    if reading.misfit:
+        raise DecodeError(reading.misfit)
+    return read, reading.unknown
+
+
+def unknown_field_paths(group: str, version: str, kind: str, obj: Plain) -> list[str]:
+    """Return the paths of an object's fields that its kind does not have.
+
+    There are none for an object of an unknown kind, or one that does not fit its type.
+    """
+    object_type = type_of(group, version, kind)
+    try:
+        return [] if object_type is None else decoded(object_type, obj)[1]
+    except DecodeError:
+        return []
+
+
+# The tables.
+
+
+def type_of(group: str, version: str, kind: str) -> ObjectType | None:
+    """Return the type of a kind, None if its fields are not known."""
+    file = f"{group.partition('.')[0] or 'core'}_{version}"
+    if kind not in _sources(file):
+        return None
+    found = _named(file, kind)
+    assert isinstance(found, ObjectType), "kinds are objects"
+    return found
+
+
+def type_of_object(api_version: str, kind: str) -> ObjectType | None:
+    """Return the type of a kind, None if its fields are not known.
+
+    Args:
+        api_version: Group and version, as objects have them.
+        kind: As objects have it.
+    """
+    group, _, version = api_version.rpartition("/")
+    return type_of(group, version, kind)
+
+
+def object_in(value_type: ValueType) -> ObjectType | None:
+    """Return the type of the objects in a value: its own, or that of its entries."""
+    if isinstance(value_type, ListType | MapType):
+        value_type = value_type.element
+    return value_type if isinstance(value_type, ObjectType) else None
+
+
+class _Source(NamedTuple):
+    """What a table says of one type.
+
+    Attributes:
+        meaning: The type that it is a name for; "" for objects.
+        is_atomic: Whether server-side apply owns it as a whole.
+        lines: One for each field.
+    """
+
+    meaning: str
+    is_atomic: bool
+    lines: list[str]
+
+
+@cache
+def _sources(file: str) -> Mapping[str, _Source]:
+    """Return what a file says of its types, by name; nothing if there is no such file."""
+    source = files(__package__).joinpath("fields", f"{file}.txt")
+    if not source.is_file():
+        return {}
+    types: dict[str, _Source] = {}
+    lines: list[str] = []
+    for line in source.read_text(encoding="utf-8").splitlines():
+        if line.startswith("  "):
+            lines.append(line)
+        elif line:
+            before, _, meaning = line.partition(" = ")
+            name, _, flag = before.partition(" ")
+            lines = []
+            types[name] = _Source(meaning, flag == "atomic", lines)
+    return types
+
+
+@cache
+def _named(file: str, name: str) -> ValueType:
+    source = _sources(file)[name]
+    if source.meaning:
+        return _type(source.meaning, file, _go_name(file, name))
+    return ObjectType(file, name, source)
+
+
+def _go_name(file: str, name: str) -> str:
+    return f"{file.rpartition('_')[2]}.{name}"
+
+
+def _type(text: str, file: str, go_name: str = "") -> ValueType:
+    if text.startswith("[]"):
+        return ListType(_type(text[2:], file))
+    if text in _SIMPLE or text == "types.UID":
+        return Simple(go_name or text, text if text in _SIMPLE else "string")
+    if text in _SPECIAL:
+        return _SPECIAL[text]
+    match = _MAP.fullmatch(text)
+    if match is not None:
+        if go_name.endswith(".ResourceList"):
+            return MapType(_ROUNDED_QUANTITY, go_name)
+        return MapType(_type(match[2], file), go_name, _type(match[1], file).go_name)
+    other, _, name = text.rpartition("/")
+    return _named(other or file, name)
+
+
+def _field(line: str, file: str, owner: str) -> Field:
+    match = _FIELD.fullmatch(line)
+    assert match is not None, f"{file}: {line}"
+    flag, default, rules = match["flag"], match["default"], match["rules"]
+    is_pointer, value_type = bool(match["pointer"]), _type(match["type"], file)
+    is_bare_struct = value_type.is_struct and not is_pointer
+    return Field(
+        name=match["name"],
+        owner=owner,
+        type=value_type,
+        is_pointer=is_pointer,
+        is_left_out=bool(flag) and not is_pointer and not value_type.is_struct,
+        is_always_written=not flag or (is_bare_struct and flag == "?"),
+        default=None if default is None else msgspec.json.decode(default),
+        tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
+        merging=_merging(match["notes"]) if match["notes"] else NO_MERGING,
+        rules=tuple(_rule(*call) for call in _CALL.findall(rules)) if rules else (),
+    )
+
+
+def _rule(name: str, arguments: str) -> Rule:
+    return Rule(name, tuple(arguments.split(",")) if arguments else ())
+
+
+def _merging(text: str) -> Merging:
+    notes: dict[str, str] = dict(_CALL.findall(text))
+    assert notes.keys() <= _NOTES, text
+    return Merging(
+        list_keys=tuple(notes["map"].split(",")) if "map" in notes else (),
+        is_set="set" in notes,
+        is_atomic="atomic" in notes if notes.keys() & {"atomic", "granular"} else None,
+        is_merged="merge" in notes,
+        merge_key=notes.get("merge", ""),
+        is_replaced="replace" in notes,
+    )
+
+
+# Values that are read in their own way.
+
+
+def _read_bytes(value: Any, place: Place | None) -> str:
+    if not isinstance(value, str):
+        raise DecodeError(_misfit(value, "[]uint8", place))
+    text = value.replace("\r", "").replace("\n", "")
+    try:
+        return base64.b64encode(base64.b64decode(text, validate=True)).decode()
+    except (binascii.Error, ValueError):
+        raise DecodeError("illegal base64 data") from None
+
+
+def _read_quantity(value: Any, _place: Place | None) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DecodeError(_QUANTITY_FORM)
+    try:
+        return canonical(value)
+    except QuantityError as error:
+        raise DecodeError(str(error).rpartition(": ")[2]) from None
+
+
+def _read_rounded_quantity(value: Any, place: Place | None) -> str:
+    text = _read_quantity(value, place)
+    amount = parse_quantity(text)
+    if amount.exponent >= _MILLI:
+        return text
+    # Amounts of resources are kept in thousandths, rounded away from zero.
+    step = 10 ** (_MILLI - amount.exponent)
+    number = -(-abs(amount.unscaled) // step)
+    return str(Amount(number * amount.sign, _MILLI, amount.is_big, amount.format))
+
+
+def _time_reader(canonical_of: Callable[[str], str]) -> Callable[[Any, Place | None], str]:
+    def read(value: Any, place: Place | None) -> str:
+        if not isinstance(value, str):
+            raise DecodeError(_misfit(value, "string", place))
+        try:
+            return canonical_of(value)
+        except TimeError as error:
+            raise DecodeError(str(error)) from None
+
+    return read
+
+
+def _read_int_or_string(value: Any, place: Place | None) -> int | str:
+    if isinstance(value, str) or _is_int(value, 32):
+        return value  # type: ignore[no-any-return]  # narrowed above, for one half of the union
+    raise DecodeError(_misfit(value, "int32", place))
+
+
+def _read_anything(value: Any, _place: Place | None) -> Any:
+    return value
+
+
+_ROUNDED_QUANTITY: Final = Special("resource.Quantity", "quantity", _read_rounded_quantity, "0")
+_SPECIAL: Final[dict[str, ValueType]] = {
+    "bytes": Special("[]uint8", "bytes", _read_bytes),
+    "Quantity": Special("resource.Quantity", "quantity", _read_quantity, "0"),
+    "Time": Special("v1.Time", "time", _time_reader(canonical_time)),
+    "MicroTime": Special("v1.MicroTime", "microTime", _time_reader(canonical_micro_time)),
+    "IntOrString": Special("intstr.IntOrString", "intOrString", _read_int_or_string, 0),
+    "RawExtension": Special("runtime.RawExtension", "any", _read_anything),
+    "FieldsV1": Special("v1.FieldsV1", "any", _read_anything),
+}

@@ -1,0 +1,203 @@
+"""Bodies of requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.apiserver.decoding import field_problems, patch_problems, read_object
+from kubesched.apiserver.request import Request
+from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.status import StatusError
+
+from .test_protobuf import body
+
+
+def read(text: bytes, media_type: str = "application/json") -> object:
+    """Read a body that should be a pod."""
+    return read_object(Request("POST", "/", {}, {"content-type": media_type}, text), "Pod")
+
+
+def test_objects() -> None:
+    """JSON and YAML say the same; nothing is an object without fields."""
+    assert read(b'{"a":1}') == {"a": 1} == read(b"a: 1", "application/yaml")
+    assert read(b'{"a":1}', "") == {"a": 1}
+    assert read(b"null") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "media_type", "message"),
+    [
+        pytest.param(
+            b"[]",
+            "",
+            "json parse error: json: cannot unmarshal array into Go value of type struct { "
+            'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+            '"json:\\"kind,omitempty\\"" } (5b5d)',
+            id="list",
+        ),
+        pytest.param(b"7", "", "cannot unmarshal number into Go value", id="number"),
+        pytest.param(b"", "", "unexpected end of JSON input (<empty>)", id="empty"),
+        pytest.param(
+            b"a: [", "application/yaml", "yaml: line 1: did not find expected node", id="yaml"
+        ),
+        pytest.param(
+            b"{}", "application/vnd.kubernetes.protobuf", "not appear to be a protobuf", id="proto"
+        ),
+    ],
+)
+def test_refused(text: bytes, media_type: str, message: str) -> None:
+    """What is no object is refused, and why, in upstream's words."""
+    with pytest.raises(StatusError) as caught:
+        read(text, media_type)
+    assert caught.value.code == 400
+    begin = "the object provided is unrecognized (must be of type Pod): "
+    assert caught.value.message.startswith(begin)
+    assert message in caught.value.message
+
+
+def test_unknown_media_types() -> None:
+    """What is not read is told with what is."""
+    with pytest.raises(StatusError, match="accepted media types include: application/json") as it:
+        read(b"a=b", "application/x-www-form-urlencoded")
+    assert it.value.code == 415
+
+
+def test_what_is_served_is_read_in_protobuf_form_or_the_other_forms_are_named() -> None:
+    """Nobody is told that a kind does not exist which does."""
+    refusals = []
+    for served in RESOURCES.group_versions:
+        for resource in served.resources:
+            try:
+                read(body(served.name, resource.kind, []), "application/vnd.kubernetes.protobuf")
+            except StatusError as error:
+                refusals.append((error.code, error.message.rpartition(": ")[2]))
+    assert {(415, "application/json, application/yaml")} == set(refusals)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(b"", "<empty>", id="empty"),
+        pytest.param(b"{" + b"x" * 29, "{" + "x" * 29, id="short"),
+        pytest.param(b"{" + b"x" * 30, "{" + "x" * 29 + " ...", id="long"),
+        pytest.param(b"[]", "5b5d", id="other"),
+    ],
+)
+def test_bodies_are_shown_in_part(text: bytes, expected: str) -> None:
+    """Objects are shown as text, everything else in hexadecimal, and little of it."""
+    with pytest.raises(StatusError) as caught:
+        read(text)
+    assert caught.value.message.endswith(f" ({expected})")
+
+
+def _type(kind: str) -> ObjectType:
+    found = type_of("", "v1", kind)
+    assert found is not None
+    return found
+
+
+def _unknown(*paths: str) -> list[str]:
+    return [f'unknown field "{path}"' for path in paths]
+
+
+def _twice(*paths: str) -> list[str]:
+    return [f'duplicate field "{path}"' for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        pytest.param("ConfigMap", '{"data": {"a": "1"}}', [], id="nothing"),
+        pytest.param(
+            "ConfigMap",
+            '{"metadata": {"labls": {}}, "data": {}, "nosuch": 1}',
+            _unknown("metadata.labls", "nosuch"),
+            id="unknown",
+        ),
+        pytest.param(
+            "ConfigMap", '{"data": {"a": "1", "a": "2"}}', _twice("data.a"), id="in a map"
+        ),
+        pytest.param(
+            "ConfigMap",
+            '{"data": {"a": "1"}, "data": {"b": "1", "b": "2"}}',
+            _twice("data", "data.b"),
+            id="in what stands twice itself",
+        ),
+        pytest.param(
+            "ConfigMap",
+            '{"x": {"a": 1, "a": 2}, "data": {"a": "1", "a": "1"}, "x": 1}',
+            _unknown("x") + _twice("data.a"),
+            id="not in what is unknown",
+        ),
+        pytest.param(
+            "Pod",
+            '{"spec": {"containers": [{"name": "a", "name": "b", "resource": {}}]}}',
+            _twice("spec.containers[0].name") + _unknown("spec.containers[0].resource"),
+            id="in a list",
+        ),
+        pytest.param(
+            "Pod",
+            '{"metadata": {"managedFields": [{"fieldsV1": {"a": {}, "a": {}}}], "name": "a"}}',
+            [],
+            id="not in what is kept as it is",
+        ),
+        pytest.param(
+            "Pod",
+            '{"metadata": {"creationTimestamp": null, "creationTimestamp": null}}',
+            _twice("metadata.creationTimestamp"),
+            id="null",
+        ),
+        pytest.param("Pod", '{"spec": {"nodeName": 1, "x": 1}}', [], id="what does not fit"),
+    ],
+)
+def test_bodies(kind: str, text: str, expected: list[str]) -> None:
+    """A real server tells of a body just this."""
+    assert expected == field_problems(_type(kind), json.loads(text), text.encode())
+
+
+def test_merge_patches() -> None:
+    """Whatever stands twice in a patch is told, and then what is unknown in the outcome."""
+    patch = b'{"x": 1, "dta": {"a": 1, "a": 2}, "data": {"b": "1", "b": "2"}}'
+    changed = {"metadata": {"name": "a"}, "x": 1, "dta": {"a": 2}, "data": {"b": "2"}}
+    expected = [*_twice("dta.a", "data.b"), *_unknown("dta", "x")]
+    object_type = _type("ConfigMap")
+    assert expected == patch_problems(object_type, changed, patch, is_merged=False)
+    assert expected == patch_problems(object_type, changed, patch, is_merged=True)
+
+
+def test_json_patches() -> None:
+    """Of operations both are told as such."""
+    patch = b'[{"op": "add", "path": "/data/a", "value": "1", "value": "2", "foo": 3}]'
+    found = patch_problems(_type("ConfigMap"), {"data": {"a": "2"}}, patch, is_merged=False)
+    expected = [
+        'json patch duplicate field "[0].value"',
+        'json patch unknown field "[0].foo"',
+    ]
+    assert expected == found
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "data", "metadata", "spec", "x"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.slow
+@given(st.dictionaries(st.sampled_from(["metadata", "data", "immutable", "x"]), _VALUES))
+def test_bodies_in_which_nothing_stands_twice_have_unknown_fields_only(body: Any) -> None:
+    """Both ways to find unknown fields agree."""
+    object_type = _type("ConfigMap")
+    text = json.dumps(body)
+    assert all(
+        one.startswith("unknown") for one in field_problems(object_type, body, text.encode())
+    )

@@ -38,7 +38,7 @@ from kubesched.app.options import Options
 from kubesched.app.secure_port import SecurePort
 from kubesched.app.signals import handled_signals
 from kubesched.app.surroundings import REAL, Extenders, Surroundings
-from kubesched.app.sync_report import report_missing
+from kubesched.app.sync_report import report_failures
 from kubesched.app.watched_kinds import watched_kinds
 from kubesched.app.zpages import build_of
 from kubesched.client.connection_settings import ConnectionSettings
@@ -278,22 +278,16 @@ class SchedulerProcess:
 
     async def _run(self, scheduler: Scheduler, informers: Informers) -> int:
         following = asyncio.ensure_future(informers.run())
+        reporting = asyncio.ensure_future(report_failures(informers, self._settings.server))
         try:
-            if not await self._unless_over(self._sync(informers), following):
+            if not await self._unless_over(informers.wait_for_sync(), following):
                 return self._end_without_leading()
             self._settle()
             return await self._lead(scheduler, following)
         finally:
             following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
-
-    async def _sync(self, informers: Informers) -> None:
-        reporting = asyncio.ensure_future(report_missing(informers, self._settings.server))
-        try:
-            await informers.wait_for_sync()
-        finally:
             reporting.cancel()
-            await asyncio.gather(reporting, return_exceptions=True)
+            await asyncio.gather(following, reporting, return_exceptions=True)
 
     def _settle(self) -> None:
         self.is_synced = True

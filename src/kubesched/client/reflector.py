@@ -53,6 +53,8 @@ _GRACE_SECONDS: Final = 30.0
 _VERY_SHORT_SECONDS: Final = 1.0
 # So many events are read before others have a turn; a millisecond or two.
 _EVENTS_AT_ONCE: Final = 128
+# Verbosity 2: a failure that lasts is reported once for all kinds.
+_VERBOSE: Final = logging.INFO - 2
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ class ReflectorStatistics(msgspec.Struct, frozen=True, kw_only=True):
         pauses: How often a failure made it wait.
         last_resource_version: How far it has come.
         last_error: What went wrong since all objects were read for the last time, "" for nothing.
+        last_code: The HTTP status of that; 0 without an answer.
     """
 
     lists: int = 0
@@ -91,6 +94,7 @@ class ReflectorStatistics(msgspec.Struct, frozen=True, kw_only=True):
     pauses: int = 0
     last_resource_version: str = ""
     last_error: str = ""
+    last_code: int = 0
 
 
 class _Stream:
@@ -128,7 +132,8 @@ class Reflector:
         self._now = asyncio.get_running_loop().time
         self._backoff = Backoff(self._now, dice)
         self._version = ""
-        self._last_error = ""
+        # No exception is kept: its frames hold all objects that were read so far.
+        self._last_error, self._last_code = "", 0
         # Whether the server said that it does not have that version, or not any more.
         self._is_version_unavailable = False
         self._lists = self._watches = self._short_watches = self._events = self._pauses = 0
@@ -143,6 +148,7 @@ class Reflector:
             pauses=self._pauses,
             last_resource_version=self._version,
             last_error=self._last_error,
+            last_code=self._last_code,
         )
 
     async def run(self) -> None:
@@ -151,9 +157,8 @@ class Reflector:
             try:
                 await self._list_and_watch()
             except ApiError as error:
-                self._last_error = str(error)
-                level = logging.INFO if is_expired(error) else logging.ERROR
-                log.log(level, "Failed to watch %s: %s", self._plural, error)
+                self._last_error, self._last_code = str(error), error.code
+                log.log(_VERBOSE, "Failed to watch %s: %s", self._plural, error)
             await self._pause()
 
     async def _pause(self) -> None:
@@ -165,7 +170,7 @@ class Reflector:
             try:
                 stream = await self._initial_events(opened)
             except ApiError as error:
-                log.info("Listing %s, as streaming them failed: %s", self._plural, error)
+                log.log(_VERBOSE, "Listing %s, as streaming them failed: %s", self._plural, error)
                 await opened.aclose()
                 stream = None
                 await self._list()
@@ -189,7 +194,7 @@ class Reflector:
         self._lists += 1
         await self._sink.replace(items)
         self._version = version
-        self._last_error = ""
+        self._last_error, self._last_code = "", 0
 
     # Initial events.
 
@@ -226,7 +231,7 @@ class Reflector:
 
     async def _is_worth_another_stream(self, error: ApiError) -> bool:
         """Whether to ask for the initial events again; pauses if the server is overwhelmed."""
-        self._last_error = str(error)
+        self._last_error, self._last_code = str(error), error.code
         if is_server_overwhelmed(error):
             await self._pause()
             return True

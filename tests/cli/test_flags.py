@@ -58,6 +58,20 @@ def test_every_flag_is_shown() -> None:
     assert [] == [name for name in shown if f"--{name}" not in helped]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param((), "0.0.0.0", id="default"),  # noqa: S104 - kube-scheduler's
+        pytest.param(("--dry-run",), "127.0.0.1", id="dry-run"),
+        pytest.param(("--bind-address=::", "--dry-run"), "::", id="dry-run-with-address"),
+        pytest.param(("--dry-run", "--bind-address="), "", id="dry-run-with-the-usual-address"),
+    ],
+)
+def test_a_dry_run_listens_on_loopback(arguments: tuple[str, ...], expected: str) -> None:
+    """Unless an address is given: nobody else is to reach what runs on a laptop."""
+    assert expected == _shown(*arguments)["bind-address"]
+
+
 @pytest.mark.parametrize("port", ["0", "11990"])
 @pytest.mark.parametrize("address", ["foo", "010.1.1.1", "::1%lo", "1.2.3"])
 def test_an_address_that_is_none_is_refused_whatever_the_port(address: str, port: str) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,21 +65,59 @@ def test_from_a_file_to_an_answer(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def _kubeconfig(path: Path, server: str = "", token: str = "") -> str:
+    """Write a kubeconfig with a context, and what is given of its cluster and its user."""
+    content = {
+        "current-context": "x",
+        "clusters": [{"name": "c", "cluster": {"server": server}}] if server else [],
+        "users": [{"name": "u", "user": {"token": token}}] if token else [],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+    }
+    path.write_text(json.dumps(content))
+    return str(path)
+
+
 def test_settings_are_looked_for_in_order(tmp_path: Path) -> None:
-    """A file, an address, a pod; without any of them upstream's error."""
-    assert "http://h:8080" == find_settings(master="h:8080").server
-    environ = {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
+    """A file, an address, the files of KUBECONFIG, a pod."""
     (tmp_path / "token").write_text("t")
-    found = find_settings(environ=environ, service_account=tmp_path)
-    assert "https://h:1" == found.server
-    with pytest.raises(KubeconfigError) as caught:
-        find_settings(environ={})
-    assert (
-        "invalid configuration: no configuration has been provided,"
-        " try setting KUBERNETES_MASTER environment variable"
-    ) == str(caught.value)
+    one = _kubeconfig(tmp_path / "one", "https://one", "t")
+    two = _kubeconfig(tmp_path / "two", "https://two", "t")
+    in_pod = {"KUBERNETES_SERVICE_HOST": "pod", "KUBERNETES_SERVICE_PORT": "1"}
+    find = partial(find_settings, environ={**in_pod, "KUBECONFIG": two}, service_account=tmp_path)
+    assert "https://one" == find(kubeconfig=one).server
+    assert "http://h:8080" == find(kubeconfig=one, master="h:8080").server
+    assert "http://h:8080" == find(master="h:8080").server
+    assert "https://two" == find().server
+    for kubeconfig in ("", str(tmp_path / "missing")):
+        environ = {**in_pod, "KUBECONFIG": kubeconfig}
+        found = find_settings(environ=environ, service_account=tmp_path)
+        assert "https://pod:1" == found.server
     with pytest.raises(KubeconfigError, match="--master"):
         find_settings(master="a b:/c")
+
+
+def test_the_files_of_kubeconfig_are_merged(tmp_path: Path) -> None:
+    """The cluster is in one file, the user in the other, as kubectl allows."""
+    files = [
+        str(tmp_path / "missing"),
+        _kubeconfig(tmp_path / "one", "", "t"),
+        _kubeconfig(tmp_path / "two", "https://two"),
+    ]
+    found = find_settings(environ={"KUBECONFIG": os.pathsep.join(files)})
+    assert ("https://two", "t") == (found.server, found.user.token)
+
+
+def test_without_any_cluster_the_flags_are_named() -> None:
+    """And the files that are not there."""
+    with pytest.raises(KubeconfigError) as caught:
+        find_settings(environ={})
+    expected = (
+        "invalid configuration: no configuration has been provided; name a kubeconfig"
+        " (--kubeconfig, KUBECONFIG) or a server (--master)"
+    )
+    assert expected == str(caught.value)
+    with pytest.raises(KubeconfigError, match="KUBECONFIG lists no file that exists: /nowhere"):
+        find_settings(environ={"KUBECONFIG": "/nowhere"})
 
 
 def test_user_agent_names_program_and_part() -> None:

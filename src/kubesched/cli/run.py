@@ -27,6 +27,15 @@ _LOGS: Final = "Logs"
 _DEPRECATED: Final = "Deprecated (without effect beside --config)"
 
 _PATH: Final = click.Path(path_type=Path)
+_EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - kube-scheduler's default, so that probes reach it
+_LOOPBACK: Final = "127.0.0.1"
+
+
+def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | None) -> str:
+    """Return where to listen; a dry run, as on a laptop, is nobody else's business."""
+    if given is not None:
+        return given
+    return _LOOPBACK if ctx.params["dry_run"] else _EVERYWHERE
 
 
 @click.command(cls=DaemonCommand)
@@ -36,8 +45,7 @@ _PATH: Final = click.Path(path_type=Path)
     "config_file",
     type=_PATH,
     metavar="FILE",
-    help="KubeSchedulerConfiguration (v1). Its clientConnection.kubeconfig says which cluster; "
-    "without one, the service account of the pod this runs in.",
+    help="KubeSchedulerConfiguration (v1).",
 )
 @flag(
     _MAIN,
@@ -147,10 +155,10 @@ _PATH: Final = click.Path(path_type=Path)
     _SERVING,
     "--bind-address",
     type=ADDRESS,
-    default="0.0.0.0",  # noqa: S104 - kube-scheduler's default, so that probes reach it
-    show_default=True,
+    callback=_bind_address,
     metavar="IP",
-    help="Where /healthz, /livez, /readyz, /metrics and /configz are served.",
+    help="Where /healthz, /livez, /readyz, /metrics and /configz are served [default: "
+    f"{_EVERYWHERE}; {_LOOPBACK} with --dry-run].",
 )
 @flag(
     _SERVING,
@@ -430,6 +438,14 @@ def run(**flags: Any) -> int | None:
 
     Pods that name one of the profiles in spec.schedulerName are placed. Replicas elect a leader;
     the others stand by. The flags are kube-scheduler's, and so are their defaults.
+
+    \b
+    Which cluster? The first of these that is given:
+      clientConnection.kubeconfig of --config; without --config, --kubeconfig
+      --master, without credentials
+      the files listed in KUBECONFIG, merged as kubectl merges them
+      the service account of the pod this runs in
+    ~/.kube/config is read only where one of them names it.
 
     \b
     A second scheduler on the cluster of the current user:

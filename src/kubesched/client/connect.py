@@ -2,7 +2,8 @@
 
 Upstream: staging/src/k8s.io/client-go/tools/clientcmd/client_config.go: BuildConfigFromFlags,
           cmd/kube-scheduler/app/options/options.go: createKubeConfig (v1.36)
-Differs:  proxies of the environment are chosen once, for the server's own address.
+Differs:  proxies of the environment are chosen once, for the server's own address; without a
+          kubeconfig and an address, the files in KUBECONFIG are read, as kubectl reads them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ from kubesched.client.in_cluster import (
     NotInClusterError,
     in_cluster_settings,
 )
-from kubesched.client.kubeconfig import load_kubeconfig, master_settings, missing_configuration
+from kubesched.client.kubeconfig import (
+    load_kubeconfig,
+    master_settings,
+    merged_kubeconfig,
+    missing_configuration,
+)
 from kubesched.client.rate_limit import limiter_of
 from kubesched.client.request_observer import RequestObserver
 from kubesched.client.rest import HttpRest, Permit, Transport
@@ -45,8 +51,8 @@ def find_settings(
 ) -> ConnectionSettings:
     """Return the settings that flags ask for.
 
-    A kubeconfig's server gives way to `master`; `master` alone is spoken to without credentials;
-    with neither this process must run in a pod.
+    A kubeconfig's server gives way to `master`; `master` alone is spoken to without credentials.
+    With neither, the files in KUBECONFIG count; without any, this process must run in a pod.
 
     Args:
         kubeconfig: Path of a file, "" for none.
@@ -61,10 +67,13 @@ def find_settings(
         return load_kubeconfig(kubeconfig).settings(server=master)
     if master:
         return master_settings(master)
+    listed = environ.get("KUBECONFIG", "")
+    if listed and (merged := merged_kubeconfig(environ)).files:
+        return merged.settings()
     try:
         return in_cluster_settings(environ, service_account)
     except NotInClusterError:
-        raise missing_configuration() from None
+        raise missing_configuration(listed) from None
 
 
 def connect(

@@ -34,8 +34,8 @@ _EXEC_VERSIONS: Final = (f"{_EXEC_GROUP}/v1", f"{_EXEC_GROUP}/v1beta1")
 _EXEC_EXTENSION: Final = f"{_EXEC_GROUP}/exec"
 _INTERACTIVE_MODES: Final = ("Never", "IfAvailable", "Always")
 _NOTHING: Final = (
-    "invalid configuration: no configuration has been provided,"
-    " try setting KUBERNETES_MASTER environment variable"
+    "invalid configuration: no configuration has been provided; name a kubeconfig"
+    " (--kubeconfig, KUBECONFIG) or a server (--master)"
 )
 
 
@@ -198,7 +198,7 @@ class Kubeconfig:
                 f"{cluster.file}: {cluster.path}.server: no server found for cluster"
                 f" {chosen.cluster!r}; name the API server's URL"
                 if chosen.cluster
-                else _NOTHING
+                else f"{self._files}: {_NOTHING}"
             )
         return msgspec.structs.replace(settings, namespace=chosen.namespace)
 
@@ -469,6 +469,11 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def missing_configuration() -> KubeconfigError:
-    """Return the error for having been told of no server at all."""
-    return KubeconfigError(_NOTHING)
+def missing_configuration(listed: str = "") -> KubeconfigError:
+    """Return the error for not having been given any server.
+
+    Args:
+        listed: The files of KUBECONFIG, none of which is there.
+    """
+    missing = f"; KUBECONFIG lists no file that exists: {listed}" if listed else ""
+    return KubeconfigError(_NOTHING + missing)

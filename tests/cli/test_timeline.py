@@ -260,3 +260,46 @@ def test_compare_needs_two_that_last_equally_long(
     longer = tmp_path / "longer.yaml"
     longer.write_text(SCENARIO.replace("20m", "30m"))
     assert 2 == run("compare", *(scenario, longer)[:count]).exit_code
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        pytest.param(
+            "dump.json",
+            '{"apiVersion": "v1", "kind": "List", "items": []}',
+            "this holds Kubernetes objects, not a scenario; a scenario says what happens over time",
+            id="dump",
+        ),
+        pytest.param(
+            "config.yaml",
+            "# " + "x" * 300 + "\napiVersion: kubescheduler.config.k8s.io/v1\n",
+            "run `kubesched simulate FILE --config ...` with each of them",
+            id="configuration",
+        ),
+        pytest.param(
+            "nodes.csv",
+            (EXAMPLE / "nodes.csv").read_text(),
+            "this is a list of the openb trace, not a scenario; name it in one",
+            id="trace",
+        ),
+        pytest.param("s.yaml", "duration: 1h\n", "version: Required value", id="scenario"),
+    ],
+)
+def test_compare_takes_scenarios(scenario: Path, name: str, content: str, message: str) -> None:
+    """What was given, what compare takes, and what to do instead."""
+    file = scenario.with_name(name)
+    file.write_text(content)
+    result = run("compare", scenario, file)
+    assert (2, "") == (result.exit_code, result.stdout)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"kubesched: error: {file}: ")
+    assert message in line
+
+
+def test_compare_takes_files(scenario: Path) -> None:
+    """Neither stdin nor a directory is a scenario."""
+    for given in ("-", scenario.parent):
+        result = run("compare", scenario, given, stdin=SCENARIO)
+        assert 2 == result.exit_code
+        assert f"{given}: a scenario is a file, and this is" in result.stderr

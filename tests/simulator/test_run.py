@@ -110,6 +110,34 @@ def test_rejections_for_the_same_reason_write_no_status() -> None:
     assert sent["status"] == 8
 
 
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        pytest.param({"drain": {"names": ["node-0"]}}, {"drained": 4, "lost": 4}, id="drain"),
+        pytest.param(
+            {"drain": {"names": ["node-0"], "disableEviction": True}},
+            {"drained": 4, "lost": 4},
+            id="drain without eviction",
+        ),
+        pytest.param({"fail": {"names": ["node-0"]}}, {"evicted": 4}, id="fail"),
+        pytest.param(
+            {"fail": {"names": ["node-0"], "duration": "1m"}}, {"restarted": 4}, id="recover"
+        ),
+        pytest.param({"remove": {"names": ["node-0"]}}, {"removed": 4, "lost": 4}, id="remove"),
+        pytest.param({"delete": {"names": ["w-0"]}}, {"lost": 1}, id="delete"),
+    ],
+)
+def test_pods_that_are_stopped(event: dict[str, Any], expected: dict[str, int]) -> None:
+    """Four pods run on each node; what happens to a node is in the totals."""
+    workload = _pods(8, pods={"at": ["0s"], "burst": 8})
+    totals = _simulate(
+        _scenario(workloads=[workload], events=[{"at": "10m", **event}], duration="30m")
+    ).totals
+    names = ("drained", "evicted", "removed", "restarted", "lost", "disrupted")
+    found = {name: getattr(totals, name) for name in names}
+    assert {name: count for name, count in found.items() if count} == expected
+
+
 def test_nothing_happens() -> None:
     """An empty cluster is no dead lock."""
     report = _simulate({"version": 1, "duration": "10m"})

@@ -71,7 +71,7 @@ def test_ticks_cover_the_values(highest: float) -> None:
 @given(st.lists(VALUES, max_size=10))
 def test_line_charts_are_well_formed(lines: list[list[float]]) -> None:
     """Any values make a picture, within its frame."""
-    drawn = [Line(f"<line {i}> & co", tuple(values)) for i, values in enumerate(lines)]
+    drawn = [Line(f"<line {i}> & co", tuple(values), 12.0) for i, values in enumerate(lines)]
     root = ET.fromstring(line_chart(drawn, 3600.0, 'a "chart" <of> &'))  # noqa: S314 - our own
     assert root.attrib["aria-label"] == 'a "chart" <of> &'
     for polyline in root.iter("polyline"):
@@ -83,11 +83,11 @@ def test_line_charts_are_well_formed(lines: list[list[float]]) -> None:
 
 def test_line_charts_say_their_numbers() -> None:
     """Each point has a title, as long as there are not too many."""
-    root = ET.fromstring(line_chart([Line("pods", (1.0, 2.5))], 120.0, "c"))  # noqa: S314 - our own
+    root = ET.fromstring(line_chart([Line("pods", (1.0, 2.5), 60.0)], 120.0, "c"))  # noqa: S314 - our own
     assert ["pods at 30 s: 1", "pods at 1.5 min: 2.5"] == [
         title.text for title in root.iter("title")
     ]
-    many = line_chart([Line("pods", tuple(map(float, range(1000))))], 120.0, "c")
+    many = line_chart([Line("pods", tuple(map(float, range(1000))), 0.12)], 120.0, "c")
     assert many.count("<title>") <= 100
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 
 from kubesched.queue.moves import Place, QueueMove
 from kubesched.simulator.html_report import html_report
+from kubesched.simulator.kubelets import Disruption
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import PodLedger
 from kubesched.simulator.timeline import Timeline
@@ -118,6 +120,48 @@ def test_moves_and_queue_sizes(scene: Scene) -> None:
     sizes = {each.name: each.values for each in report.series if each.chart == "Queue"}
     assert max(sizes["active"].peaks) == 1.0
     assert max(sizes["backoff"].peaks) == 0.0
+
+
+def test_all_series_run_to_the_end(scene: Scene) -> None:
+    """Counts too, though nothing is counted after the first second: charts share a time axis."""
+    scene.now = 2 * HOUR + 90.0
+    report = scene.report()
+    assert {(60.0, 122)} == {
+        (each.values.width_seconds, len(each.values.means)) for each in report.series
+    }
+    charts = html_report(report).split("<h2>")
+    axes = {tuple(re.findall(r'y="232"[^>]*>([^<]+)<', chart)) for chart in charts[-6:]}
+    assert axes == {("0 s", "30 min", "1 h", "1.5 h", "2 h")}
+    ends = {
+        points.split()[-1].split(",")[0]
+        for chart in charts
+        for points in re.findall(r'polyline class="[^"]+" points="([^"]+)"', chart)
+    }
+    assert len(ends) == 1
+
+
+def test_pods_that_are_stopped(scene: Scene) -> None:
+    """What their nodes' lives do to pods is in the totals, in the text, on the page, over time."""
+    for each in Disruption:
+        scene.timeline.disrupted(each, HOUR)
+    scene.server.delete_pod("default", "a", grace_seconds=0)
+    report = scene.report()
+    totals = report.totals
+    assert (totals.drained, totals.evicted, totals.removed, totals.restarted) == (1, 1, 1, 1)
+    assert totals.lost == 1
+    for words in ("pods drained from their node", "pods evicted from a failed node", "pods lost"):
+        assert words in render_text(report)
+        assert words in html_report(report)
+    stopped = {each.name: sum(each.values.peaks) for each in report.series[-7:]}
+    assert stopped == {
+        "preempted": 0,
+        "drained": 1,
+        "evicted": 1,
+        "removed": 1,
+        "restarted": 1,
+        "lost": 1,
+        "binding failures": 0,
+    }
 
 
 def test_priorities_and_moves_are_bounded() -> None:

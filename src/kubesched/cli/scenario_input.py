@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import UserError
 from kubesched.cli.input_files import fault_of
 from kubesched.cli.loading import in_file, load_scheduler
@@ -35,6 +36,9 @@ _BYTES_MAX: Final = 4 << 20
 _VERSION: Final = re.compile(rb"""(?:^|[{,])\s*["']?version["']?\s*:""", re.MULTILINE)
 _OF_OBJECTS: Final = re.compile(
     rb"""^(?:apiVersion|kind|items)\s*:|\A\s*\{\s*"(?:apiVersion|kind|items)"\s*:""", re.MULTILINE
+)
+_A_SCENARIO: Final = (
+    "a scenario says what happens over time: `version: 1`, `duration`, `nodes`, ..."
 )
 _CONFIGURATION_FILE: Final = "scheduler.configurationFile"
 _AFTER_THE_LAST_SECONDS: Final = 60.0
@@ -88,12 +92,34 @@ def read_scenario(file: Path) -> Play:
     """Read a scenario.
 
     Raises:
-        UserError: with one line per fault.
+        UserError: with one line per field error, or what the file is instead.
     """
+    _refuse_dump(file)
     try:
         return Play(load_scenario(file), in_tree_registry(), file)
     except ConfigError as error:
         raise in_file(error, file) from error
+
+
+def _refuse_dump(file: Path) -> None:
+    """Raise UserError if a file holds a cluster, or is none that could be a scenario."""
+    if file.is_dir() or str(file) == STANDARD_INPUT:
+        what = "a directory" if file.is_dir() else "stdin"
+        raise UserError(f"{file}: a scenario is a file, and this is {what}; {_A_SCENARIO}")
+    head = head_of(file)
+    if is_openb(head):
+        raise UserError(
+            f"{file}: this is a list of the openb trace, not a scenario; name it in one, under "
+            "nodes[].trace or workloads[].trace.pods, or play it alone with "
+            "`kubesched simulate --times`"
+        )
+    is_large = file.stat().st_size > _BYTES_MAX
+    if _OF_OBJECTS.search(head if is_large else head + file.read_bytes()):
+        raise UserError(
+            f"{file}: this holds Kubernetes objects, not a scenario; {_A_SCENARIO}; to compare "
+            "configurations on a cluster as it is, run `kubesched simulate FILE --config ...` "
+            "with each of them, or name the file in a scenario, under objects"
+        )
 
 
 def read_trace(files: Sequence[Path]) -> Play:

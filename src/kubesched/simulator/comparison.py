@@ -91,6 +91,13 @@ def _measures(reports: Sequence[TimelineReport]) -> Iterator[Measure]:
     yield measure("wait, 99 %", "seconds", lambda report: report.waits[0].p99_seconds)
     yield measure("wait, longest", "seconds", lambda report: report.waits[0].max_seconds)
     yield measure("pods preempted", "pods", lambda report: report.totals.disrupted)
+    yield measure("pods drained", "pods", lambda report: report.totals.drained)
+    yield measure("pods evicted or removed", "pods", _evicted_or_removed)
+    yield measure("pods lost", "pods", lambda report: report.totals.lost)
+
+
+def _evicted_or_removed(report: TimelineReport) -> float:
+    return report.totals.evicted + report.totals.removed
 
 
 def _mean(row: ResourceReport) -> float | None:

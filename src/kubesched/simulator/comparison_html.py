@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Final
@@ -42,9 +43,11 @@ def _charts(comparison: Comparison, reports: Sequence[TimelineReport]) -> list[s
     span = comparison.duration_seconds
     charts = []
     for (chart, name, unit), by_run in found.items():
+        if chart == "Disruptions" and not any(any(each.values.means) for each in by_run.values()):
+            continue
         width = min(each.values.width_seconds for each in by_run.values())
         lines = [
-            Line(run, _resampled(by_run[at], width, span) if at in by_run else ())
+            Line(run, _resampled(by_run[at], width, span) if at in by_run else (), width)
             for at, run in enumerate(comparison.runs)
         ]
         caption = caption_of(f"{chart}: {name}", unit)
@@ -55,15 +58,11 @@ def _charts(comparison: Comparison, reports: Sequence[TimelineReport]) -> list[s
 
 
 def _resampled(series: Series, width_seconds: float, span_seconds: float) -> tuple[float, ...]:
-    """Return the value at the middle of each bin of another width.
-
-    After the last one counts are 0, and gauges stay.
-    """
+    """Return the value at the middle of each bin of another width."""
     values = series.values
     means = values.means
-    last = means[-1] if means and series.unit != "per hour" else 0.0
     places = (
         int((i + 0.5) * width_seconds / values.width_seconds)
-        for i in range(max(round(span_seconds / width_seconds), 1))
+        for i in range(max(math.ceil(span_seconds / width_seconds), 1))
     )
-    return tuple(means[at] if at < len(means) else last for at in places)
+    return tuple(means[min(at, len(means) - 1)] for at in places)

@@ -58,7 +58,7 @@ def html_report(report: TimelineReport) -> str:
     ]
     body += [table_html(table) for table in tables_of(report)]
     body.append(_histogram(report.wait_histogram))
-    body += _charts(report.series)
+    body += _charts(report.series, report.duration_seconds)
     body.append(
         f"<footer>Decision log: {number(report.decisions)} lines, SHA-256 "
         f"{escape(report.decision_digest)}. The same scenario and seed give the same.</footer>"
@@ -98,27 +98,20 @@ def _histogram(histogram: Histogram) -> str:
     return figure_html(title, bar_chart(names, histogram.counts, title), ())
 
 
-def _charts(series: Iterable[Series]) -> list[str]:
+def _charts(series: Iterable[Series], span_seconds: float) -> list[str]:
     charts: dict[tuple[str, str], list[Series]] = {}
     for each in series:
         charts.setdefault((each.chart, each.unit), []).append(each)
-    return [_chart(title, unit, together) for (title, unit), together in charts.items()]
+    return [
+        _chart(title, unit, together, span_seconds) for (title, unit), together in charts.items()
+    ]
 
 
-def _chart(title: str, unit: str, together: Sequence[Series]) -> str:
-    span = max(each.values.width_seconds * len(each.values.means) for each in together)
-    lines = [Line(each.name, _padded(each, span)) for each in together]
+def _chart(title: str, unit: str, together: Sequence[Series], span_seconds: float) -> str:
+    lines = [Line(each.name, each.values.means, each.values.width_seconds) for each in together]
     show = percent if unit == "share" else number
-    chart = line_chart(lines, span, f"{title}: {unit} over time", show)
+    chart = line_chart(lines, span_seconds, f"{title}: {unit} over time", show)
     return figure_html(caption_of(title, unit), chart, [line.name for line in lines])
-
-
-def _padded(series: Series, span_seconds: float) -> tuple[float, ...]:
-    """Return the values as far as the longest series goes: counts are 0, gauges stay."""
-    values = series.values
-    missing = round(span_seconds / values.width_seconds) - len(values.means)
-    last = values.means[-1] if values.means and series.unit != "per hour" else 0.0
-    return (*values.means, *([last] * missing))
 
 
 def caption_of(title: str, unit: str) -> str:

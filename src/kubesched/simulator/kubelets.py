@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from enum import Enum
 from typing import Final
 
 from kubesched.api.core import Pod
@@ -21,6 +22,15 @@ from kubesched.snapshot.objects import KubernetesObject
 
 RUN_SECONDS: Final = "simulation/run-seconds"
 """The annotation that says for how many seconds a pod runs."""
+
+
+class Disruption(Enum):
+    """What stops a pod that did not run to its end; preemption aside."""
+
+    DRAINED = "drained"  # its node was drained
+    EVICTED = "evicted"  # its node failed, and its toleration ended
+    REMOVED = "removed"  # its node was removed
+    RESTARTED = "restarted"  # its node failed and came back: it starts over there
 
 
 def run_seconds_of(pod: Pod) -> float | None:
@@ -52,7 +62,8 @@ class Kubelets:
     """The kubelets of all nodes; is told of pods.
 
     Attributes:
-        on_finished: Is told of each pod that ran to its end.
+        on_finished: Called with each pod that ran to its end.
+        on_disrupted: Called with each pod that its node's life stops.
     """
 
     def __init__(self, server: ObjectServer, dice: Dice, latencies: Latencies) -> None:
@@ -64,6 +75,7 @@ class Kubelets:
         self._by_node: dict[str, dict[str, _Work]] = {}
         self._silent: dict[str, None] = {}
         self.on_finished: list[Callable[[Pod], None]] = []
+        self.on_disrupted: Callable[[Pod, Disruption], None] = lambda _pod, _disruption: None
 
     # Pods.
 
@@ -149,6 +161,8 @@ class Kubelets:
         if pod is None:
             return
         if self._server.node(work.node_name) is None:
+            if not pod.metadata.deletion_timestamp:
+                self.on_disrupted(pod, Disruption.REMOVED)
             self._server.delete(pod)
         else:
             self._take_up(work, pod)
@@ -174,6 +188,9 @@ class Kubelets:
         """The node is back: pods start anew, or stop as they were told."""
         if node_name in self._silent:
             del self._silent[node_name]
+            for pod in self.pods_on(node_name):
+                if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp:
+                    self.on_disrupted(pod, Disruption.RESTARTED)
             self.look_again(node_name)
 
     def look_again(self, node_name: str) -> None:

@@ -20,7 +20,7 @@ from kubesched.api.meta import controller_of
 from kubesched.api.tolerations import tolerates
 from kubesched.simulator.admission import UNREACHABLE
 from kubesched.simulator.eviction_api import evict
-from kubesched.simulator.kubelets import Kubelets
+from kubesched.simulator.kubelets import Disruption, Kubelets
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import FINISHED, ObjectServer
 from kubesched.simulator.timestamps import timestamp
@@ -106,7 +106,7 @@ class NodeLife:
             if owner is not None and owner.kind == "DaemonSet":
                 continue
             if not evicts:
-                self._delete(pod)
+                self._delete(pod, Disruption.DRAINED)
             elif pod.metadata.uid not in self._drains:
                 self._drain_pod(pod)
 
@@ -115,6 +115,7 @@ class NodeLife:
         node = self._server.node(pod.spec.node_name)
         if node is None or not node.spec.unschedulable:
             return
+        going_on = self._going_on(pod)
         try:
             evict(self._server, pod, self._now())
         except TooManyRequestsError:
@@ -124,6 +125,9 @@ class NodeLife:
             self._drains[pod.metadata.uid] = retry
         except ApiError as error:
             log.info("Pod %s was not evicted: %s", pod.metadata.name, error)
+        else:
+            if going_on is not None:
+                self._kubelets.on_disrupted(going_on, Disruption.DRAINED)
 
     def fail(self, name: str, recovery_seconds: float | None = None) -> None:
         """Let a node fall silent, and come back after some time if that is given.
@@ -210,14 +214,22 @@ class NodeLife:
 
     def _evict(self, pod: Pod) -> None:
         del self._evictions[pod.metadata.uid]
-        self._delete(pod)
+        self._delete(pod, Disruption.EVICTED)
 
-    def _delete(self, pod: Pod) -> None:
-        metadata = pod.metadata
-        if pod.status.phase in FINISHED or metadata.deletion_timestamp:
-            return
-        if self._server.pod(metadata.namespace, metadata.name, metadata.uid) is not None:
+    def _delete(self, pod: Pod, disruption: Disruption) -> None:
+        there = self._going_on(pod)
+        if there is not None:
+            self._kubelets.on_disrupted(there, disruption)
+            metadata = there.metadata
             self._server.delete_pod(metadata.namespace, metadata.name, metadata.uid)
+
+    def _going_on(self, pod: Pod) -> Pod | None:
+        """Return a pod as it is now; None if it is gone, has ended or is being deleted."""
+        metadata = pod.metadata
+        there = self._server.pod(metadata.namespace, metadata.name, metadata.uid)
+        if there is None or there.status.phase in FINISHED or there.metadata.deletion_timestamp:
+            return None
+        return there
 
     @staticmethod
     def _now() -> float:

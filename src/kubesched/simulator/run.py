@@ -32,6 +32,7 @@ from kubesched.scheduler.observer import Observer
 from kubesched.simulator.checkers import Checkers
 from kubesched.simulator.decision_log import DecisionLog
 from kubesched.simulator.dice import Dice
+from kubesched.simulator.kubelets import Disruption
 from kubesched.simulator.pod_ledger import PodLedger
 from kubesched.simulator.scenario import Scenario
 from kubesched.simulator.script import Script
@@ -151,12 +152,16 @@ class _Simulation:
             connect=self._extenders.connect,
         )
         self._scheduler.queue.observers += (self._moved,)
+        self._world.kubelets.on_disrupted = self._disrupted
         self._script = Script(scenario, self._world)
         self._checkers: Checkers | None = None
 
     def _moved(self, move: QueueMove) -> None:
         self._timeline.moved(move)
         self._log.moved(move)
+
+    def _disrupted(self, _pod: Pod, disruption: Disruption) -> None:
+        self._timeline.disrupted(disruption, self._scheduler.now())
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._scheduler.profiles

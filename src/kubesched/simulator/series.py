@@ -3,11 +3,12 @@
 When the bins are used up, neighbours are merged and each stands for twice the time.
 
 Invariants: a series holds at most BINS_MAX bins; merging changes neither the sum of all bins nor
-            the largest peak.
+            the largest peak; series of one width that were advanced to one moment have equal bins.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import msgspec
@@ -19,7 +20,7 @@ class SeriesValues(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A series as data.
 
     Attributes:
-        width_seconds: How long each bin is; the first begins at second 0.
+        width_seconds: How long each bin is; the first begins at second 0, the last may be shorter.
         means: Per bin: the mean over its time, or for counts the number per hour.
         peaks: Per bin: the largest value; for counts, the count.
     """
@@ -61,6 +62,23 @@ class _Bins:
     @staticmethod
     def _merged(one: float, other: float) -> float:
         return max(one, other)
+
+    def until(self, end: float) -> list[tuple[float, float, float]]:
+        """Return area, peak and length in seconds of each bin that begins before `end`.
+
+        What happened at the very end belongs to the last of them.
+        """
+        self.at(end)
+        width = self.width_seconds
+        count = max(math.ceil(end / width), 1)
+        areas, peaks = self.areas[:count], self.peaks[:count]
+        for area, peak in zip(self.areas[count:], self.peaks[count:], strict=True):
+            areas[-1] += area
+            peaks[-1] = self._merged(peaks[-1], peak)
+        return [
+            (area, peak, min(end - at * width, width))
+            for at, (area, peak) in enumerate(zip(areas, peaks, strict=True))
+        ]
 
 
 class Gauge:
@@ -109,12 +127,12 @@ class Gauge:
 
     def values(self) -> SeriesValues:
         """Return the series as data, until the last change or advance."""
-        bins = self._bins
-        means = []
-        for at, area in enumerate(bins.areas):
-            lasted = min(self._since - at * bins.width_seconds, bins.width_seconds)
-            means.append(area / lasted if lasted > 0 else self.value)
-        return SeriesValues(bins.width_seconds, tuple(means), tuple(bins.peaks))
+        bins = self._bins.until(self._since)
+        return SeriesValues(
+            self._bins.width_seconds,
+            tuple(area / lasted if lasted > 0 else self.value for area, _, lasted in bins),
+            tuple(peak for _, peak, _ in bins),
+        )
 
 
 class _CountBins(_Bins):
@@ -133,19 +151,26 @@ class Counter:
     def __init__(self, width_seconds: float = 1.0) -> None:
         self.total = 0
         self._bins = _CountBins(width_seconds)
+        self._since = 0.0
 
     def add(self, now: float, count: int = 1) -> None:
         """Count."""
         self.total += count
+        self.advance(now)
         at = self._bins.at(now)
         self._bins.areas[at] += count
         self._bins.peaks[at] += count
 
+    def advance(self, now: float) -> None:
+        """Let nothing more happen until now."""
+        self._since = max(self._since, now)
+
     def values(self) -> SeriesValues:
-        """Return the series as data: the number per hour, and the number, per bin."""
+        """Return the number per hour, and the number, per bin, until the last count or advance."""
+        bins = self._bins.until(self._since)
         hours = self._bins.width_seconds / 3600
         return SeriesValues(
             self._bins.width_seconds,
-            tuple(area / hours for area in self._bins.areas),
-            tuple(self._bins.peaks),
+            tuple(area / hours for area, _, _ in bins),
+            tuple(peak for _, peak, _ in bins),
         )

@@ -37,10 +37,24 @@ Format = Callable[[float], str]
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line: values at equal distances."""
+    """A line.
+
+    Attributes:
+        name: What it shows.
+        values: One per bin of time.
+        width_seconds: How long a bin is; the last one is cut where the chart ends.
+    """
 
     name: str
     values: tuple[float, ...]
+    width_seconds: float
+
+    def middles(self, span_seconds: float) -> list[float]:
+        """Return the moment in the middle of each bin."""
+        width = self.width_seconds
+        return [
+            (at * width + min((at + 1) * width, span_seconds)) / 2 for at in range(len(self.values))
+        ]
 
 
 def number(value: float) -> str:
@@ -79,7 +93,7 @@ def line_chart(
     """Draw lines over time.
 
     Args:
-        lines: Values of each are spread evenly over the time.
+        lines: Their bins fit into the time.
         span_seconds: How long the time is.
         label: What the chart shows, for those who do not see it.
         show: How a value is written.
@@ -168,16 +182,19 @@ def _line(line: Line, colour: int, highest: float, span_seconds: float, show: Fo
     count = len(line.values)
     if not count:
         return ""
-    step = _plot_width() / count
-    points = " ".join(
-        f"{_p(_LEFT + step * (i + 0.5))},{_p(_y(value, highest))}"
-        for i, value in enumerate(line.values)
-    )
+    middles = line.middles(span_seconds)
+    places = [
+        (
+            _p(_LEFT + _plot_width() * (at / span_seconds if span_seconds > 0 else 0.0)),
+            _p(_y(value, highest)),
+        )
+        for at, value in zip(middles, line.values, strict=True)
+    ]
+    points = " ".join(f"{x},{y}" for x, y in places)
     every = math.ceil(count / _TIPS_MAX)
     tips = "".join(
-        f'<circle class="tip s{colour}" cx="{_p(_LEFT + step * (i + 0.5))}" '
-        f'cy="{_p(_y(line.values[i], highest))}" r="4"><title>{escape(line.name)} at '
-        f"{escape(duration(span_seconds * (i + 0.5) / count))}: "
+        f'<circle class="tip s{colour}" cx="{places[i][0]}" cy="{places[i][1]}" r="4"><title>'
+        f"{escape(line.name)} at {escape(duration(middles[i]))}: "
         f"{escape(show(line.values[i]))}</title></circle>"
         for i in range(0, count, every)
     )

@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubesched.api.core import Pod
+from kubesched.api.meta import controller_of
 from kubesched.queue.moves import Place, QueueMove
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.simulator.fragmentation import AveragePod, fragmentation
+from kubesched.simulator.kubelets import Disruption
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
 from kubesched.simulator.quantile_sketch import QuantileSketch
 from kubesched.simulator.series import Counter, Gauge
@@ -130,7 +132,9 @@ class Timeline(LedgerReader):
         self._bindings = Counter(width_seconds)
         self._rejections = Counter(width_seconds)
         self._attempts = Counter(width_seconds)
-        self._disruptions = Counter(width_seconds)
+        self._preemptions = Counter(width_seconds)
+        self._disruptions = {each: Counter(width_seconds) for each in Disruption}
+        self._lost = Counter(width_seconds)
         self._binding_failures = Counter(width_seconds)
 
     @property
@@ -186,13 +190,16 @@ class Timeline(LedgerReader):
 
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
         """A pod has left its node."""
-        self._finished += pod.status.phase == "Succeeded"
+        if pod.status.phase == "Succeeded":
+            self._finished += 1
+        elif controller_of(pod.metadata) is None:
+            self._lost.add(now)
         self._running.add(now, -1)
         self._book(booking.amounts, -1, now)
 
     def pod_disrupted(self, pod: Pod, now: float) -> None:
         """A pod makes room."""
-        self._disruptions.add(now)
+        self._preemptions.add(now)
         for each in (self._all, self._class_of(pod.spec.priority or 0)):
             each.disrupted += 1
 
@@ -216,6 +223,12 @@ class Timeline(LedgerReader):
             if resource is not None:
                 resource.requested += sign * amount
                 resource.renew(now)
+
+    # From the nodes.
+
+    def disrupted(self, disruption: Disruption, now: float) -> None:
+        """A pod is stopped by what happens to its node."""
+        self._disruptions[disruption].add(now)
 
     # From the loop.
 
@@ -266,6 +279,11 @@ class Timeline(LedgerReader):
         """Let everything hold until now."""
         for gauge in (self._pending, self._running, *self._queued.values()):
             gauge.advance(now)
+        for counter in (
+            *(self._arrivals, self._bindings, self._rejections, self._attempts),
+            *(self._binding_failures, self._preemptions, self._lost, *self._disruptions.values()),
+        ):
+            counter.advance(now)
         for resource in self._resources.values():
             resource.share.advance(now)
             resource.fragmentation.advance(now)
@@ -277,7 +295,12 @@ class Timeline(LedgerReader):
             bound=self._bindings.total,
             finished=self._finished,
             gave_up=self._gave_up,
-            disrupted=self._disruptions.total,
+            disrupted=self._preemptions.total,
+            drained=self._disruptions[Disruption.DRAINED].total,
+            evicted=self._disruptions[Disruption.EVICTED].total,
+            removed=self._disruptions[Disruption.REMOVED].total,
+            restarted=self._disruptions[Disruption.RESTARTED].total,
+            lost=self._lost.total,
             pending=int(self._pending.value),
             running=int(self._running.value),
             attempts=self._attempts.total,
@@ -347,8 +370,13 @@ class Timeline(LedgerReader):
             )
         ]
         found += [
-            Series("preempted", "Disruptions", "per hour", self._disruptions.values()),
-            Series("binding failures", "Disruptions", "per hour", self._binding_failures.values()),
+            Series(name, "Disruptions", "per hour", counter.values())
+            for name, counter in (
+                ("preempted", self._preemptions),
+                *((each.value, counter) for each, counter in self._disruptions.items()),
+                ("lost", self._lost),
+                ("binding failures", self._binding_failures),
+            )
         ]
         return tuple(found)
 

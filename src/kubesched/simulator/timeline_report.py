@@ -24,6 +24,12 @@ class Totals(_Part, frozen=True):
         finished: Pods that ran to their end.
         gave_up: Pods that were deleted before they got a node.
         disrupted: Pods that had to make room for others.
+        drained: Pods that left their node because it was drained.
+        evicted: Pods deleted from a failed node when their toleration ended.
+        removed: Pods deleted because their node was gone.
+        restarted: Pods that started over when their failed node came back.
+        lost: Pods without a controller that were stopped before their end, for whatever reason:
+            nothing creates them again.
         pending: Pods without a node at the end.
         running: Pods with a node at the end.
         attempts: Scheduling cycles.
@@ -38,6 +44,11 @@ class Totals(_Part, frozen=True):
     finished: int = 0
     gave_up: int = 0
     disrupted: int = 0
+    drained: int = 0
+    evicted: int = 0
+    removed: int = 0
+    restarted: int = 0
+    lost: int = 0
     pending: int = 0
     running: int = 0
     attempts: int = 0

@@ -2,9 +2,10 @@
 
 A block marked `console` holds commands after `$` and what they print; one marked `python` is a
 program, and a block marked `text` right below it is what it prints. A block that begins with
-`# examples/...` is that file. Blocks marked `sh` are for people and never run. Commands run in an
-empty directory that leads to the repository's files; `kubectl` is a stand-in that knows one
-cluster.
+`# examples/...` is that file. Blocks marked `sh` are never run, and their first line says what they
+need. Commands run in an empty directory that leads to the repository's files, as in a fresh clone.
+What a command writes to stderr, but for its progress, is an error unless the page shows it
+(`2>&1`), because a reader would see it; so is a command that fails and prints nothing.
 
 `--check` only compares, and exits 1 if a page is stale.
 """
@@ -22,9 +23,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = ("README.md", "docs/**/*.md", "examples/**/*.md")
-STAND_INS = ROOT / "tests" / "docs" / "bin"
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_PROGRESS = re.compile(r"[\d,]+ scheduling cycles in ")
 _FILE = re.compile(r"^# (examples/\S+\.(?:py|yaml))\n")
 
 
@@ -80,17 +81,19 @@ def _console(body: str, directory: Path) -> str:
 
 
 def _run(command: list[str], directory: Path) -> str:
-    path = os.pathsep.join((str(Path(sys.executable).parent), str(STAND_INS), os.environ["PATH"]))
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     found = subprocess.run(  # noqa: S603 - what the documents say, on purpose
         command,
         cwd=directory,
         env={**os.environ, "PATH": path, "LC_ALL": "C", "PYTHONUTF8": "1", "KUBESCHED_DEBUG": ""},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        capture_output=True,
         encoding="utf-8",
         check=False,
     )
+    problems = [line for line in found.stderr.splitlines() if not _PROGRESS.match(line)]
+    if problems or (found.returncode and not found.stdout):
+        sys.exit("\n".join((command[-1], f"exits with {found.returncode}:", *problems)))
     output = "".join(f"{line.rstrip()}\n" for line in found.stdout.splitlines())
     return output.removesuffix("\n\n") + "\n" if output.endswith("\n\n") else output
 

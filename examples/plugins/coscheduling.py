@@ -1,5 +1,6 @@
 """Coscheduling: pods of a group are bound when enough of them have a place, or none is."""
 
+from functools import lru_cache
 from typing import ClassVar
 
 from kubesched.config.args import PluginArgs, decode_args
@@ -13,6 +14,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, unresolvable
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_sums import PodSum
 from kubesched.snapshot.snapshot import Snapshot
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
@@ -51,11 +53,7 @@ class Coscheduling(PreFilterPlugin[int], ReservePlugin, PermitPlugin):
             return PreFilterResult(0, SKIP)
         if not pod.pod.metadata.annotations.get(MIN_AVAILABLE, "1").isdecimal():
             return PreFilterResult(status=unresolvable(f"annotation {MIN_AVAILABLE} is no number"))
-        placed = snapshot.nodes.groups.count(
-            (self.name, namespace, group),
-            lambda pods: int(pods.labels.get(GROUP) == group and not pods.is_terminating),
-            frozenset({namespace}),
-        )
+        placed = _members(namespace, group).over(snapshot.nodes.groups).column()
         return PreFilterResult(int(placed.sum()), SKIP)
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -89,6 +87,16 @@ class Coscheduling(PreFilterPlugin[int], ReservePlugin, PermitPlugin):
         for waiting in self.handle.waiting_pods:
             if _group_of(waiting.pod) == group:
                 waiting.reject(self.name, f"pod {pod.name} of the same group gave up")
+
+
+@lru_cache(maxsize=1024)
+def _members(namespace: str, group: str) -> PodSum:
+    # The scheduler keeps the count of a PodSum up to date, so each group has one.
+    return PodSum(
+        lambda pods: int(pods.labels.get(GROUP) == group and not pods.is_terminating),
+        frozenset({namespace}),
+        [(GROUP, group)],
+    )
 
 
 def _group_of(pod: PodInfo) -> tuple[str, str]:

@@ -51,6 +51,48 @@ def test_a_page_shows_what_its_commands_print(page: Path) -> None:
     assert ("", 0) == (found.stderr, found.returncode)
 
 
+def test_blocks_that_run_are_not_indented() -> None:
+    """The tool that runs them would pass over a block inside a list."""
+    indented = re.compile(r"^ +```(?:console|python|text)$", re.MULTILINE)
+    assert [] == [_name(page) for page in PAGES if indented.search(page.read_text("utf-8"))]
+
+
+HOWTOS = [page for page in PAGES if page.parent.name == "howto"]
+
+
+@pytest.mark.parametrize("page", HOWTOS, ids=_name)
+def test_a_howto_says_why_a_command_is_not_run(page: Path) -> None:
+    """Commands are run as in a fresh clone, or their block begins with what they need."""
+    reason = re.compile(r"# (?:Needs \w.*|Runs until Ctrl-C)\.\n")
+    assert [] == [block for block in _blocks(page, "sh") if not reason.match(block)]
+
+
+@pytest.mark.parametrize("page", HOWTOS, ids=_name)
+def test_a_howto_has_no_commands_in_other_blocks(page: Path) -> None:
+    """A block without a language, or of another shell, would be neither run nor marked."""
+    kinds = {kind for kind, _ in _BLOCK.findall(page.read_text(encoding="utf-8"))}
+    assert set() == kinds - {"console", "sh", "python", "text", "yaml", "toml", "dockerfile"}
+
+
+@pytest.mark.slow
+def test_commands_that_complain_are_found(tmp_path: Path) -> None:
+    """What a reader would see on stderr is an error, and so is a program that fails."""
+    for block in ("console\n$ kubesched simulate nobody.json\n", "python\nraise SystemExit(1)\n"):
+        page = tmp_path / "page.md"
+        page.write_text(f"```{block}```\n", encoding="utf-8")
+        assert 1 == _check("documents.py", str(page)).returncode
+
+
+def test_those_that_fit_and_those_that_do_not_are_all() -> None:
+    """The how-to on room counts both among the same hundred pods."""
+    text = (ROOT / "docs" / "howto" / "will-it-fit.md").read_text(encoding="utf-8")
+    fit = re.search(r"^(\d+) of 100 fit", text, re.MULTILINE)
+    others = re.search(r"--show unplaced \| grep search\n +(\d+) ", text)
+    assert fit
+    assert others
+    assert 100 == int(fit[1]) + int(others[1])
+
+
 @pytest.mark.slow
 def test_the_picture_shows_what_the_command_prints() -> None:
     """The picture in the README is what a terminal shows."""

@@ -24,7 +24,24 @@ SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
 TOKEN = "s"  # noqa: S105 - of a server that lives as long as a test
 PODS = "/api/v1/namespaces/default/pods"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 Plain = dict[str, Any]
+
+LATE_CLASS: Plain = {
+    "metadata": {"name": "late"},
+    "provisioner": "example.com/nobody",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+CLAIM: Plain = {
+    "metadata": {"name": "data"},
+    "spec": {
+        "storageClassName": "late",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+}
+VOLUME: Plain = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
 
 class Cluster:
@@ -79,11 +96,11 @@ class Cluster:
         del stored["spec"]["taints"]
         await self.send("PUT", f"/api/v1/nodes/{name}", stored)
 
-    async def add_pod(self, name: str, cpu: str) -> None:
+    async def add_pod(self, name: str, cpu: str, **spec: Any) -> None:
         """Add a pod."""
         resources = {"requests": {"cpu": cpu}}
         container = {"name": "c", "image": "pause", "resources": resources}
-        pod = {"metadata": {"name": name}, "spec": {"containers": [container]}}
+        pod = {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
         await self.send("POST", PODS, pod)
 
     async def until(self, path: str, is_so: Callable[[Plain], bool]) -> Plain:
@@ -210,6 +227,24 @@ def test_a_leader_gives_the_lock_back() -> None:
 
     assert EXIT_DONE == playing(options_with(leader_elect=True), script)
     assert 1 == len(released)
+
+
+@pytest.mark.slow
+def test_nobody_waits_for_a_claim_that_nobody_binds(caplog: pytest.LogCaptureFixture) -> None:
+    """A pod is assumed on its node, and its claim has no provisioner: the process ends anyway."""
+
+    async def script(cluster: Cluster) -> None:
+        await cluster.add_node("n1", "2")
+        await cluster.send("POST", "/apis/storage.k8s.io/v1/storageclasses", LATE_CLASS)
+        await cluster.send("POST", CLAIMS, CLAIM)
+        await cluster.add_pod("waits", "1", volumes=[VOLUME])
+        await cluster.until(
+            f"{CLAIMS}/data",
+            lambda claim: SELECTED_NODE in claim["metadata"].get("annotations", {}),
+        )
+
+    assert EXIT_DONE == playing(options_with(leader_elect=True), script)
+    assert "Gave up waiting" not in caplog.text
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ Informers follow the cluster from the start, so that a replica that takes over h
 Leading begins the loop; losing the lead ends the process, as what was begun may still be under way.
 
 Upstream: cmd/kube-scheduler/app/server.go (v1.36)
-Differs:  on SIGTERM, bindings under way may end before the lock is given back.
+Differs:  on SIGTERM, writes under way may end before the lock is given back; a pod that waits for
+          permission, volumes or devices has half a second.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from random import Random
@@ -57,6 +58,7 @@ EXIT_DONE: Final = 0
 EXIT_FAILED: Final = 1
 
 _DRAIN_SECONDS_MAX: Final = 10.0
+_PREPARE_SECONDS_MAX: Final = 0.5
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +152,7 @@ class SchedulerProcess:
         return self._lost.is_set()
 
     def stop(self) -> None:
-        """Ask it to end: no new pod is tried, bindings under way end, the lock is given back."""
+        """Ask it to end: no new pod is tried, writes under way end, the lock is given back."""
         self.is_stopping = True
         self._stop.set()
 
@@ -297,7 +299,7 @@ class SchedulerProcess:
     async def _lead(self, scheduler: Scheduler, following: asyncio.Future[None]) -> int:
         if self.election is None:
             await self._unless_over(scheduler.run(), following)
-            await _within(scheduler.drain(), _DRAIN_SECONDS_MAX)
+            await self._finish_writes(scheduler)
             code = self._end_without_leading()
             if code != EXIT_DONE:
                 log.error("command failed: finished without leader elect")
@@ -308,7 +310,7 @@ class SchedulerProcess:
             if await self._unless_over(started.wait(), following):
                 await self._unless_over(scheduler.run(), following)
             if self.is_stopping:
-                await _within(scheduler.drain(), _DRAIN_SECONDS_MAX)
+                await self._finish_writes(scheduler)
         finally:
             await self.election.stop()
         if self._ended_as_asked:
@@ -316,6 +318,18 @@ class SchedulerProcess:
             return EXIT_DONE
         log.error("Leaderelection lost")
         return EXIT_FAILED
+
+    async def _finish_writes(self, scheduler: Scheduler) -> None:
+        """Let writes under way end, but wait neither for ever nor for what others have to do."""
+        assert self._connections is not None
+        await scheduler.end_preparations(_PREPARE_SECONDS_MAX)
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS_MAX):
+                await scheduler.drain()
+                await self._connections.drain()
+        except TimeoutError:
+            seconds = _DRAIN_SECONDS_MAX
+            log.warning("Gave up waiting for writes under way after %s seconds", seconds)
 
     def _end_without_leading(self) -> int:
         # Upstream's process fails if it has no election; a dry run is not upstream's.
@@ -356,12 +370,3 @@ class SchedulerProcess:
             outcome, *_ = await asyncio.gather(task, *ends, return_exceptions=True)
             if isinstance(outcome, Exception):
                 raise outcome
-
-
-async def _within(work: Awaitable[None], seconds: float) -> None:
-    """Wait for something, but not for ever."""
-    try:
-        async with asyncio.timeout(seconds):
-            await work
-    except TimeoutError:
-        log.warning("Gave up waiting for bindings under way after %s seconds", seconds)

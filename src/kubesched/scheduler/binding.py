@@ -10,8 +10,9 @@ Differs:  nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import msgspec
 
@@ -76,6 +77,7 @@ class BindingCycle:
 
     Attributes:
         bind_with_extender: Binds through the first interested extender; None if there is none.
+        preparing: The tasks whose pod waits for permission or is in PreBind.
     """
 
     def __init__(self, status_writer: StatusWriter, done: Callable[[str], None]) -> None:
@@ -83,6 +85,7 @@ class BindingCycle:
         self._status_writer = status_writer
         self._done = done
         self._in_pre_bind: dict[str, asyncio.Future[Status]] = {}
+        self.preparing: set[asyncio.Task[Any]] = set()
         self.bind_with_extender: Callable[[PodInfo, str], Awaitable[Status | None]] | None = None
 
     def cancel(self, uid: str, cause: str) -> bool:
@@ -113,7 +116,8 @@ class BindingCycle:
                 )
         if waiting is not None:
             began = timer.now() if timer is not None else 0.0
-            status = await self._wait_on_permit(assumed)
+            with self._being_prepared():
+                status = await self._wait_on_permit(assumed)
             if timer is not None:
                 timer.waited_on_permit(status.code, began)
             if not status.is_success:
@@ -124,10 +128,21 @@ class BindingCycle:
         status = SUCCESS
         groups = _groups(profile.pre_bind_plugins, assumed.cycle.skip_pre_bind)
         if groups:
-            status = await self._pre_bind(assumed, groups, is_cancellable=flight.is_success)
+            with self._being_prepared():
+                status = await self._pre_bind(assumed, groups, is_cancellable=flight.is_success)
         if timer is not None:
             timer.passed(phases.PRE_BIND, status.code, began)
         return await self._bind(assumed) if status.is_success else status
+
+    @contextmanager
+    def _being_prepared(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None, "a binding cycle runs in a task"
+        self.preparing.add(task)
+        try:
+            yield
+        finally:
+            self.preparing.discard(task)
 
     def _pre_flight(self, assumed: Assumed) -> Status:
         """Ask which PreBind plugins have work to do; keep the others out."""

@@ -181,6 +181,17 @@ class Scheduler:
         self._stopped = True
         self.wake()
 
+    async def end_preparations(self, grace_seconds: float) -> None:
+        """End binding cycles that still wait for permission, volumes or devices after a while.
+
+        Nothing is undone: this is for a process that is about to end.
+        """
+        preparing = self._binding.preparing
+        if preparing:
+            await asyncio.wait(preparing, timeout=grace_seconds)
+        for task in tuple(preparing):
+            task.cancel()
+
     async def drain(self) -> None:
         """Wait for bindings, evictions and status writes under way."""
         while running := [task for task in self._bindings.values() if not task.done()]:

@@ -41,8 +41,9 @@ allocations = st.one_of(
 steps = st.lists(
     st.tuples(
         st.sampled_from(["c0", "c1", "c2"]),
-        st.sampled_from(["put", "delete", "assume", "pend", "done", "restore"]),
+        st.sampled_from(["put", "delete", "assume", "pend", "give up", "written", "restore"]),
         allocations,
+        st.sampled_from(["p", "q"]),
     ),
     max_size=12,
 )
@@ -78,14 +79,14 @@ def numbers(state: AllocatedState) -> tuple[object, ...]:
 @settings(max_examples=300)
 @given(steps)
 def test_kept_state_equals_counted_state(
-    story: list[tuple[str, str, AllocationResult | None]],
+    story: list[tuple[str, str, AllocationResult | None, str]],
 ) -> None:
-    """After any story of writes, news and pending allocations."""
+    """After any story of writes, news and pending allocations, which two pods may share."""
     store, tracker = ObjectStore(), ClaimTracker()
     believed: dict[str, ResourceClaim] = {}
     stored: dict[str, ResourceClaim] = {}
-    pending: dict[str, ResourceClaim] = {}
-    for version, (name, what, allocation) in enumerate(story, start=1):
+    pending: dict[str, tuple[ResourceClaim, set[str]]] = {}
+    for version, (name, what, allocation, user) in enumerate(story, start=1):
         news = claim(name, version, allocation)
         if what == "put":
             store.put(news)
@@ -101,12 +102,16 @@ def test_kept_state_equals_counted_state(
             if name in stored:
                 believed[name] = stored[name]
         elif what == "pend" and allocation is not None:
-            tracker.add_pending(name, news)
-            pending[name] = news
-        elif what == "done":
-            assert tracker.remove_pending(name) == (name in pending)
-            pending.pop(name, None)
-        expected = counted([*believed.values(), *pending.values()])
+            first, users = pending.setdefault(name, (news, set()))
+            assert first is tracker.add_pending(name, news, user)
+            users.add(user)
+        elif what in ("give up", "written"):
+            _, users = pending.get(name, (news, set()))
+            users -= {user} if what == "give up" else set(users)
+            is_gone = name in pending and not users
+            assert is_gone == tracker.remove_pending(name, user if what == "give up" else None)
+            pending = {key: (one, left) for key, (one, left) in pending.items() if left}
+        expected = counted([*believed.values(), *(one for one, _ in pending.values())])
         assert numbers(expected) == numbers(tracker.allocated_state(store))
         assert believed.get(name) == tracker.get(store, "default", name)
 

@@ -58,6 +58,7 @@ class FakeWriter:
         self.conflicts = conflicts
         self.refuses = refuses
         self.refuses_create = False
+        self.conflicted = 0
         self.asked: list[str] = []
         self.told: list[PodExtendedResourceClaimStatus] = []
         self.version = 100
@@ -99,13 +100,15 @@ class FakeWriter:
         return self._put(replace(claim, metadata=named))
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write unless a conflict is due."""
+        """Write the newest version."""
         self.asked.append("update")
+        await self._meet_others(claim)
         return self._put(claim)
 
     async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
-        """Write unless a conflict is due."""
+        """Write the newest version unless a conflict is due."""
         self.asked.append("update_status")
+        await self._meet_others(claim)
         if self.refuses:
             raise ApiRefusedError("no")
         if self.conflicts:
@@ -118,6 +121,14 @@ class FakeWriter:
     ) -> None:
         """Note it down."""
         self.told.append(status)
+
+    async def _meet_others(self, claim: ResourceClaim) -> None:
+        """Let others write in the meantime, and refuse who does not know their versions."""
+        await asyncio.sleep(0)
+        stored = await self.get(claim.metadata.namespace, claim.metadata.name)
+        if stored.metadata.resource_version != claim.metadata.resource_version:
+            self.conflicted += 1
+            raise ApiConflictError("changed")
 
     def _put(self, claim: ResourceClaim) -> ResourceClaim:
         self.version += 1

@@ -3,15 +3,18 @@
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/{dra_manager,allocateddevices}.go (v1.36)
 Reads:    claim.status.allocation
 Invariants: a claim written by us is believed until the API server shows the same or a newer one.
-Differs:  one thread; sharing pending allocations within a pod group is alpha and left out.
+Differs:  one thread; a pending allocation knows the pods that share it, where upstream counts
+          them and, after a failed write, counts a pod twice; pods of one group share it also
+          across cycles of the group.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from kubesched.api.cel.quantities import nano_value
 from kubesched.api.resource import AllocationResult, ResourceClaim
@@ -82,12 +85,28 @@ def _change(counts: Counter[DeviceID], device: DeviceID, sign: int) -> None:
         del counts[device]
 
 
+@dataclass(slots=True)
+class _Pending:
+    """An allocation that is not written yet.
+
+    Attributes:
+        claim: The claim with its allocation.
+        group: The pod group whose pods may share the allocation, "" if none may.
+        users: Uids of the pods that are about to write it.
+    """
+
+    claim: ResourceClaim
+    group: str
+    users: set[str] = field(default_factory=set)
+
+
 class ClaimTracker:
     """Claims as the scheduler believes them to be; one for all profiles of a scheduler."""
 
     def __init__(self, *, consumable_capacity: bool = True) -> None:
         self._consumable = consumable_capacity
-        self._pending: dict[str, ResourceClaim] = {}
+        self._pending: dict[str, _Pending] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._assumed: dict[_Key, ResourceClaim] = {}
         self._unseen: set[_Key] = set()
         self._changed: list[_Key] = []
@@ -132,6 +151,10 @@ class ClaimTracker:
         """Believe the API server's news only."""
         self._forget((namespace, name))
 
+    def turn(self, uid: str) -> asyncio.Lock:
+        """The lock to hold while writing a claim: each write needs the version before it."""
+        return self._turns.setdefault(uid, asyncio.Lock())
+
     def _forget(self, key: _Key) -> None:
         self._unseen.discard(key)
         if self._assumed.pop(key, None) is not None:
@@ -153,16 +176,48 @@ class ClaimTracker:
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
         """The allocation that some pod is about to write for the claim."""
-        claim = self._pending.get(uid)
-        return None if claim is None else claim.status.allocation
+        pending = self._pending.get(uid)
+        return None if pending is None else pending.claim.status.allocation
 
-    def add_pending(self, uid: str, claim: ResourceClaim) -> None:
-        """Note that the claim is about to be written with its allocation."""
-        self._pending[uid] = claim
+    def shared_allocation(self, uid: str, group: str) -> AllocationResult | None:
+        """The pending allocation, if pods of the group may share it."""
+        pending = self._pending.get(uid)
+        is_shared = pending is not None and bool(group) and pending.group == group
+        return self.pending_allocation(uid) if is_shared else None
 
-    def remove_pending(self, uid: str) -> bool:
-        """Forget it; whether there was anything to forget."""
-        return self._pending.pop(uid, None) is not None
+    def add_pending(
+        self, uid: str, claim: ResourceClaim, user: str, group: str = ""
+    ) -> ResourceClaim:
+        """Note that a pod is about to write the claim with its allocation.
+
+        Args:
+            uid: The claim's.
+            claim: The claim with its allocation.
+            user: The pod's uid.
+            group: The pod's group, which may share the allocation; "" if nobody may.
+
+        Returns the claim with the allocation that counts: that of the first pod.
+        """
+        pending = self._pending.setdefault(uid, _Pending(claim, group))
+        pending.users.add(user)
+        return pending.claim
+
+    def remove_pending(self, uid: str, user: str | None = None) -> bool:
+        """Forget a pending allocation; whether it is gone now.
+
+        Args:
+            uid: The claim's.
+            user: The pod that gives it up, while others may still write it; None once written.
+        """
+        pending = self._pending.get(uid)
+        if pending is None:
+            return False
+        if user is not None:
+            pending.users.discard(user)
+            if pending.users:
+                return False
+        del self._pending[uid]
+        return True
 
     # Devices.
 
@@ -172,9 +227,9 @@ class ClaimTracker:
         if not self._pending:
             return self._state
         state = self._state.copy()
-        for claim in self._pending.values():
-            if claim.status.allocation is not None:
-                state.add(claim.status.allocation, consumable=self._consumable)
+        for pending in self._pending.values():
+            if pending.claim.status.allocation is not None:
+                state.add(pending.claim.status.allocation, consumable=self._consumable)
         return state
 
     def _catch_up(self, objects: Objects) -> None:

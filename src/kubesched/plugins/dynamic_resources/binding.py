@@ -2,7 +2,10 @@
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, bindClaim, PreBind
           (v1.36)
-Differs:  nothing.
+Differs:  pods that share a claim write into it one after the other, each into the version that the
+          one before has left; upstream, they meet conflicts, of which the fifth fails the pod. A
+          claim that was allocated the very same devices meanwhile, by another pod of the group,
+          is reserved; upstream, the pod fails and comes again.
 """
 
 import asyncio
@@ -27,6 +30,7 @@ from kubesched.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubesched.plugins.dynamic_resources.requests import key_of
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, NodeAllocation
 from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import uid_of
 
 _ATTEMPTS = 5
 _RETRY_SECONDS = 0.01
@@ -49,6 +53,7 @@ class ClaimBinder:
         self,
         writer: ClaimWriter,
         tracker: ClaimTracker,
+        objects: Objects,
         state: DynamicResourcesState,
         pod: Pod,
         node_name: str,
@@ -56,6 +61,7 @@ class ClaimBinder:
     ) -> None:
         self._writer = writer
         self._tracker = tracker
+        self._objects = objects
         self._state = state
         self._pod = pod
         self._node_name = node_name
@@ -78,20 +84,31 @@ class ClaimBinder:
             # The node offers the resources by itself.
             return claim
         uids = {claim.metadata.uid, self._state.special_uid if is_special else ""}
+        # Another pod of the group may still write what this one fails to write.
+        user: str | None = uid_of(self._pod)
         try:
             is_created = is_special and is_in_memory(claim)
             if is_created:
                 claim = self._state.claims[at] = await self._create()
                 self._tracker.assume(claim, is_created=True)
-            claim = await self._write(claim, allocation)
-            self._tracker.assume(claim, is_created=is_created)
+            async with self._tracker.turn(claim.metadata.uid):
+                claim = await self._write(self._newest(claim), allocation)
+                self._tracker.assume(claim, is_created=is_created)
+            user = None
         finally:
             if allocation is not None:
                 for uid in uids:
-                    self._tracker.remove_pending(uid)
+                    self._tracker.remove_pending(uid, user)
         if is_special:
             await self._tell_pod(claim)
         return claim
+
+    def _newest(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim as the pod whose turn it was before has left it."""
+        namespace, name = claim.metadata.namespace, claim.metadata.name
+        known = self._tracker.get(self._objects, namespace, name)
+        is_same = known is not None and known.metadata.uid == claim.metadata.uid
+        return known if known is not None and is_same else claim
 
     def _found(self) -> NodeAllocation:
         return self._state.nodes.get(self._node_name) or NodeAllocation(())
@@ -148,13 +165,14 @@ class ClaimBinder:
         key = key_of(claim)
         if claim.metadata.deletion_timestamp is not None:
             raise BindingError(f"claim {key} got deleted in the meantime")
+        current = claim.status.allocation
         if allocation is not None:
-            if claim.status.allocation is not None:
+            if current is not None and _devices_of(current) != _devices_of(allocation):
                 raise BindingError(f"claim {key} got allocated elsewhere in the meantime")
             if FINALIZER not in claim.metadata.finalizers:
                 update = self._writer.update(with_finalizer(claim))
                 claim = await _worded(f"add finalizer to claim {key}", update)
-        current = allocation or claim.status.allocation
+            current = current or allocation
         if current is None:
             raise BindingError(f"claim {key} got deallocated elsewhere in the meantime")
         if current.allocation_timestamp is None:
@@ -172,13 +190,13 @@ class ClaimBinder:
         """Whether some device has to be made ready first."""
         return any(has_binding_conditions(claim) for claim in self._state.claims)
 
-    async def wait(self, objects: Objects, timeout_seconds: float) -> None:
+    async def wait(self, timeout_seconds: float) -> None:
         """Wait until all devices are ready. Raises BindingError if that fails or takes too long."""
         self._writer.announce_wait(self._pod, self._node_name)
         now = asyncio.get_running_loop().time
         began, status = now(), BindingConditionsStatus.ERROR
         try:
-            await self._until_ready(objects, timeout_seconds)
+            await self._until_ready(timeout_seconds)
             status = BindingConditionsStatus.SUCCESS
         except BindingTimeoutError:
             status = BindingConditionsStatus.TIMEOUT
@@ -189,11 +207,11 @@ class ClaimBinder:
         finally:
             self._tell_of_wait(status, now() - began)
 
-    async def _until_ready(self, objects: Objects, timeout_seconds: float) -> None:
+    async def _until_ready(self, timeout_seconds: float) -> None:
         try:
             async with asyncio.timeout(timeout_seconds):
                 # Nobody tells us when a device is ready, so look now and then, as upstream.
-                while not self._is_ready(objects, timeout_seconds):  # noqa: ASYNC110
+                while not self._is_ready(timeout_seconds):  # noqa: ASYNC110
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
             words = "device binding timeout: context deadline exceeded"
@@ -208,10 +226,10 @@ class ClaimBinder:
                 if result.binding_conditions:
                     self._observer.binding_conditions_used(result.driver, status)
 
-    def _is_ready(self, objects: Objects, timeout_seconds: float) -> bool:
+    def _is_ready(self, timeout_seconds: float) -> bool:
         for at, known in enumerate(self._state.claims):
             namespace, name = known.metadata.namespace, known.metadata.name
-            claim = self._tracker.get(objects, namespace, name)
+            claim = self._tracker.get(self._objects, namespace, name)
             if claim is None:
                 raise BindingError(f'could not find ResourceClaim "{namespace}/{name}"')
             self._state.claims[at] = claim
@@ -220,6 +238,14 @@ class ClaimBinder:
                     raise BindingTimeoutError(f"device binding timeout: claim={name}")
                 return False
         return True
+
+
+def _devices_of(allocation: AllocationResult) -> list[tuple[str, ...]]:
+    """The devices, and shares of devices, that an allocation gives to requests."""
+    return [
+        (one.request, one.driver, one.pool, one.device, one.share_id or "")
+        for one in allocation.devices.results
+    ]
 
 
 async def _worded(what: str, call: Awaitable[ResourceClaim]) -> ResourceClaim:

@@ -5,7 +5,8 @@ Reads:    pod.spec.resourceClaims, pod requests; ResourceClaims, ResourceSlices,
           nodes.metadata, nodes.allocatable
 Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not free a device at once.
 Differs:  the search for devices ends after a number of tries in proportion to `filterTimeout`;
-          pod groups' claims and node allocatable resources by claims are alpha and left out.
+          pod groups' claims and node allocatable resources by claims are alpha and left out;
+          pods of a group share its pending allocations in the group's next cycle, too.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.plugin_observer import plugin_observer_of
+from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,
@@ -143,6 +145,7 @@ class DynamicResources(
         self._enabled = enabled("DynamicResourceAllocation")
         self._extended_resources = enabled("DRAExtendedResource")
         self._prioritized_list = enabled("DRAPrioritizedList")
+        self._has_pod_groups = enabled("GenericWorkload")
         self._binding_conditions = has_binding_conditions(handle.feature_gates)
         self._features = Features(
             admin_access=enabled("DRAAdminAccess"),
@@ -227,7 +230,7 @@ class DynamicResources(
         state = DynamicResourcesState.of(claims, special)
         state.scalars = scalars
         state.classes = device_classes_of(snapshot.objects)
-        status = self._look_at_claims(state, snapshot.objects)
+        status = self._look_at_claims(state, self._group_of(pod.pod), snapshot.objects)
         if not status.is_success:
             return PreFilterResult(nothing, status)
         if any(True for _ in state.to_allocate()):
@@ -314,9 +317,11 @@ class DynamicResources(
             claim = state.claims[at]
             if state.is_special(at) and found.special_claim is not None:
                 claim = found.special_claim
-            state.allocations[at] = allocation
             allocated = with_finalizer(replace(claim, status=_allocated(claim, allocation)))
-            self._tracker.add_pending(claim.metadata.uid, allocated)
+            group = self._group_of(pod.pod)
+            pending = self._tracker.add_pending(claim.metadata.uid, allocated, pod.uid, group)
+            # Another pod of the group may have given ids to the shares already.
+            state.allocations[at] = pending.status.allocation
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -325,7 +330,7 @@ class DynamicResources(
         if state is None:
             return
         for claim in state.user_claims:
-            self._forget_pending(claim.metadata.uid, claim)
+            self._forget_pending(claim.metadata.uid, claim, pod)
             if (
                 self._writer is not None
                 and claim.status.allocation is not None
@@ -334,7 +339,7 @@ class DynamicResources(
                 self._writer.release(claim, pod.pod)
         special = state.special_claim
         if special is not None:
-            self._forget_pending(state.special_uid, special)
+            self._forget_pending(state.special_uid, special, pod)
             if self._writer is not None and not is_in_memory(special):
                 self._writer.delete(special)
 
@@ -352,11 +357,14 @@ class DynamicResources(
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
         observer = plugin_observer_of(self.handle)
-        binder = ClaimBinder(self._writer, self._tracker, state, pod.pod, node_name, observer)
+        objects = self.handle.objects
+        binder = ClaimBinder(
+            self._writer, self._tracker, objects, state, pod.pod, node_name, observer
+        )
         try:
             await binder.bind()
             if self._binding_conditions and binder.must_wait:
-                await binder.wait(self.handle.objects, self._binding_timeout_seconds)
+                await binder.wait(self._binding_timeout_seconds)
         except BindingError as error:
             return failure(str(error))
         return SUCCESS
@@ -392,7 +400,11 @@ class DynamicResources(
         classes = device_classes_of(objects)
         return special_claim(pod, scalars, classes, self._tracker.list(objects))
 
-    def _look_at_claims(self, state: DynamicResourcesState, objects: Objects) -> Status:
+    def _group_of(self, pod: Pod) -> str:
+        """The pod's group, which is placed as a whole; "" if it has none."""
+        return pod_group_name_of(pod) if self._has_pod_groups else ""
+
+    def _look_at_claims(self, state: DynamicResourcesState, group: str, objects: Objects) -> Status:
         for at, claim in enumerate(state.claims):
             allocation = claim.status.allocation
             if allocation is not None:
@@ -402,6 +414,11 @@ class DynamicResources(
                         check_node_selector(allocation.node_selector)
                 except NodeSelectorError as error:
                     return failure(str(error))
+                continue
+            shared = self._tracker.shared_allocation(claim.metadata.uid, group)
+            if shared is not None:
+                state.shared[at] = shared
+                state.available_on[at] = shared.node_selector
                 continue
             if self._tracker.pending_allocation(claim.metadata.uid) is not None:
                 return unresolvable(
@@ -500,8 +517,8 @@ class DynamicResources(
     def _new_id(self) -> str:
         return str(UUID(int=self.handle.random.getrandbits(128), version=4))
 
-    def _forget_pending(self, uid: str, claim: ResourceClaim) -> None:
-        if self._tracker.remove_pending(uid):
+    def _forget_pending(self, uid: str, claim: ResourceClaim, pod: PodInfo) -> None:
+        if self._tracker.remove_pending(uid, pod.uid):
             self._tracker.restore(claim.metadata.namespace, claim.metadata.name)
 
 

@@ -3,7 +3,8 @@
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, Filter (v1.36)
 Reads:    node.metadata, node.status.allocatable; the pod's claims
 Rejects:  UnschedulableAndUnresolvable.
-Differs:  nothing.
+Differs:  a pod that shares its group's pending allocation goes only where that allocation can be
+          used, and results stay in the order of the claims; upstream forgets both.
 """
 
 from collections.abc import Callable
@@ -61,7 +62,9 @@ class NodeFilter:
             for at, claim in enumerate(state.claims)
             if claim.status.allocation is not None or state.available_on[at] is not None
         ]
-        self._to_allocate = [state.claims[at] for at in state.to_allocate()]
+        to_allocate = [at for at in state.to_allocate() if state.shared[at] is None]
+        self._to_allocate = [state.claims[at] for at in to_allocate]
+        self._allocates_special = bool(to_allocate) and state.is_special(to_allocate[-1])
 
     def ask(self, node: Node) -> Status:
         """Whether the node can provide everything."""
@@ -130,9 +133,11 @@ class NodeFilter:
             results = self._allocate(state.allocator, node, special)
             if isinstance(results, Status):
                 return results
-            found = NodeAllocation(results, special, requests.mappings)
+            found = NodeAllocation(self._with_shared(results), special, requests.mappings)
         if unavailable:
-            state.unavailable.update(dict.fromkeys(unavailable))
+            # What is not written yet cannot be given up.
+            written = [at for at in unavailable if state.shared[at] is None]
+            state.unavailable.update(dict.fromkeys(written))
             return _NOT_AVAILABLE
         if found is not None:
             state.nodes[node.metadata.name] = found
@@ -167,7 +172,11 @@ class NodeFilter:
 
     def _claims_to_allocate(self, special: ResourceClaim | None) -> list[ResourceClaim]:
         """The claims without an allocation, the special one as it is on the node."""
-        if special is None:
+        if special is None or not self._allocates_special:
             return self._to_allocate
-        state = self._state
-        return [special if state.is_special(at) else state.claims[at] for at in state.to_allocate()]
+        return [*self._to_allocate[:-1], special]
+
+    def _with_shared(self, results: tuple[AllocationResult, ...]) -> tuple[AllocationResult, ...]:
+        """Return one result per claim without an allocation, pending ones that are shared too."""
+        new, shared = iter(results), self._state.shared
+        return tuple(shared[at] or next(new) for at in self._state.to_allocate())

@@ -44,6 +44,7 @@ class DynamicResourcesState:
         special_uid: Its uid at the start of the cycle.
         available_on: Per claim the node selector of its allocation.
         allocations: Per claim what was reserved for it.
+        shared: Per claim the pending allocation of the pod's group, which the pod reuses.
         scalars: The pod's extended resource requests.
         classes: The device classes, if the pod has a special claim.
         allocator: For claims without an allocation; None if there are none.
@@ -57,6 +58,7 @@ class DynamicResourcesState:
     special_uid: str = ""
     available_on: list[NodeSelector | None] = field(default_factory=list)
     allocations: list[AllocationResult | None] = field(default_factory=list)
+    shared: list[AllocationResult | None] = field(default_factory=list)
     scalars: dict[str, int] = field(default_factory=dict)
     classes: DeviceClasses = NO_CLASSES
     allocator: Allocator | None = None
@@ -76,6 +78,7 @@ class DynamicResourcesState:
             special_uid="" if special is None else special.metadata.uid,
             available_on=[None] * len(every),
             allocations=[None] * len(every),
+            shared=[None] * len(every),
         )
 
     @property

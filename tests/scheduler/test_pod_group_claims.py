@@ -1,0 +1,63 @@
+"""A gang whose pods share one ResourceClaim, in the running scheduler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesched.api.resource import ResourceClaim
+from kubesched.simulator.virtual_loop import run
+from kubesched.snapshot.objects import ObjectStore
+from kubesched.testing.builders import make_node
+from plugins.dynamic_resources.cluster import FakeWriter, local
+from plugins.dynamic_resources.objects import claim, device_class, request
+from scheduler.running import GANGS, Running, make_group, make_member, running
+
+
+class EchoingWriter(FakeWriter):
+    """Writes claims, and lets the scheduler see them as a watch would."""
+
+    def __init__(self, cluster: Running) -> None:
+        super().__init__(ObjectStore())
+        self.cluster = cluster
+
+    def _put(self, claim: ResourceClaim) -> ResourceClaim:
+        before = self.store.get(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
+        stored = super()._put(claim)
+        assert self.cluster.api.handlers is not None
+        assert before is not None
+        self.cluster.api.handlers.updated(before, stored)
+        return stored
+
+
+@pytest.mark.parametrize(("count", "min_count"), [(2, 2), (20, 20), (5, 2), (20, None)])
+def test_a_group_on_one_claim(count: int, min_count: int | None) -> None:
+    """All its pods are bound at the first attempt, where the device is."""
+    spec: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c1"}]}
+    members = [make_member(f"p{at}", spec=spec) for at in range(count)]
+
+    async def main() -> tuple[dict[str, str], int, EchoingWriter]:
+        async with running(gates=GANGS) as cluster:
+            writer, handlers = EchoingWriter(cluster), cluster.api.handlers
+            assert handlers is not None
+            for profile in cluster.scheduler.profiles.values():
+                profile.claim_writer = writer
+            asked = claim(request())
+            writer.store.put(asked)
+            for item in (asked, device_class(), local("s1", "here")):
+                handlers.added(item)
+            cluster.api.create(
+                *(make_node(name, allocatable={"cpu": "99"}) for name in ("here", "other"))
+            )
+            cluster.api.create(make_group(min_count=min_count), *members)
+            await cluster.settle()
+            return cluster.nodes, cluster.scheduler.queue.scheduling_cycle, writer
+
+    nodes, attempts, writer = run(main())
+    assert {pod.metadata.name: "here" for pod in members} == nodes
+    assert count == attempts
+    stored = writer.store.get(ResourceClaim, "c1", "default")
+    assert stored is not None
+    assert count == len(stored.status.reserved_for)
+    assert 0 == writer.conflicted

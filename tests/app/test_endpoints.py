@@ -86,7 +86,7 @@ def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
     endpoints.add_metrics("/metrics", page, STARTED.timestamp() + 0.9)
     endpoints.add_resource_metrics(page, lambda: is_leader)
     endpoints.add_metrics("/metrics/slis", page, STARTED.timestamp())
-    endpoints.add_debugging(Logs(LogOptions(), io.StringIO()).set_verbosity)
+    endpoints.add_debugging(Logs(LogOptions(), io.StringIO(), io.StringIO()).set_verbosity)
     endpoints.add_flagz(FLAGS)
     moment = STARTED.replace(minute=33)
     endpoints.add_statusz(Build(STARTED, "python3.11", "1.36", "1.36"), lambda: moment)

@@ -33,7 +33,7 @@ LOG = logging.getLogger("kubesched.app.test_logs")
 def logs(options: LogOptions) -> Iterator[tuple[Logs, io.StringIO]]:
     """Log into a text."""
     stream = io.StringIO()
-    started = Logs(options, stream)
+    started = Logs(options, stream, stream)
     started.start()
     try:
         yield started, stream
@@ -197,3 +197,17 @@ def test_everybodys_warnings_are_written() -> None:
     assert stream.getvalue().endswith("] slow\n")
     assert isinstance(TextFormatter(), logging.Formatter)
     assert isinstance(JsonFormatter(), logging.Formatter)
+
+
+def test_streams_are_split_by_severity() -> None:
+    """Errors go to the one, everything else to the other."""
+    errors, information = io.StringIO(), io.StringIO()
+    split = Logs(LogOptions(splits_stream=True), errors, information)
+    split.start()
+    LOG.info("fine")
+    LOG.warning("careful")
+    LOG.error("bad")
+    split.stop()
+    assert ["bad"] == [line.partition("] ")[2] for line in errors.getvalue().splitlines()]
+    told = [line.partition("] ")[2] for line in information.getvalue().splitlines()]
+    assert ["fine", "careful"] == told

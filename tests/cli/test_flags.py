@@ -32,9 +32,27 @@ def _shown(*arguments: str) -> dict[str, str]:
         pytest.param((), "dry-run", "false", id="flag"),
         pytest.param(
             ("--feature-gates", "A=true", "--feature-gates", "B=false"),
-            *("feature-gates", "A=true,B=false"),
+            *("feature-gates", ":A=true,:B=false"),
             id="gates",
         ),
+        pytest.param(
+            ("--feature-gates=kube:A=true",), *("feature-gates", "kube:A=true"), id="component"
+        ),
+        pytest.param((), "leader-elect-renew-deadline", "10s", id="left to the configuration"),
+        pytest.param(("--config", "a.yaml"), "profiling", "true", id="beside a file"),
+        pytest.param((), "kube-api-qps", "50", id="deprecated"),
+        pytest.param(("--kube-api-burst", "7"), "kube-api-burst", "7", id="deprecated and given"),
+        pytest.param(("-v=5",), "v", "5", id="letter with equals sign"),
+        pytest.param(("-v", "5"), "v", "5", id="letter"),
+        pytest.param(("-v5",), "v", "5", id="letter and number"),
+        pytest.param(("--v=5",), "v", "5", id="dashes and letter"),
+        pytest.param(("--secure_port=1",), "secure-port", "1", id="underscore"),
+        pytest.param(
+            ("--allow-metric-labels", "m,l='v'"),
+            *("allow-metric-labels", "[m,l='v']"),
+            id="labels",
+        ),
+        pytest.param((), "version", "false", id="version"),
         pytest.param(
             ("--authorization-always-allow-paths", "/a,/b"),
             *("authorization-always-allow-paths", "[/a,/b]"),
@@ -90,9 +108,93 @@ def test_addresses_are_taken_as_go_takes_them(given: str, expected: str) -> None
     assert expected == _shown("--bind-address", given)["bind-address"]
 
 
+# The flags of kube-scheduler 1.36, as its /flagz lists them.
+_UPSTREAM = """
+allow-metric-labels allow-metric-labels-manifest authentication-kubeconfig
+authentication-skip-lookup authentication-token-webhook-cache-ttl
+authentication-tolerate-lookup-failure authorization-always-allow-paths authorization-kubeconfig
+authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl bind-address
+cert-dir client-ca-file config contention-profiling disable-http2-serving disabled-metrics
+emulated-version feature-gates help http2-max-streams-per-connection kube-api-burst
+kube-api-content-type kube-api-qps kubeconfig leader-elect leader-elect-lease-duration
+leader-elect-renew-deadline leader-elect-resource-lock leader-elect-resource-name
+leader-elect-resource-namespace leader-elect-retry-period log-flush-frequency
+log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream
+logging-format master min-compatibility-version permit-address-sharing permit-port-sharing
+pod-max-in-unschedulable-pods-duration profiling requestheader-allowed-names
+requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers
+requestheader-uid-headers requestheader-username-headers secure-port
+show-hidden-metrics-for-version tls-cert-file tls-cipher-suites tls-curve-preferences
+tls-min-version tls-private-key-file tls-sni-cert-key v version vmodule write-config-to
+"""
+
+
+def test_all_flags_of_kube_scheduler_are_there() -> None:
+    """Each of them, and few others."""
+    shown = set(_shown())
+    others = {"dry-run", "leader-elect-allow-removed-locks", "plugin", "seed"}
+    assert (set(), others) == (set(_UPSTREAM.split()) - shown, shown - set(_UPSTREAM.split()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--emulated-version=1.35",), "--emulated-version: 1.35 cannot be chosen; write 1.36"),
+        (
+            ("--min-compatibility-version=kube=1.37",),
+            "--min-compatibility-version: 1.37 cannot be chosen; write 1.33 to 1.36",
+        ),
+        (("--emulated-version=x=1.36",), "--emulated-version: component not registered: x"),
+        (("--feature-gates=x:A=true",), "--feature-gates: component not registered: x"),
+        (
+            ("--feature-gates=kube:GenericWorkload=true,GangScheduling=false",),
+            (
+                "--feature-gates: set kube feature gates with default empty prefix or kube: prefix"
+                " consistently, do not mix use"
+            ),
+        ),
+        (
+            ("--disabled-metrics=a,b-c",),
+            (
+                'metrics.disabledMetrics: Invalid value: ["a","b-c"]: must be fully qualified '
+                'metric names matching "^[a-zA-Z_:][a-zA-Z0-9_:]*$", got "b-c"'
+            ),
+        ),
+        (("--allow-metric-labels=a",), "--allow-metric-labels: a must be formatted as key=value"),
+        (
+            ("--allow-metric-labels-manifest=nowhere",),
+            (
+                'metrics.allowListMappingManifest: Invalid value: "nowhere": failed to read allow '
+                "list manifest: [Errno 2] No such file or directory: 'nowhere'"
+            ),
+        ),
+        (
+            ("--log-text-split-stream",),
+            "options.text.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled",
+        ),
+        (
+            ("--log-json-info-buffer-size=4Ki",),
+            "options.json.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled",
+        ),
+        (
+            ("--vmodule=a=1", "--logging-format=json"),
+            "vmodule: Forbidden: Only supported for text log format",
+        ),
+    ],
+)
+def test_values_that_kube_scheduler_refuses(arguments: tuple[str, ...], expected: str) -> None:
+    """One line names the flag, with exit code 1."""
+    result = run_command("run", "--dry-run", "--master=https://127.0.0.1:1", *arguments)
+    assert (1, f"kubesched: error: {expected}") == (result.exit_code, result.stderr.strip())
+
+
 @pytest.mark.parametrize(
     "flag",
     [
+        "--tls-sni-cert-key=a,b:c",
+        "--tls-curve-preferences=23,29",
+        "--emulated-version=kube=1.36",
+        "--min-compatibility-version=1.35",
         "--permit-address-sharing",
         "--permit-port-sharing=true",
         "--disable-http2-serving=false",
@@ -115,4 +217,6 @@ def test_flags_of_kube_scheduler_are_taken(flag: str) -> None:
 
 def test_the_version_can_be_asked_of_run() -> None:
     """As kube-scheduler is asked."""
-    assert run_command("--version").output == run_command("run", "--version").output
+    expected = run_command("--version").output
+    assert expected == run_command("run", "--version").output
+    assert expected == run_command("run", "--version=raw").output

@@ -59,10 +59,7 @@ def test_files_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_flags_exist(page: str) -> None:
-    """Each flag of a `kubesched run` is one, and so is each flag of ours in the text.
-
-    Those that a table says are not taken are none.
-    """
+    """Each flag of a `kubesched run` is one, and so is each flag of ours in the text."""
     asked = [
         word.partition("=")[0]
         for words in commands_of(page)
@@ -70,20 +67,11 @@ def test_flags_exist(page: str) -> None:
         for word in words[2:]
         if word.startswith("--")
     ]
-    prose, refused = _without_refused(_BLOCK.sub("", text_of(page)))
-    assert set() == refused & flags()
+    prose = _BLOCK.sub("", text_of(page))
     asked += re.findall(
         r"`(--(?:leader|tls|secure|config|pod-max|v\b|vmodule|logging)[\w-]*)", prose
     )
     assert set() == set(asked) - flags()
-
-
-def _without_refused(prose: str) -> tuple[str, set[str]]:
-    """Return a text without its table of flags that are not taken, and those flags."""
-    before, heading, rest = prose.partition("## Flags that are not taken")
-    table, after = rest.split("\n## ", 1) if heading else ("", rest)
-    rows = re.findall(r"^\| (`--.*?) \|", table, re.MULTILINE)
-    return before + after, set(re.findall(r"`(--[\w-]+)`", " ".join(rows)))
 
 
 def values_of(words: list[str]) -> Iterator[str]:

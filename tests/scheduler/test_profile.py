@@ -509,6 +509,57 @@ def test_relevant_nominated_pods() -> None:
     assert ["equal", "high"] == [info.name for info in found]
 
 
+class OtherSort(Sort):
+    """Another plugin that sorts."""
+
+    name: ClassVar = "OtherSort"
+
+
+def _sorted_by(
+    *sorts: tuple[str, str, dict[str, object] | None],
+) -> list[dict[str, object]]:
+    return [
+        {
+            "schedulerName": f"s{at}",
+            "plugins": {
+                point: {"enabled": [{"name": name}], "disabled": [{"name": "PrioritySort"}]}
+            },
+            "pluginConfig": [] if args is None else [{"name": name, "args": args}],
+        }
+        for at, (point, name, args) in enumerate(sorts)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sorts", "expected"),
+    [
+        pytest.param(
+            [("multiPoint", "Sort", None), ("multiPoint", "OtherSort", None)],
+            'different queue sort plugins for profile "s1": "OtherSort", first: "Sort"',
+            id="plugins by multiPoint",
+        ),
+        pytest.param(
+            [("multiPoint", "Sort", {"a": 1}), ("multiPoint", "Sort", {"a": 2})],
+            'different queue sort plugin args for profile "s1"',
+            id="args by multiPoint",
+        ),
+        pytest.param(
+            [("queueSort", "Sort", {"a": 1}), ("queueSort", "Sort", None)],
+            'different queue sort plugin args for profile "s1"',
+            id="args of one profile alone",
+        ),
+    ],
+)
+def test_profiles_that_sort_differently_are_refused(
+    sorts: list[tuple[str, str, dict[str, object] | None]], expected: str
+) -> None:
+    """One queue serves all profiles; the plugin that really sorts counts, as upstream has it."""
+    with pytest.raises(ConfigError) as caught:
+        _configured({"profiles": _sorted_by(*sorts)}, Sort, OtherSort)
+    assert (Fault("profiles[1]", expected),) == caught.value.faults
+    _configured({"profiles": _sorted_by(sorts[0], sorts[0])}, Sort, OtherSort)
+
+
 def test_a_plugin_that_raises_is_named() -> None:
     """The exception of a plugin is told with its kind, and stays the failure's cause."""
     profile = profile_of(toy("P", filter=ZeroDivisionError("x")))

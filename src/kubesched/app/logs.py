@@ -34,32 +34,41 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
         modules: `--vmodule`, as `(pattern, verbosity)`; a pattern is a module's last name, or
             with a slash or dot its whole name, and may hold `*` and `?`.
         logging_format: `text` or `json`.
+        splits_stream: Whether lines below errors go to the stream of information.
     """
 
     verbosity: int = 0
     modules: tuple[tuple[str, int], ...] = ()
     logging_format: str = "text"
+    splits_stream: bool = False
 
 
 class Logs:
     """The loggers of the process, from `start` to `stop`."""
 
-    def __init__(self, options: LogOptions, stream: TextIO) -> None:
+    def __init__(self, options: LogOptions, stream: TextIO, information: TextIO) -> None:
         """Set up.
 
         Args:
             options: The flags.
             stream: Where lines go; upstream writes to stderr.
+            information: Where lines below errors go if streams are split; upstream's stdout.
         """
         self._options = options
-        self._handler = logging.StreamHandler(stream)
+        self._handlers = [logging.StreamHandler(stream)]
+        if options.splits_stream:
+            self._handlers[0].setLevel(logging.ERROR)
+            self._handlers.append(logging.StreamHandler(information))
+            self._handlers[1].addFilter(lambda record: record.levelno < logging.ERROR)
         is_json = options.logging_format == "json"
-        self._handler.setFormatter(JsonFormatter() if is_json else TextFormatter())
+        for handler in self._handlers:
+            handler.setFormatter(JsonFormatter() if is_json else TextFormatter())
         self._levels: dict[logging.Logger, int] = {}
 
     def start(self) -> None:
         """Write lines from now on: ours as verbose as wanted, warnings of everybody."""
-        logging.getLogger().addHandler(self._handler)
+        for handler in self._handlers:
+            logging.getLogger().addHandler(handler)
         self._set(logging.getLogger(ROOT), level_of(self._options.verbosity))
         for logger in _loggers():
             name = logger.name
@@ -70,7 +79,8 @@ class Logs:
 
     def stop(self) -> None:
         """Write no more lines, and leave the loggers as they were."""
-        logging.getLogger().removeHandler(self._handler)
+        for handler in self._handlers:
+            logging.getLogger().removeHandler(handler)
         for logger, level in self._levels.items():
             logger.setLevel(level)
         self._levels.clear()
@@ -78,7 +88,8 @@ class Logs:
 
     def flush(self) -> None:
         """See to it that every line has been written."""
-        self._handler.flush()
+        for handler in self._handlers:
+            handler.flush()
 
     def set_verbosity(self, text: str) -> str:
         """Change the verbosity while running; return what was done.

@@ -1,8 +1,8 @@
 """Options are the flags of a scheduler process, and the configuration that follows from them.
 
 Upstream: cmd/kube-scheduler/app/options (v1.36)
-Differs:  the content type is always JSON; flags of component versions, certificates per name,
-          curves, split logs, and metrics to leave out are not known.
+Differs:  the content type is always JSON; only 1.36 is emulated; certificates per name
+          (--tls-sni-cert-key) and key exchanges (--tls-curve-preferences) have no effect.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.app.metrics.exposure import EVERYTHING, Exposure
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration, LeaderElection
@@ -130,6 +131,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         deprecated: Flags without effect beside a configuration file.
         serving: The secure port.
         access: Who may ask there.
+        exposure: Which metrics and label values are shown.
         dry_run: Whether decisions are reported instead of carried out.
         seed: Of the dice that break ties; None draws one.
     """
@@ -143,6 +145,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     deprecated: DeprecatedOptions = DeprecatedOptions()
     serving: ServingOptions = ServingOptions()
     access: AccessOptions = AccessOptions()
+    exposure: Exposure = EVERYTHING
     dry_run: bool = False
     seed: int | None = None
 

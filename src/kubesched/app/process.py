@@ -125,6 +125,7 @@ class SchedulerProcess:
             options.feature_gates,
             clock=surroundings.monotonic,
             dice=surroundings.dice().random,
+            exposure=options.exposure,
         )
         self._port: SecurePort | None = None
         self._debugger: CacheDebugger | None = None

@@ -1,12 +1,12 @@
 """Flags as users of kube-scheduler know them: Go durations, `--flag=false`, sections in the help.
 
-Differs:  a boolean flag may also be followed by its value (`--leader-elect false`); /flagz shows
-          flags empty that were not given and leave the value to the configuration.
+Differs:  a boolean flag may also be followed by its value (`--leader-elect false`).
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -62,9 +62,34 @@ class Address(click.ParamType[str]):
         return text
 
 
+class QuantityText(click.ParamType[str]):
+    """A quantity, kept as text."""
+
+    name = "quantity"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it."""
+        from kubesched.api.quantity import QuantityError, parse_quantity
+
+        try:
+            parse_quantity(value)
+        except QuantityError as error:
+            self.fail(f"{error}; write it as 0, 4096 or 4Ki", param, ctx)
+        return str(value)
+
+
 DURATION: Final = Duration()
+QUANTITY: Final = QuantityText()
 TIME_TAKEN: Final = Duration(may_be_negative=False)
 ADDRESS: Final = Address()
+
+
+_LETTER_EQUALS: Final = re.compile(r"^(-[A-Za-z])=")
+
+
+def go_name(name: str) -> str:
+    """Return a flag's name as Go's components take it: underscores count as dashes."""
+    return name.replace("_", "-")
 
 
 def _is_address(text: str) -> bool:
@@ -80,11 +105,25 @@ class Flag(click.Option):
 
     Attributes:
         section: The section's heading.
+        unset: What kube-scheduler shows where the flag is not given and leaves the value to the
+            configuration.
+        shown: Returns the value as /flagz shows it; None for the usual form.
     """
 
-    def __init__(self, *args: Any, section: str, **attributes: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        section: str,
+        unset: str = "",
+        shown: Callable[[Any], str] | None = None,
+        **attributes: Any,
+    ) -> None:
+        if unset:
+            attributes["help"] = f"{attributes['help'].removesuffix('.')} [default: {unset}]."
         super().__init__(*args, **attributes)
         self.section = section
+        self.unset = unset
+        self.shown = shown
 
 
 class SectionedCommand(click.Command):
@@ -113,7 +152,8 @@ class DaemonCommand(SectionedCommand):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the flags."""
+        """Read the flags; a letter may be followed by an equals sign, as in `-v=5`."""
+        args = [_LETTER_EQUALS.sub(r"\1", argument) for argument in args]
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
@@ -139,7 +179,9 @@ def flag(section: str, *names: str, **attributes: Any) -> Callable[[C], C]:
     return click.option(*names, cls=Flag, section=section, **attributes)
 
 
-def switch(section: str, *names: str, default: bool | None, text: str) -> Callable[[C], C]:
+def switch(
+    section: str, *names: str, default: bool | None, text: str, unset: str = ""
+) -> Callable[[C], C]:
     """Declare a flag that is true when it stands alone, and may be given a value."""
     return flag(
         section,
@@ -148,6 +190,7 @@ def switch(section: str, *names: str, default: bool | None, text: str) -> Callab
         default=default,
         is_flag=False,
         flag_value=True,
+        unset=unset,
         metavar="",
         show_default=default is not None,
         help=text,
@@ -171,7 +214,19 @@ def comma_list(
 
 
 def shown_flags(ctx: click.Context) -> dict[str, str]:
-    """Return the flags in effect as Go shows them, by their names."""
+    """Return the flags as Go shows them, by their names.
+
+    As kube-scheduler does, they are shown as they were given, or with the default of the flag:
+    what a configuration file says instead is shown by /configz.
+    """
+    return {
+        "help": "false",
+        "version": "false",
+        **_values(ctx),
+    }
+
+
+def _values(ctx: click.Context) -> dict[str, str]:
     return {
         max(parameter.opts, key=len).removeprefix("--"): _shown(
             parameter, ctx.params[parameter.name or ""]
@@ -183,7 +238,9 @@ def shown_flags(ctx: click.Context) -> dict[str, str]:
 
 def _shown(parameter: click.Parameter, value: Any) -> str:
     if value is None:
-        return ""
+        return parameter.unset if isinstance(parameter, Flag) else ""
+    if isinstance(parameter, Flag) and parameter.shown is not None:
+        return parameter.shown(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(parameter.type, Duration):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,9 +12,11 @@ from kubesched import __version__
 from kubesched.cli.flags import (
     ADDRESS,
     DURATION,
+    QUANTITY,
     DaemonCommand,
     comma_list,
     flag,
+    go_name,
     shown_flags,
     switch,
 )
@@ -38,7 +41,26 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
     return _LOOPBACK if ctx.params["dry_run"] else _EVERYWHERE
 
 
-@click.command(cls=DaemonCommand)
+def _gates_shown(texts: Sequence[str]) -> str:
+    """Return gates as upstream's flag shows them: each behind its component's name and a colon."""
+    gates = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    return ",".join(sorted((gate if ":" in gate else f":{gate}" for gate in gates), key=_component))
+
+
+def _component(gate: str) -> str:
+    return gate.partition(":")[0]
+
+
+def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -> None:
+    # `--version=v1.2.3` sets what upstream reports; the version here is not for setting.
+    if value in {"true", "raw"}:
+        click.echo(f"kubesched, version {__version__}")
+        ctx.exit()
+    if value != "false" and not value.startswith("v"):
+        raise click.BadParameter(f"{value!r} is not true, false, raw or v1.2.3", ctx, parameter)
+
+
+@click.command(cls=DaemonCommand, context_settings={"token_normalize_func": go_name})
 @flag(
     _MAIN,
     "--config",
@@ -58,8 +80,21 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
     _MAIN,
     "--feature-gates",
     multiple=True,
+    shown=_gates_shown,
     metavar="A=true,...",
     help="Feature gates that differ from the defaults of 1.36.",
+)
+@comma_list(
+    _MAIN,
+    "--emulated-version",
+    metavar="VERSION",
+    text="The version whose behaviour is wanted; only 1.36 can be.",
+)
+@comma_list(
+    _MAIN,
+    "--min-compatibility-version",
+    metavar="VERSION",
+    text="Accepted, from 1.33 to 1.36; nothing depends on it.",
 )
 @flag(
     _MAIN,
@@ -103,34 +138,39 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
     _ELECTION,
     "--leader-elect",
     default=None,
-    text="Whether replicas agree on the one that works [default: true].",
+    unset="true",
+    text="Whether replicas agree on the one that works.",
 )
 @flag(
     _ELECTION,
     "--leader-elect-lease-duration",
+    unset="15s",
     type=DURATION,
     metavar="D",
-    help="How long followers wait before they take over [default: 15s].",
+    help="How long followers wait before they take over.",
 )
 @flag(
     _ELECTION,
     "--leader-elect-renew-deadline",
+    unset="10s",
     type=DURATION,
     metavar="D",
-    help="How long the leader tries to renew before it gives up [default: 10s].",
+    help="How long the leader tries to renew before it gives up.",
 )
 @flag(
     _ELECTION,
     "--leader-elect-retry-period",
+    unset="2s",
     type=DURATION,
     metavar="D",
-    help="How long between attempts [default: 2s].",
+    help="How long between attempts.",
 )
 @flag(
     _ELECTION,
     "--leader-elect-resource-lock",
+    unset="leases",
     metavar="KIND",
-    help="Kind of the lock [default: leases].",
+    help="Kind of the lock.",
 )
 @switch(
     _ELECTION,
@@ -142,14 +182,16 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
 @flag(
     _ELECTION,
     "--leader-elect-resource-name",
+    unset="kube-scheduler",
     metavar="NAME",
-    help="Name of the lock [default: kube-scheduler].",
+    help="Name of the lock.",
 )
 @flag(
     _ELECTION,
     "--leader-elect-resource-namespace",
+    unset="kube-system",
     metavar="NAME",
-    help="Namespace of the lock [default: kube-system].",
+    help="Namespace of the lock.",
 )
 @flag(
     _SERVING,
@@ -202,6 +244,20 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
     "--tls-cipher-suites",
     metavar="A,B",
     text="Cipher suites of TLS 1.2.",
+)
+@flag(
+    _SERVING,
+    "--tls-sni-cert-key",
+    multiple=True,
+    shown=lambda pairs: f"[{';'.join(pairs)}]",
+    metavar="CERT,KEY[:DOMAIN,...]",
+    help="Accepted; one certificate is shown, whatever name a client asks for.",
+)
+@comma_list(
+    _SERVING,
+    "--tls-curve-preferences",
+    metavar="N,...",
+    text="Accepted; OpenSSL chooses among its key exchanges.",
 )
 @switch(
     _SERVING,
@@ -345,6 +401,27 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
     metavar="VERSION",
     help="Accepted; no metric is hidden.",
 )
+@comma_list(
+    _METRICS,
+    "--disabled-metrics",
+    metavar="NAME,...",
+    text="Metrics to leave out, by their full names.",
+)
+@flag(
+    _METRICS,
+    "--allow-metric-labels",
+    multiple=True,
+    shown=lambda pairs: f"[{','.join(pairs)}]",
+    metavar="NAME,LABEL=V,...",
+    help="The values of a metric's label that are shown; others become `unexpected`. Repeatable.",
+)
+@flag(
+    _METRICS,
+    "--allow-metric-labels-manifest",
+    default="",
+    metavar="FILE",
+    help="The same as YAML, such as `metric,label: v1,v2`.",
+)
 @flag(
     _LOGS,
     "-v",
@@ -379,16 +456,30 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
     metavar="D",
     help="Accepted; nothing is buffered.",
 )
+@switch(
+    _LOGS,
+    "--log-text-split-stream",
+    default=False,
+    text="Write errors to stderr and other lines to stdout, as text; needs LoggingAlphaOptions.",
+)
+@switch(
+    _LOGS,
+    "--log-json-split-stream",
+    default=False,
+    text="The same for JSON.",
+)
 @flag(
     _LOGS,
     "--log-text-info-buffer-size",
+    type=QUANTITY,
     default="0",
     metavar="Q",
-    help="Accepted; nothing is buffered.",
+    help="Accepted with LoggingAlphaOptions; nothing is buffered.",
 )
 @flag(
     _LOGS,
     "--log-json-info-buffer-size",
+    type=QUANTITY,
     default="0",
     metavar="Q",
     help="Accepted; nothing is buffered.",
@@ -402,16 +493,18 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
 @flag(
     _DEPRECATED,
     "--kube-api-qps",
+    unset="50",
     type=float,
     metavar="N",
-    help="Requests a second to the API server [default: 50].",
+    help="Requests a second to the API server.",
 )
 @flag(
     _DEPRECATED,
     "--kube-api-burst",
+    unset="100",
     type=int,
     metavar="N",
-    help="Requests at once [default: 100].",
+    help="Requests at once.",
 )
 @flag(
     _DEPRECATED,
@@ -424,15 +517,27 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
     _DEPRECATED,
     "--profiling",
     default=None,
-    text="Serve /debug/flags/v [default: true].",
+    unset="true",
+    text="Serve /debug/flags/v.",
 )
 @switch(
     _DEPRECATED,
     "--contention-profiling",
     default=None,
+    unset="true",
     text="Accepted; there are no locks to profile.",
 )
-@click.version_option(__version__, "--version", prog_name="kubesched")
+@click.option(
+    "--version",
+    is_flag=False,
+    flag_value="true",
+    default="false",
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    metavar="",
+    help="Show the version and exit.",
+)
 def run(**flags: Any) -> int | None:
     """Run as a cluster's scheduler, beside kube-scheduler or in its place.
 

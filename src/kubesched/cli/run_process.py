@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import dump
+from kubesched.app.component_versions import version_faults
 from kubesched.app.event_loop import new_event_loop
 from kubesched.app.logs import LogOptions, Logs, parse_modules
+from kubesched.app.metrics.exposure import exposure_of
 from kubesched.app.options import (
     AccessOptions,
     DeprecatedOptions,
@@ -27,7 +30,7 @@ from kubesched.cli.loading import in_file, register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
 from kubesched.cli.reports import Reports
 from kubesched.client.connect import find_settings
-from kubesched.config.faults import ConfigError
+from kubesched.config.faults import ConfigError, Fault, forbidden
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
@@ -55,8 +58,11 @@ def options_of(flags: dict[str, Any]) -> Options:
     """Return the options that flags stand for.
 
     Raises:
-        ConfigError: A feature gate is not known.
+        ConfigError: A feature gate, version or metric is not known.
     """
+    faults = [*version_faults(flags["emulated_version"], flags["min_compatibility_version"])]
+    if faults:
+        raise ConfigError(faults)
     return Options(
         config_file=flags["config_file"],
         master=flags["master"],
@@ -79,6 +85,11 @@ def options_of(flags: dict[str, Any]) -> Options:
             ),
             allowed_cache_seconds=flags["authorization_webhook_cache_authorized_ttl"],
             denied_cache_seconds=flags["authorization_webhook_cache_unauthorized_ttl"],
+        ),
+        exposure=exposure_of(
+            flags["disabled_metrics"],
+            flags["allow_metric_labels"],
+            flags["allow_metric_labels_manifest"],
         ),
         dry_run=flags["dry_run"],
         seed=flags["seed"],
@@ -108,7 +119,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
     settings = find_settings(
         kubeconfig=configuration.client_connection.kubeconfig, master=options.master
     )
-    logs = Logs(_log_options(flags), sys.stderr)
+    logs = Logs(_log_options(flags, options.feature_gates), sys.stderr, sys.stdout)
     reports = Reports(sys.stdout)
 
     async def main() -> int:
@@ -151,12 +162,30 @@ def _configuration(options: Options) -> Configuration:
         raise in_file(error, options.config_file) from error
 
 
-def _log_options(flags: dict[str, Any]) -> LogOptions:
+def _log_options(flags: dict[str, Any], gates: FeatureGates) -> LogOptions:
+    faults = list(_log_faults(flags, gates))
+    if faults:
+        raise ConfigError(faults)
+    logging_format = flags["logging_format"]
     return LogOptions(
         verbosity=flags["verbosity"],
         modules=parse_modules(flags["vmodule"]),
-        logging_format=flags["logging_format"],
+        logging_format=logging_format,
+        splits_stream=flags[f"log_{logging_format}_split_stream"],
     )
+
+
+def _log_faults(flags: dict[str, Any], gates: FeatureGates) -> Iterator[Fault]:
+    if flags["vmodule"] and flags["logging_format"] != "text":
+        yield forbidden("vmodule", "Only supported for text log format")
+    if gates.enabled("LoggingAlphaOptions"):
+        return
+    words = "Feature LoggingAlphaOptions is disabled"
+    for form in ("text", "json"):
+        if flags[f"log_{form}_split_stream"]:
+            yield forbidden(f"options.{form}.splitStream", words)
+        if parse_quantity(flags[f"log_{form}_info_buffer_size"]).sign:
+            yield forbidden(f"options.{form}.infoBufferSize", words)
 
 
 def _write(path: Path, text: str) -> None:

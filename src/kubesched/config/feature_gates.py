@@ -15,6 +15,8 @@ from kubesched.config.feature_gate_table import GATES, GateSpec, Stage
 
 FLAG = "--feature-gates"
 
+_COMPONENT = "kube"
+
 # The two switches that stand for all gates of a stage not named themselves.
 _STAGE_SWITCHES = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
 _BOOLEANS = {
@@ -49,13 +51,18 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "FeatureGates":
-        """Read "A=true,B=false"; raises ConfigError with all faults."""
+        """Read "A=true,B=false" or "kube:A=true"; raises ConfigError with all faults."""
         faults: list[Fault] = []
         settings: dict[str, bool] = {}
+        components: set[str] = set()
         for part in text.split(","):
             if not part:
                 continue
-            name, equals, value = (piece.strip() for piece in part.partition("="))
+            component, colon, setting = part.rpartition(":")
+            components.add(component.strip() if colon else "")
+            if component.strip() not in ("", _COMPONENT):
+                continue
+            name, equals, value = (piece.strip() for piece in setting.partition("="))
             if not equals:
                 faults.append(Fault(FLAG, f"missing bool value for {name}"))
             elif value not in _BOOLEANS:
@@ -63,7 +70,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
                 faults.append(Fault(FLAG, f"invalid value of {name}={value}, err: {reason}"))
             else:
                 settings[name] = _BOOLEANS[value]
-        faults += _setting_faults(settings)
+        faults = [*_component_faults(components), *faults, *_setting_faults(settings)]
         if faults:
             raise ConfigError(faults)
         return cls._checked(settings)
@@ -83,6 +90,15 @@ class FeatureGates(msgspec.Struct, frozen=True):
         if faults:
             raise ConfigError(faults)
         return gates
+
+
+def _component_faults(components: set[str]) -> Iterable[Fault]:
+    """Faults of what stands before colons, such as `kube` in "kube:A=true"."""
+    if {"", _COMPONENT} <= components:
+        words = "set kube feature gates with default empty prefix or kube: prefix consistently"
+        yield Fault(FLAG, f"{words}, do not mix use")
+    for component in sorted(components - {"", _COMPONENT}):
+        yield Fault(FLAG, f"component not registered: {component}")
 
 
 def _setting_faults(settings: Mapping[str, bool]) -> Iterable[Fault]:

@@ -6,12 +6,14 @@ Differs:  all faults of a configuration are reported at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.faults import ConfigError, Fault, quote
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.types import Configuration
+from kubesched.config.types import Profile as ProfileConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.profile import Profile, new_claim_tracker
 
@@ -43,6 +45,24 @@ def build_profiles(
             )
         except ConfigError as error:
             faults.extend(error.faults)
+    faults = faults or list(_queue_sort_faults(configuration.profiles, profiles))
     if faults:
         raise ConfigError(faults)
     return profiles
+
+
+def _queue_sort_faults(
+    configurations: Sequence[ProfileConfiguration], profiles: Mapping[str, Profile]
+) -> Iterator[Fault]:
+    """One queue serves all profiles: compare the plugins that really sort it, and their args."""
+    first: tuple[str, object] | None = None
+    for at, configuration in enumerate(configurations):
+        name = profiles[configuration.scheduler_name].queue_sort_plugin.name
+        args = next((each.args for each in configuration.plugin_config if each.name == name), None)
+        first = first or (name, args)
+        profile = f"profile {quote(configuration.scheduler_name)}"
+        if name != first[0]:
+            words = f"different queue sort plugins for {profile}: {quote(name)}"
+            yield Fault(f"profiles[{at}]", f"{words}, first: {quote(first[0])}")
+        elif args != first[1]:
+            yield Fault(f"profiles[{at}]", f"different queue sort plugin args for {profile}")

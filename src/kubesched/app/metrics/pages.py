@@ -21,6 +21,7 @@ from kubesched import __version__
 from kubesched.app.metrics import process_families as families
 from kubesched.app.metrics.accumulators import Counter
 from kubesched.app.metrics.exposition import CONTENT_TYPE, write_page
+from kubesched.app.metrics.exposure import EVERYTHING, Exposure
 from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.app.metrics.request_metrics import RequestMetrics
 from kubesched.app.metrics.scheduler_metrics import SchedulerMetrics
@@ -42,15 +43,24 @@ class Source(Protocol):
 class Page:
     """What a path of the secure port answers."""
 
-    def __init__(self, sources: Iterable[Source], reset: Callable[[], None] = lambda: None) -> None:
-        """Take what is on it, and what a DELETE does."""
+    def __init__(
+        self,
+        sources: Iterable[Source],
+        reset: Callable[[], None] = lambda: None,
+        exposure: Exposure = EVERYTHING,
+    ) -> None:
+        """Take what is on it, what a DELETE does, and what is left out."""
         self._sources = tuple(sources)
         self._reset = reset
+        self._exposure = exposure
 
     def page(self, accept: str = "") -> tuple[str, bytes]:
         """Return content type and text; there is one form, whatever the client accepts."""
-        metrics = [metric for source in self._sources for metric in source.collect()]
-        return CONTENT_TYPE, write_page(metrics)
+        return CONTENT_TYPE, write_page(self._exposure.shown(self.collect()))
+
+    def collect(self) -> list[Metric]:
+        """Return what is on it before anything is left out."""
+        return [metric for source in self._sources for metric in source.collect()]
 
     def reset(self) -> None:
         """Forget all that was counted."""
@@ -86,11 +96,13 @@ class _Component:
     def __init__(
         self,
         gates: FeatureGates,
-        folded: Callable[[], int],
+        folded: Callable[[], float],
+        disabled: int,
         election: Callable[[], ElectionStatistics | None],
     ) -> None:
         self._gates = gates
         self._folded = folded
+        self._disabled = disabled
         self._election = election
 
     def collect(self) -> Iterator[Metric]:
@@ -101,6 +113,8 @@ class _Component:
             sorted(((name, stage), float(is_on)) for name, stage, is_on in states)
         )
         yield families.FOLDED.metric([((), self._folded())])
+        yield families.DISABLED.metric([((), self._disabled)])
+        yield families.HIDDEN.metric([((), 0)])
         election = self._election()
         if election is not None:
             name = (election.name,)
@@ -129,30 +143,40 @@ class Pages:
     """
 
     def __init__(
-        self, gates: FeatureGates, clock: Callable[[], float], dice: Callable[[], float]
+        self,
+        gates: FeatureGates,
+        clock: Callable[[], float],
+        dice: Callable[[], float],
+        exposure: Exposure = EVERYTHING,
     ) -> None:
         """Set up; `clock` and `dice` as of `SchedulerMetrics`."""
+        self._exposure = exposure
         self.scheduler = SchedulerMetrics(clock, dice)
         self.requests = RequestMetrics()
         self.health = HealthMetrics()
         self.registry = CollectorRegistry()
         self.election: Callable[[], ElectionStatistics | None] = lambda: None
         self._process = ProcessCollector(registry=None)
-        component = _Component(gates, self._folded, self._ask_election)
-        own = (self.scheduler, self.requests, component, self._process)
-        self.metrics = Page((*own, self.registry), self._reset)
-        self.slis = Page((self.health, _StartTime(self._process)), self.health.reset)
+        self._counted = Page((self.scheduler, self.requests))
+        component = _Component(gates, self._folded, len(exposure.disabled), self._ask_election)
+        own = (self._counted, component, self._process)
+        self.metrics = Page((*own, self.registry), self._reset, exposure)
+        slis = (self.health, _StartTime(self._process))
+        self.slis = Page(slis, self.health.reset, exposure)
 
     def resources(self, pods: PodResources) -> Page:
         """Return the page of what pods ask for."""
-        return Page((pods,))
+        return Page((pods,), exposure=self._exposure)
 
     def _ask_election(self) -> ElectionStatistics | None:
         # Whoever elects says so after the pages are made.
         return self.election()
 
-    def _folded(self) -> int:
-        return self.scheduler.folded + self.requests.folded
+    def _folded(self) -> float:
+        folded = self.scheduler.folded + self.requests.folded
+        if not self._exposure.allowed:
+            return folded
+        return folded + self._exposure.unexpected(self._counted.collect())
 
     def _reset(self) -> None:
         self.scheduler.reset()

@@ -123,6 +123,18 @@ FOLDED: Final = Family(
     (),
     "[ALPHA] The count of unexpected categorizations during cardinality enforcement.",
 )
+DISABLED: Final = Family(
+    "disabled_metrics_total",
+    Kind.COUNTER,
+    (),
+    "[BETA] The count of disabled metrics.",
+)
+HIDDEN: Final = Family(
+    "hidden_metrics_total",
+    Kind.COUNTER,
+    (),
+    "[BETA] The count of hidden metrics.",
+)
 POD_REQUEST: Final = Family(
     "kube_pod_resource_request",
     Kind.GAUGE,

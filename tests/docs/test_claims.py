@@ -1,0 +1,269 @@
+"""What the documents claim about the code, and a command can check."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+from benchmarks.__main__ import ON_REQUEST, SUITES
+
+from kubesched.cli.main import kubesched
+from kubesched.framework.plugin import Scope
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator import scenario
+from kubesched.simulator.faults import FaultPlan
+from kubesched.simulator.latencies import Latencies
+from simulation.scenarios import PLANS
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "kubesched"
+ROOMS = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists())
+PAGES = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "benchmarks/README.md")]
+PAGES += sorted((ROOT / "docs" / "decisions").glob("*.md"))
+"""Pages that name modules."""
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _rows(page: str, heading: str) -> dict[str, list[str]]:
+    """Return the first table below a heading: its first column, and the others."""
+    below = _text(page).partition(f"\n{heading}\n")[2]
+    table = re.search(r"^\|[- |]+\|\n((?:\|.*\|\n)+)", below, re.MULTILINE)
+    assert table, f"{page} has no table below {heading}"
+    found = [re.split(r" ?(?<!\\)\| ?", line)[1:-1] for line in table[1].splitlines()]
+    return {first: others for first, *others in found}
+
+
+def _names(rows: dict[str, list[str]]) -> set[str]:
+    return {name for first in rows for name in re.findall(r"`([^`]*)`", first)}
+
+
+def _fields(kind: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+# Architecture.
+
+
+def test_the_rooms_are_the_packages() -> None:
+    """Each package is described once, and so is no other."""
+    assert ROOMS == sorted(_names(_rows("ARCHITECTURE.md", "## The rooms")))
+
+
+def test_files_to_read_first_are_in_their_room() -> None:
+    """A file that a room's row names is in the room."""
+    for first, (_, files) in _rows("ARCHITECTURE.md", "## The rooms").items():
+        for file in re.findall(r"`(\w+\.py)`", files):
+            assert (SOURCE / first.strip("`") / file).is_file()
+
+
+def _resolves(name: str) -> bool:
+    """Return whether dotted words are a module, perhaps with a name that is defined in it."""
+    *parents, last = name.split(".")
+    module = SOURCE.joinpath(*parents)
+    if (module / last).is_dir() or (module / f"{last}.py").is_file():
+        return True
+    if not module.with_suffix(".py").is_file():
+        return bool(parents) and _resolves(".".join(parents)) and not (module / last).suffix
+    return re.search(rf"\b{last}\b", module.with_suffix(".py").read_text("utf-8")) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_modules_that_a_page_names_exist(page: Path) -> None:
+    """`room.module` and `room.module.Name` lead to something."""
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(rf"(?<![\w/])((?:{'|'.join(ROOMS)})\.[a-z]\w*(?:\.\w+)*)", text)
+    files = re.findall(rf"(?<![\w/])((?:{'|'.join(ROOMS)})/[\w/]+\.py)\b", text)
+    missing = {name for name in named if not name.endswith(".py") and not _resolves(name)}
+    assert set() == missing
+    assert set() == {file for file in files if not (SOURCE / file).is_file()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_a_page_does_not_count_lines(page: Path) -> None:
+    """Nobody renews such a number when code changes."""
+    assert None is re.search(r"\b[\d,]+ lines\b", page.read_text(encoding="utf-8"))
+
+
+def test_every_plugin_is_in_the_contract_that_keeps_plugins_apart() -> None:
+    """The list in `.importlinter` is the list of modules and packages with a plugin."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    listed = contracts["importlinter:contract:plugins"]["modules"].split()
+    modules = {factory.plugin.__module__ for factory in in_tree_registry().values()}
+    assert sorted(".".join(module.split(".")[:3]) for module in modules) == listed
+
+
+# Decisions.
+
+
+def _imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+        elif (  # how a package is imported that some platforms do not have
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "import_module"
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            yield str(node.args[0].value)
+
+
+DEPENDENCIES = "docs/decisions/0005-dependencies.md"
+
+
+def test_packages_are_imported_where_the_decision_says() -> None:
+    """Each package of others, but for numpy and msgspec, is imported in these rooms."""
+    rooms: dict[str, set[str]] = defaultdict(set)
+    for room in ROOMS:
+        for file in (SOURCE / room).rglob("*.py"):
+            for name in _imported(file):
+                rooms[name].add(room)
+    listed = {
+        name: set(re.findall(r"`(\w+)`", others[0]))
+        for first, others in _rows(DEPENDENCIES, "## Consequences").items()
+        for name in re.findall(r"`(\w+)`", first)
+    }
+    known = {"kubesched", "numpy", "msgspec", "_typeshed"}
+    others = set(rooms) - set(sys.stdlib_module_names) - known
+    assert {name: rooms[name] for name in others} == listed
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """Each dependency of the package is one of the decision's list, and the other way round."""
+    needed = re.search(
+        r"^dependencies = \[\n(.*?)^\]", _text("pyproject.toml"), re.DOTALL | re.MULTILINE
+    )
+    assert needed
+    bullets = re.findall(
+        r"^- (.*?):", _text(DEPENDENCIES).partition("## Decision")[2], re.MULTILINE
+    )
+    reasons = {name for bullet in bullets for name in re.findall(r"\*\*([\w-]+)\*\*", bullet)}
+    assert set(re.findall(r'^ +"([\w-]+)', needed[1], re.MULTILINE)) == reasons
+
+
+@pytest.mark.slow
+def test_help_imports_neither_numpy_nor_rich() -> None:
+    """The dependencies' record says so."""
+    code = (
+        "import sys\nfrom kubesched.cli.main import main\nsys.argv = ['kubesched', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.exit(bool({'numpy', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)  # noqa: S603 - our own code
+    assert 0 == done.returncode
+
+
+# How-tos.
+
+
+def test_all_scopes_are_explained() -> None:
+    """The page on plugins has a row for each scope."""
+    heading = "## Scope and sign: what may be remembered"
+    rows = _rows("docs/howto/write-a-plugin.md", heading)
+    assert {f"Scope.{scope.name}" for scope in Scope} == _names(rows)
+
+
+OVER_TIME = "docs/howto/simulate-over-time.md"
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("## The format", scenario.Scenario),
+        ("### Nodes", scenario.NodeGroup),
+        ("### Faults", FaultPlan),
+        ("### Extenders", scenario.ExtenderSpec),
+        ("### Latencies", Latencies),
+    ],
+)
+def test_all_fields_of_a_scenario_are_explained(heading: str, kind: type[msgspec.Struct]) -> None:
+    """The tables of the format have a row for each field."""
+    assert _fields(kind) == _names(_rows(OVER_TIME, heading))
+
+
+def test_all_events_of_a_scenario_are_explained() -> None:
+    """Each action has a row; `at` and `every` are in the text."""
+    actions = _fields(scenario.Event) - {"at", "every"}
+    assert actions == _names(_rows(OVER_TIME, "### Events"))
+
+
+def test_default_latencies_are_the_code_s() -> None:
+    """The column of defaults is right."""
+    rows = _rows(OVER_TIME, "### Latencies")
+    shown = {first.strip("`"): others[-1].strip("`") for first, others in rows.items()}
+    plain: dict[str, Any] = msgspec.to_builtins(Latencies())
+    units = {"ms": 1000, "s": 1}
+    for name, text in shown.items():
+        number, unit = re.fullmatch(r"(\d+)(m?s)", text).groups()  # type: ignore[union-attr]
+        assert plain[name] == int(number) / units[unit]
+
+
+def test_the_fault_plans_are_counted() -> None:
+    """`make sim` plays as many plans as the page says."""
+    words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    assert f"under each of {words[len(PLANS)]} fault plans" in _text(OVER_TIME)
+
+
+def _options(command: click.Command) -> set[str]:
+    return {
+        name for each in command.params for name in (*each.opts, *each.secondary_opts, "--help")
+    }
+
+
+BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^(?:\$ )?kubesched (\w+) ((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted((ROOT / "docs" / "howto").glob("*.md")), ROOT / "README.md"], ids=_name
+)
+def test_options_of_commands_exist(page: Path) -> None:
+    """Commands that no test runs name options that exist, too."""
+    context = click.Context(kubesched)
+    blocks = "".join(BLOCK.findall(page.read_text(encoding="utf-8")))
+    for name, words in COMMAND.findall(blocks):
+        command = kubesched.get_command(context, name)
+        assert command is not None
+        ours = words.partition(" -- ")[0].partition(" | ")[0]
+        assert set() == set(re.findall(r"(?<=\s)--[a-z][\w-]*", f" {ours}")) - _options(command)
+
+
+# Benchmarks.
+
+
+def test_the_files_of_the_benchmarks_are_listed() -> None:
+    """Each module has its row."""
+    files = {file.name for file in (ROOT / "benchmarks").glob("[a-z]*.py")}
+    assert files == _names(_rows("benchmarks/README.md", "## Files"))
+
+
+def test_the_suites_of_the_benchmarks_are_named() -> None:
+    """Those that run by themselves, and those that run when they are asked for."""
+    text = _text("benchmarks/README.md")
+    found = re.search(
+        r"^((?:`\w+`[, and]*)+) can be run alone; ((?:`\w+`[, and]*)+) run only", text, re.MULTILINE
+    )
+    assert found
+    assert [list(SUITES), list(ON_REQUEST)] == [
+        re.findall(r"\w+(?=`)", part) for part in found.groups()
+    ]

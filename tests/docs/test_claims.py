@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import gzip
 import re
 import subprocess
 import sys
@@ -246,6 +247,31 @@ def test_options_of_commands_exist(page: Path) -> None:
         assert command is not None
         ours = words.partition(" -- ")[0].partition(" | ")[0]
         assert set() == set(re.findall(r"(?<=\s)--[a-z][\w-]*", f" {ours}")) - _options(command)
+
+
+# Conformance and model.
+
+
+def test_the_conformance_families_of_the_page_are_counted() -> None:
+    """The page on the format lists each family with its number of cases."""
+    counts = {}
+    for file in (ROOT / "tests" / "conformance" / "data").glob("*.jsonl.gz"):
+        with gzip.open(file) as lines:
+            counts[f"`{file.name.removesuffix('.jsonl.gz')}`"] = sum(
+                1 for line in lines if line.strip()
+            )
+    rows = _rows("docs/conformance.md", "## Families")
+    assert counts == {first: int(others[0]) for first, others in rows.items()}
+    assert f"in {sum(counts.values()):,} situations" in _text("docs/conformance.md")
+
+
+def test_tests_that_the_model_names_exist() -> None:
+    """Functions and files of tests/model that the page names are there."""
+    text = _text("docs/model.md")
+    code = {file.name: file.read_text("utf-8") for file in (ROOT / "tests" / "model").glob("*.py")}
+    assert set() == set(re.findall(r"`(\w+\.py)`", text)) - set(code)
+    functions = set(re.findall(r"`(test_\w+)`", text))
+    assert set() == {name for name in functions if f"def {name}(" not in "".join(code.values())}
 
 
 # Benchmarks.

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.pod_requests import pod_requests
 from kubesched.snapshot.host_ports import ANY_ADDRESS, HostPort
 from kubesched.snapshot.pod_info import PodTemplate
 from kubesched.testing.builders import PodFields, make_pod_info
@@ -208,3 +209,38 @@ def test_a_shared_template_answers_for_every_status(
 
 def _is_derived(value: object) -> bool:
     return isinstance(value, cached_property)
+
+
+_requests = st.fixed_dictionaries(
+    {}, optional={name: st.sampled_from(("0", "1", "300m")) for name in ("cpu", "memory", "a.b/c")}
+)
+_asking = st.lists(_requests, max_size=2)
+
+
+@given(
+    containers=_asking,
+    init_containers=_asking,
+    whole=st.none() | _requests,
+    overhead=_requests,
+    status=_status,
+)
+def test_requests_that_are_shared_equal_requests_added_up(
+    containers: list[dict[str, str]],
+    init_containers: list[dict[str, str]],
+    whole: dict[str, str] | None,
+    overhead: dict[str, str],
+    status: dict[str, Any],
+) -> None:
+    """A template adds up once where two kinds of requests must be the same."""
+    listed = [
+        [{"name": f"{at}", "resources": {"requests": each}} for at, each in enumerate(requests)]
+        for requests in (containers, init_containers)
+    ]
+    spec: dict[str, Any] = {"containers": listed[0], "initContainers": listed[1]}
+    spec |= {"overhead": overhead, "resources": None if whole is None else {"requests": whole}}
+    pod = make_pod_info(spec=spec, status=status).pod
+    template = PodTemplate(pod)
+    assert pod_requests(pod, use_status=True) == template.held
+    held = pod_requests(pod, use_status=True, default_missing=True)
+    assert (held.get("cpu", 0), held.get("memory", 0)) == template.held_non_zero
+    assert pod_requests(pod, pod_level=False, default_missing=True) == template.container_requests

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.pod_requests import is_extended_resource_name, pod_requests
+from kubesched.api.pod_requests import is_extended_resource_name
 from kubesched.api.resource import DeviceClass
 from kubesched.config.args import decode_args
 from kubesched.config.faults import ConfigError
@@ -228,7 +228,7 @@ class NodeResourcesFit(
     @staticmethod
     def _scored_requests(pod: PodInfo) -> dict[str, int]:
         # Upstream's scorer never learns of pod-level requests, although the filter honours them.
-        return pod_requests(pod.pod, pod_level=False, default_missing=True)
+        return pod.template.container_requests
 
     def _is_ignored(self, resource: str) -> bool:
         if not self._ignored and not self._ignored_groups:

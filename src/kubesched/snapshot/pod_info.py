@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.api.core import Container, Pod, PodSpec
 from kubesched.api.meta import OwnerReference, controller_of, parse_time
-from kubesched.api.pod_requests import pod_requests, reported_resources
+from kubesched.api.pod_requests import has_pod_level_requests, pod_requests, reported_resources
 from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
 from kubesched.snapshot.host_ports import HostPort, host_ports_of
 
@@ -61,13 +61,36 @@ class PodTemplate:
     @cached_property
     def held(self) -> dict[str, int]:
         """What the pod holds on its node, in-place resizes included; units as `requests`."""
+        if not self._reports_resources:
+            return self.requests
         return pod_requests(self._pod, use_status=True)
 
     @cached_property
     def held_non_zero(self) -> tuple[int, int]:
         """Milli cpu and bytes of memory held, with defaults for containers that name none."""
-        held = pod_requests(self._pod, use_status=True, default_missing=True)
+        held = self.held
+        if self._reports_resources or not self._names_cpu_and_memory:
+            held = pod_requests(self._pod, use_status=True, default_missing=True)
         return held.get("cpu", 0), held.get("memory", 0)
+
+    @cached_property
+    def container_requests(self) -> dict[str, int]:
+        """The containers' requests, with defaults; what the pod as a whole asks for is left out."""
+        if self._names_cpu_and_memory and not has_pod_level_requests(self._pod):
+            return self.requests
+        return pod_requests(self._pod, pod_level=False, default_missing=True)
+
+    @cached_property
+    def _reports_resources(self) -> bool:
+        return reported_resources(self._pod.status) is not None
+
+    @cached_property
+    def _names_cpu_and_memory(self) -> bool:
+        """Whether every container names both, so that defaults change nothing."""
+        return all(
+            "cpu" in container.resources.requests and "memory" in container.resources.requests
+            for container in (*self.spec.containers, *self.spec.init_containers)
+        )
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:

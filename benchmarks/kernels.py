@@ -24,7 +24,7 @@ from kubesched.framework.plugin import PostFilterPlugin
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.sampling import NodeSampler
-from kubesched.scheduler.scoring import select_host
+from kubesched.scheduler.select_host import select_host
 from kubesched.simulator.cluster import Cluster
 from kubesched.snapshot.node_selection import match_required_node_affinity
 from kubesched.snapshot.node_table import NodeColumns
@@ -91,7 +91,9 @@ def _choice(scene: Scene) -> Iterator[tuple[str, Kernel]]:
     totals = np.array([dice.randrange(400) for _ in range(len(nodes))], np.int64)
     yield "select_host", lambda: select_host(totals, dice)
     memory = Memory(scene.cluster.profiles["default-scheduler"])
-    remembered = memory.recall(pod, snapshot)
+    for _ in range(2):
+        # What looks at rows is remembered for pods that come a second time.
+        remembered, _is_hinted = memory.recall(pod, snapshot)
     assert remembered is not None, "a plain pod is remembered"
     yield "masked totals", lambda: remembered.totals_where(remembered.feasible, pod)
     there = pod.on_node(nodes.names[0])
@@ -131,7 +133,8 @@ def _preemption(scene: Scene) -> Kernel:
         cycle.filter_states[plugin.name] = result.state
         if result.status.is_skip:
             cycle.skip_filter.add(plugin.name)
-    statuses = profile.run_filters(cycle, pod, snapshot.nodes).statuses()
+    rows = np.arange(len(snapshot.nodes))
+    statuses = profile.filter_rows(cycle, pod, snapshot.nodes.take(rows))
     preemption = profile.plugins["DefaultPreemption"]
     assert isinstance(preemption, PostFilterPlugin), "it finds whom to evict"
     assert preemption.post_filter(cycle, pod, snapshot, statuses).nominated_node_name, "it can"

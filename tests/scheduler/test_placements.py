@@ -336,11 +336,15 @@ def test_restrictions() -> None:
     restriction = Restriction()
     rows = np.array([0, 1, 2])
     assert (3, True) == (restriction.count(nodes), restriction.allows(1))
-    assert [0, 1, 2] == restriction.narrow(rows).tolist()
+    assert restriction.narrow(None) is None
+    assert rows is restriction.narrow(rows)
     restriction.rows = np.array([0, 2])
     assert (2, False, True) == (
         restriction.count(nodes),
         restriction.allows(1),
         restriction.allows(2),
     )
-    assert [2] == restriction.narrow(rows[1:]).tolist()
+    assert restriction.rows is restriction.narrow(None)
+    narrowed = restriction.narrow(rows[1:])
+    assert narrowed is not None
+    assert [2] == narrowed.tolist()

@@ -7,7 +7,7 @@ Differs:  plugins are asked in the order of the profile; upstream asks in the or
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
@@ -21,23 +21,22 @@ PreEnqueue = Callable[[PodInfo], Status]
 _NO_PLUGINS: Final[Mapping[str, PreEnqueue]] = {}
 
 
-class GateTimer(Protocol):
-    """Is told how long the PreEnqueue plugins take."""
+class GateTimer:
+    """Measures how long the PreEnqueue plugins take; this one measures nothing."""
 
     def begin_gates(self) -> float:
         """They are to be asked about a pod; return the time, seconds."""
-        ...
+        return 0.0
 
     def asked_gates(self, scheduler_name: str, started: float) -> None:
         """They have been asked since `started`."""
-        ...
 
 
 class Gates:
     """The PreEnqueue plugins of all profiles.
 
     Attributes:
-        timer: Is told how long they take; None if nobody wants to know.
+        timer: Measures how long they take; by default nothing.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class Gates:
         self._pre_enqueue = pre_enqueue
         self._hints = hints
         self._rejections = rejections
-        self.timer: GateTimer | None = None
+        self.timer = GateTimer()
 
     def ask(self, queued: QueuedPodInfo) -> None:
         """Set `queued.gating_plugin`: to the first plugin that says no, or to nothing.
@@ -58,9 +57,6 @@ class Gates:
         The plugin that has held the pod back so far is asked first. One that says no also counts as
         having rejected the pod, and stays in that set when the gate opens.
         """
-        if self.timer is None:
-            self._ask(queued)
-            return
         started = self.timer.begin_gates()
         self._ask(queued)
         self.timer.asked_gates(scheduler_name_of(queued.pod_info), started)

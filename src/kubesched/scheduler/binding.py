@@ -103,10 +103,9 @@ class BindingCycle:
         waiting = profile.waiting_pods.get(pod.uid)
         flight = SKIP
         if profile.nominates_for_expectation:
-            began = timer.now() if timer is not None else 0.0
+            began = timer.now()
             flight = self._pre_flight(assumed)
-            if timer is not None:
-                timer.passed(phases.PRE_BIND_PRE_FLIGHT, flight.code, began)
+            timer.passed(phases.PRE_BIND_PRE_FLIGHT, flight.code, began)
             if not (flight.is_success or flight.is_skip):
                 return flight
             if flight.is_success or waiting is not None:
@@ -115,23 +114,21 @@ class BindingCycle:
                     [self._status_writer.write(pod.pod, nominated_node_name=node_name)]
                 )
         if waiting is not None:
-            began = timer.now() if timer is not None else 0.0
+            began = timer.now()
             with self._being_prepared():
                 status = await self._wait_on_permit(assumed)
-            if timer is not None:
-                timer.waited_on_permit(status.code, began)
+            timer.waited_on_permit(status.code, began)
             if not status.is_success:
                 return status
         # From here on nothing that happened while the pod was in flight matters to it.
         self._done(pod.uid)
-        began = timer.now() if timer is not None else 0.0
+        began = timer.now()
         status = SUCCESS
         groups = _groups(profile.pre_bind_plugins, assumed.cycle.skip_pre_bind)
         if groups:
             with self._being_prepared():
                 status = await self._pre_bind(assumed, groups, is_cancellable=flight.is_success)
-        if timer is not None:
-            timer.passed(phases.PRE_BIND, status.code, began)
+        timer.passed(phases.PRE_BIND, status.code, began)
         return await self._bind(assumed) if status.is_success else status
 
     @contextmanager
@@ -277,7 +274,7 @@ class BindingCycle:
                 return bound
         profile, status = assumed.profile, SKIP
         timer = profile.timer
-        began = timer.now() if timer is not None else 0.0
+        began = timer.now()
         for plugin in profile.bind_plugins:
             status = await profile.ask_async(
                 phases.BIND, plugin, plugin.bind, assumed.cycle, assumed.pod, assumed.node_name
@@ -289,8 +286,7 @@ class BindingCycle:
             else:
                 status = failure_of(BIND, plugin.name, status.message)
             break
-        if timer is not None:
-            timer.passed(phases.BIND, status.code, began)
+        timer.passed(phases.BIND, status.code, began)
         return status
 
 

@@ -1,6 +1,7 @@
 """The scheduling cycle: which nodes can take the pod, which of them is best, what if none can.
 
-Sync, no I/O, no clock: values in, a decision out.
+Sync, no I/O, no clock: values in, a decision out. Whatever is known of all rows beforehand
+(`scheduler.memory`) is where a cycle begins; it asks the other plugins.
 
 Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go (v1.36)
 Differs:  nothing.
@@ -14,15 +15,16 @@ from numpy.typing import NDArray
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.plugin import (
-    FilterPlugin,
-)
+from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
 from kubesched.scheduler import profile as wording
+from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed
+from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.missing_states import make_filter_states
 from kubesched.scheduler.nominated import ask_with_nominated
 from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
+from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.profile import (
     PluginFailure,
     Profile,
@@ -30,11 +32,10 @@ from kubesched.scheduler.profile import (
     relevant_nominated_pods,
 )
 from kubesched.scheduler.rejecting import Rejecting
-from kubesched.scheduler.remembered_cycle import RememberedCycle
 from kubesched.scheduler.restriction import Restriction
-from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.scheduler.row_answers import Filtering, RowAnswers
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
-from kubesched.scheduler.scoring import Scoring, select_host
+from kubesched.scheduler.scoring import Scoring
 from kubesched.scheduler.search import Search
 from kubesched.scheduler.trace import FilterTrace, Trace
 from kubesched.snapshot.node_table import NodeTable
@@ -42,11 +43,26 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 
-class Feasible(msgspec.Struct, frozen=True):
-    """The rows that can take the pod, in ascending order, and how many were looked at."""
+class AskEveryPlugin(Exception):  # noqa: N818 - a way to go on, not an error
+    """What is known does not do for this pod."""
 
-    rows: NDArray[np.intp]
+
+class Feasible(msgspec.Struct, frozen=True):
+    """The rows that can take the pod.
+
+    Attributes:
+        mask: Bool per row of the table; None if they are those that were known to be feasible.
+        count: How many they are.
+        evaluated: How many rows were looked at.
+    """
+
+    mask: NDArray[np.bool_] | None
+    count: int
     evaluated: int
+
+    def rows_among(self, known: Answers) -> NDArray[np.intp]:
+        """Return the rows, ascending, given what was known."""
+        return known.feasible_rows if self.mask is None else np.flatnonzero(self.mask)
 
 
 class SchedulingCycle:
@@ -66,9 +82,8 @@ class SchedulingCycle:
         self.scoring = Scoring(profile)
         self.restriction = Restriction()
         self.rejecting = Rejecting(profile, self.restriction)
-        self._remembered: RememberedCycle | None = None
-        if remembers:
-            self._remembered = RememberedCycle(profile, self.scoring, self.rejecting)
+        self._memory = Memory(profile) if remembers else None
+        self._nothing = Answers(profile, Plan(profile))
 
     def schedule_one(
         self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None = None
@@ -77,61 +92,95 @@ class SchedulingCycle:
         if not self.restriction.count(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
         timer = self.profile.timer
-        if timer is not None:
-            timer.begin_cycle()
+        timer.begin_cycle()
         try:
-            if self._remembered is not None and trace is None and self.restriction.rows is None:
-                decision = self._remembered.schedule_one(pod, snapshot)
+            if trace is None and self._memory is not None:
+                decision = self._schedule_knowing(pod, snapshot, self._memory)
                 if decision is not None:
                     return decision
-                if timer is not None:
-                    timer.begin_again()
-            return self._schedule(pod, snapshot, trace)
+                timer.begin_again()
+            return self._schedule(pod, snapshot, self._knowing_nothing(snapshot), trace)
         except PluginFailure as failure:
             return Failed(pod, failure.status)
         finally:
-            if timer is not None:
-                timer.end_cycle()
+            timer.end_cycle()
 
-    def _schedule(self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None) -> Decision:
-        cycle = CycleState()
+    def _schedule_knowing(
+        self, pod: PodInfo, snapshot: Snapshot, memory: Memory
+    ) -> Decision | None:
+        """Decide with what is remembered; None if every plugin has to be asked."""
+        if self.restriction.rows is not None:
+            return None
+        is_hinted = False
+        try:
+            known, is_hinted = memory.recall(pod, snapshot)
+            if known is not None:
+                return self._schedule(pod, snapshot, known, None)
+        except (PluginFailure, AskEveryPlugin):
+            # Known plugins are asked about more rows than they would be: whether a row that they
+            # fail on is met at all, only asking every plugin in order tells.
+            pass
+        if is_hinted:
+            self.profile.timer.hint_not_used()
+        return None
+
+    def _knowing_nothing(self, snapshot: Snapshot) -> Answers:
+        rows = len(snapshot.nodes)
+        if len(self._nothing.feasible) != rows:
+            self._nothing.begin(rows)
+        return self._nothing
+
+    def _schedule(
+        self, pod: PodInfo, snapshot: Snapshot, known: Answers, trace: Trace | None
+    ) -> Decision:
+        cycle = known.plan.new_cycle()
         if trace is not None:
             trace.cycle = cycle
-        found = self._find_feasible(cycle, pod, snapshot, trace)
+        found = self._find_feasible(cycle, pod, snapshot, known, trace)
         if isinstance(found, Diagnosis):
             return self.rejecting.reject(cycle, pod, snapshot, found, trace)
-        rows = found.rows
+        feasible = known.feasible if found.mask is None else found.mask
         if trace is not None:
-            trace.feasible_rows = rows
-        row = int(rows[0])
-        if len(rows) > 1:
-            totals = self.scoring.prioritize(cycle, pod, snapshot, rows, trace)
-            row = int(rows[select_host(totals, self.profile.random)])
-        return Placed(pod, snapshot.nodes.names[row], row, cycle, len(rows), found.evaluated)
+            trace.feasible_rows = found.rows_among(known)
+        if found.count == 1:
+            row = int(feasible.argmax())
+        else:
+            row = self.scoring.choose(cycle, pod, snapshot, known, found.mask, found.count, trace)
+        return Placed(pod, snapshot.nodes.names[row], row, cycle, found.count, found.evaluated)
 
     # Finding feasible rows.
 
     def _find_feasible(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, trace: Trace | None
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        known: Answers,
+        trace: Trace | None,
     ) -> Feasible | Diagnosis:
-        search = self._begin_search(cycle, pod, snapshot, trace)
+        search = self._begin_search(cycle, pod, snapshot, known, trace)
         if isinstance(search, Diagnosis):
             return search
-        rows = self._try_nominated(cycle, pod, snapshot, search, trace)
-        if rows is not None:
-            return Feasible(rows, 1)
-        rows = self._search(cycle, pod, snapshot, search, trace)
-        if len(rows):
-            return Feasible(rows, search.evaluated)
-        return search.diagnosis(snapshot.nodes)
+        found = self._try_nominated(cycle, pod, snapshot, search, trace)
+        if found is None:
+            found = self._search(cycle, pod, snapshot, known, search, trace)
+        return found if found.count else search.diagnosis()
 
     def _begin_search(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, trace: Trace | None
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        known: Answers,
+        trace: Trace | None,
     ) -> Search | Diagnosis:
-        status, names, contributors = self._pre_filter(cycle, pod, snapshot, trace)
+        status, names, contributors = self._pre_filter(cycle, pod, snapshot, known.plan, trace)
         if not status.is_success:
+            if known is not self._nothing:
+                # Plugins after the one that rejects the pod must not have left a state.
+                raise AskEveryPlugin
             return Diagnosis.of_pre_filter(status, contributors)
-        return Search(len(snapshot.nodes), names, contributors)
+        return Search(snapshot.nodes, names, contributors)
 
     def _try_nominated(
         self,
@@ -140,9 +189,10 @@ class SchedulingCycle:
         snapshot: Snapshot,
         search: Search,
         trace: Trace | None,
-    ) -> NDArray[np.intp] | None:
-        """Return the row of the pod's own nominated node if it passes the filters."""
-        nominated = snapshot.nodes.row_of.get(pod.pod.status.nominated_node_name or "")
+    ) -> Feasible | None:
+        """Return the pod's own nominated node if it passes the filters."""
+        name = pod.pod.status.nominated_node_name
+        nominated = snapshot.nodes.row_of.get(name) if name else None
         if nominated is None or not self.restriction.allows(nominated):
             return None
         rows = np.array([nominated], np.intp)
@@ -155,55 +205,60 @@ class SchedulingCycle:
         if trace is not None:
             trace.nominated_hit = True
             trace.tried_rows = rows
-        return rows
-
-    def _search(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        search: Search,
-        trace: Trace | None,
-    ) -> NDArray[np.intp]:
-        """Return the rows that pass the filters, ascending."""
-        nodes = snapshot.nodes
-        rows = self.restriction.narrow(search.candidates(nodes))
-        try:
-            answers = self._filter(cycle, pod, snapshot, rows, trace)
-        except PluginFailure:
-            if trace is not None and trace.failed_filters is not None:
-                statuses = [SUCCESS] * len(nodes)
-                for at, row in enumerate(rows.tolist()):
-                    statuses[row] = trace.failed_filters[at]
-                trace.statuses = NodeToStatus.of(statuses)
-                trace.tried_rows = rows
-            raise
-        limit = feasible_nodes_to_find(len(rows), self.profile.percentage_of_nodes_to_score)
-        if limit < len(rows):
-            rows, answers = self._sample(nodes, rows, answers, limit)
-        if self.profile.timer is not None:
-            self.profile.timer.filtered(cycle, answers.failed_at)
-        search.take_in(rows, answers)
-        self.sampler.advance(search.evaluated, self.restriction.count(nodes))
-        if trace is not None:
-            trace.tried_rows = np.flatnonzero(search.tried)
-            trace.statuses = search.answers.statuses()
-        return np.sort(rows[answers.passed])
+        return Feasible(_mask_of(rows, snapshot.nodes), 1, 1)
 
     def _filter_nominated(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> RowAnswers | None:
         """Ask about the pod's own nominated node; a failure there only costs it the first try."""
         timer = self.profile.timer
+        nothing = Answers(self.profile, self._nothing.plan, len(rows))
         try:
-            answers = self._filter(cycle, pod, snapshot, rows, None)
+            answers = self._filter(cycle, pod, snapshot, nothing, rows, None).answers()
         except PluginFailure:
-            if timer is not None:
-                timer.leave(Code.ERROR)
+            timer.leave(Code.ERROR)
             return None
-        if timer is not None:
-            timer.filtered(cycle, answers.failed_at)
+        timer.filtered(cycle, answers.failed_at)
         return answers
+
+    def _search(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        known: Answers,
+        search: Search,
+        trace: Trace | None,
+    ) -> Feasible:
+        """Return the rows that pass the filters."""
+        nodes = snapshot.nodes
+        rows = self.restriction.narrow(search.candidates())
+        try:
+            filtering = self._filter(cycle, pod, snapshot, known, rows, trace)
+        except PluginFailure:
+            if trace is not None and trace.failed_filters is not None:
+                _tell_failed_filters(trace, rows, nodes)
+            raise
+        size = len(filtering.passed)
+        limit = feasible_nodes_to_find(size, self.profile.percentage_of_nodes_to_score)
+        if rows is None and limit == size:
+            self.profile.timer.filtered(cycle, filtering.answers_so_far.failed_at)
+            search.take_in_everywhere(filtering)
+            mask = None if filtering.passed is known.feasible else filtering.passed
+        else:
+            rows = np.arange(size) if rows is None else rows
+            answers = filtering.answers()
+            if limit < size:
+                rows, answers = self._sample(nodes, rows, answers, limit)
+            self.profile.timer.filtered(cycle, answers.failed_at)
+            search.take_in(rows, answers)
+            self.sampler.advance(search.evaluated, self.restriction.count(nodes))
+            mask = _mask_of(rows[answers.passed], nodes)
+        if trace is not None:
+            trace.tried_rows = np.flatnonzero(search.tried)
+            trace.statuses = search.answers.statuses()
+        count = known.feasible_count if mask is None else int(np.count_nonzero(mask))
+        return Feasible(mask, count, search.evaluated)
 
     def _sample(
         self, nodes: NodeTable, rows: NDArray[np.intp], answers: RowAnswers, limit: int
@@ -215,8 +270,7 @@ class SchedulingCycle:
         order = order[place[order] >= 0]
         passed = answers.passed
         tried = self.sampler.tried(order, passed[place[order]], limit)
-        at = place[tried]
-        return tried, RowAnswers(answers.failed_at[at], answers.index[at], answers.table)
+        return tried, answers.take(place[tried])
 
     @staticmethod
     def _order(nodes: NodeTable) -> NDArray[np.intp]:
@@ -224,19 +278,20 @@ class SchedulingCycle:
         return np.arange(len(nodes)) if order is None else order
 
     def _pre_filter(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, trace: Trace | None
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        plan: Plan,
+        trace: Trace | None,
     ) -> tuple[Status, frozenset[str] | None, tuple[str, ...]]:
         """Ask the PreFilter plugins; return status, allowed node names, and who restricted them."""
         timer = self.profile.timer
-        if timer is not None:
-            timer.enter(PRE_FILTER)
-        outcome, names, contributors = self._ask_pre_filters(cycle, pod, snapshot, trace)
-        make_filter_states(
-            self.profile, self.profile.filters_without_pre_filter, cycle, pod, snapshot
-        )
-        if timer is not None:
-            timer.leave(outcome.code)
-            timer.pre_filtered(cycle)
+        timer.enter(PRE_FILTER)
+        outcome, names, contributors = self._ask_pre_filters(cycle, pod, snapshot, plan, trace)
+        make_filter_states(self.profile, plan.filter_states_to_make, cycle, pod, snapshot)
+        timer.leave(outcome.code)
+        timer.pre_filtered(cycle)
         if trace is not None:
             trace.pre_filter_status = outcome
             trace.restricted_to = names
@@ -244,29 +299,35 @@ class SchedulingCycle:
         return outcome, names, contributors
 
     def _ask_pre_filters(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, trace: Trace | None
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        plan: Plan,
+        trace: Trace | None,
     ) -> tuple[Status, frozenset[str] | None, tuple[str, ...]]:
         outcome = SUCCESS
         names: frozenset[str] | None = None
         contributors: list[str] = []
-        for plugin in self.profile.pre_filter_plugins:
+        for plugin in plan.pre_filters:
             result = self.profile.ask(
                 wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
             )
-            status = result.status.by(plugin.name)
+            status = result.status
             if trace is not None:
-                trace.pre_filter[plugin.name] = status
+                trace.pre_filter[plugin.name] = status.by(plugin.name)
             cycle.filter_states[plugin.name] = result.state
             if status.is_skip:
                 cycle.skip_filter.add(plugin.name)
                 continue
-            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                outcome, names, contributors = status, None, []
-                break
-            if status.code is Code.UNSCHEDULABLE:
-                outcome = status
-                continue
             if not status.is_success:
+                status = status.by(plugin.name)
+                if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    outcome, names, contributors = status, None, []
+                    break
+                if status.code is Code.UNSCHEDULABLE:
+                    outcome = status
+                    continue
                 raise PluginFailure(failure_of(wording.PRE_FILTER, plugin.name, status.message))
             if result.node_names is None:
                 continue
@@ -282,41 +343,49 @@ class SchedulingCycle:
         cycle: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: NDArray[np.intp],
+        known: Answers,
+        rows: NDArray[np.intp] | None,
         trace: Trace | None,
-    ) -> RowAnswers:
-        """Ask the Filter plugins about `rows`, with the two passes where pods are nominated."""
+    ) -> Filtering:
+        """Ask the filters about `rows`, None for all, with the two passes for nominated pods."""
         timer = self.profile.timer
-        if timer is not None:
-            timer.enter(FILTER)
+        timer.enter(FILTER)
         nodes: NodeTable = snapshot.nodes
-        if len(rows) < len(nodes):
+        if rows is None or len(rows) == len(nodes):
+            filtering = Filtering(known.rejections, known.feasible)
+        else:
             nodes = nodes.take(rows)
-        answers = self._ask_filters(cycle, pod, nodes, rows, trace)
+            if len(known.feasible) == len(rows):
+                filtering = Filtering(known.rejections, known.feasible)
+            else:
+                filtering = Filtering(known.rejections.take(rows), known.feasible[rows])
+        if trace is None:
+            for position, plugin in known.plan.filters:
+                if plugin.name not in cycle.skip_filter:
+                    self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
+        else:
+            asked = np.arange(len(nodes)) if rows is None else rows
+            self._ask_filters_for(trace, filtering, cycle, pod, nodes, asked)
         if snapshot.nominated:
-            at = {name: row for row, name in enumerate(nodes.names)}
+            at = nodes.row_of
             for name in snapshot.nominated.node_names():
                 row = at.get(name)
-                if row is None:
-                    continue
                 nominated = relevant_nominated_pods(pod, snapshot, name)
-                if nominated:
-                    ask_with_nominated(self.profile, nominated, cycle, pod, nodes, row, answers)
-        if timer is not None:
-            timer.leave()
-        return answers
+                if row is not None and nominated:
+                    ask_with_nominated(self.profile, nominated, cycle, pod, nodes, row, filtering)
+        timer.leave()
+        return filtering
 
-    def _ask_filters(
+    def _ask_filters_for(
         self,
+        trace: Trace,
+        filtering: Filtering,
         cycle: CycleState,
         pod: PodInfo,
         nodes: NodeTable,
         rows: NDArray[np.intp],
-        trace: Trace | None,
-    ) -> RowAnswers:
-        if trace is None:
-            return self.profile.run_filters(cycle, pod, nodes)
-        answers = RowAnswers.nothing_asked(len(rows))
+    ) -> None:
+        """Ask all filters, and go on asking after one has failed: the story has the others too."""
         first: PluginFailure | None = None
         for position, plugin in enumerate(self.profile.filter_plugins):
             if plugin.name in cycle.skip_filter:
@@ -326,17 +395,17 @@ class SchedulingCycle:
                 found = self._ask_filter_everywhere(cycle, pod, nodes, rows, plugin, trace)
             try:
                 if found is None:
-                    self.profile.add_filter(answers, position, plugin, cycle, pod, nodes)
-                elif answers.add(position, plugin.name, found):
-                    wording.raise_failures(answers, found, position, plugin.name)
+                    self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
+                else:
+                    self.profile.take_in_filter(filtering, position, plugin, found)
             except PluginFailure as failure:
                 # The cycle fails; for the story the other filters are asked about other rows.
-                answers.fail(position, failure.status)
+                filtering.own_answers().fail(position, failure.status)
+                filtering.changed()
                 first = first or failure
         if first is not None:
-            trace.failed_filters = answers.statuses()
+            trace.failed_filters = filtering.answers().statuses()
             raise first
-        return answers
 
     def _ask_filter_everywhere(
         self,
@@ -352,11 +421,27 @@ class SchedulingCycle:
             found = self.profile.ask_filter(plugin, state, pod, nodes)
         except PluginFailure as failure:
             # Perhaps on a row that an earlier filter rejected, where nobody would have asked.
-            everywhere = NodeToStatus.everywhere(len(rows), failure.status)
+            everywhere = NodeToStatus.everywhere(len(nodes), failure.status)
             trace.filters.append(FilterTrace(plugin.name, rows, everywhere))
             return None
         trace.filters.append(FilterTrace(plugin.name, rows, found))
         return found
+
+
+def _mask_of(rows: NDArray[np.intp], nodes: NodeTable) -> NDArray[np.bool_]:
+    mask = np.zeros(len(nodes), np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def _tell_failed_filters(trace: Trace, rows: NDArray[np.intp] | None, nodes: NodeTable) -> None:
+    assert trace.failed_filters is not None, "a filter has failed"
+    rows = np.arange(len(nodes)) if rows is None else rows
+    statuses = [SUCCESS] * len(nodes)
+    for at, row in enumerate(rows.tolist()):
+        statuses[row] = trace.failed_filters[at]
+    trace.statuses = NodeToStatus.of(statuses)
+    trace.tried_rows = rows
 
 
 def _nothing_left(contributors: list[str]) -> Status:

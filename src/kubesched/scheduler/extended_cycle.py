@@ -26,7 +26,7 @@ from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.queue.registrations import EXTENDER
-from kubesched.scheduler.cycle import Feasible, SchedulingCycle
+from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.extender import ExtenderError
 from kubesched.scheduler.extenders import Extenders, Passed
@@ -34,8 +34,8 @@ from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.sampling import NodeSampler
-from kubesched.scheduler.scoring import select_host
 from kubesched.scheduler.search import Search
+from kubesched.scheduler.select_host import select_host
 from kubesched.snapshot.images import ImageStates
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
@@ -53,9 +53,17 @@ class PreemptingPlugin(Protocol):
         ...
 
 
-class ExtendedFeasible(Feasible, frozen=True):
-    """Feasible rows after extenders; `are_bare` if they came back without their pods."""
+class ExtendedFeasible(msgspec.Struct, frozen=True):
+    """The rows that can take the pod after extenders have filtered, in ascending order.
 
+    Attributes:
+        rows: The rows.
+        evaluated: How many rows were looked at.
+        are_bare: Whether they came back without their pods.
+    """
+
+    rows: NDArray[np.intp]
+    evaluated: int
     are_bare: bool = False
 
 
@@ -71,8 +79,7 @@ class ExtendedCycle(SchedulingCycle):
         if not self.restriction.count(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
         timer = self.profile.timer
-        if timer is not None:
-            timer.begin_cycle()
+        timer.begin_cycle()
         try:
             return await self._schedule_extended(pod, snapshot)
         except PluginFailure as stopped:
@@ -80,8 +87,7 @@ class ExtendedCycle(SchedulingCycle):
         except ExtenderError as error:
             return Failed(pod, failure(str(error)))
         finally:
-            if timer is not None:
-                timer.end_cycle()
+            timer.end_cycle()
 
     async def _schedule_extended(self, pod: PodInfo, snapshot: Snapshot) -> Decision:
         cycle = CycleState()
@@ -99,19 +105,20 @@ class ExtendedCycle(SchedulingCycle):
     async def _find_extended(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> ExtendedFeasible | Diagnosis:
-        search = self._begin_search(cycle, pod, snapshot, None)
+        nothing = self._knowing_nothing(snapshot)
+        search = self._begin_search(cycle, pod, snapshot, nothing, None)
         if isinstance(search, Diagnosis):
             return search
         failures: dict[int, Status] = {}
         passed = await self._pass_nominated(cycle, pod, snapshot, search, failures)
         if not len(passed.rows):
-            rows = self._search(cycle, pod, snapshot, search, None)
+            rows = self._search(cycle, pod, snapshot, nothing, search, None).rows_among(nothing)
             # As upstream, a row that an extender refused as the nominated one counts twice.
             twice = sum(search.answers.index.item(row) == 0 for row in failures)
             self.sampler.advance(twice, self.restriction.count(snapshot.nodes))
             passed = await self._extenders.filter(pod, snapshot.nodes, rows, failures)
             if not len(passed.rows):
-                diagnosis = _with_failures(search.diagnosis(snapshot.nodes), failures)
+                diagnosis = _with_failures(search.diagnosis(), failures)
                 return diagnosis.with_rejection_by(EXTENDER) if len(rows) else diagnosis
         rejected = search.answers.index != 0
         rejected[list(failures)] = True
@@ -127,10 +134,11 @@ class ExtendedCycle(SchedulingCycle):
         failures: dict[int, Status],
     ) -> Passed:
         """Try the pod's own nominated node; a failure there only costs it the first try."""
-        rows = self._try_nominated(cycle, pod, snapshot, search, None)
-        if rows is None:
+        found = self._try_nominated(cycle, pod, snapshot, search, None)
+        if found is None or found.mask is None:
             return Passed(np.zeros(0, np.intp))
         try:
+            rows = np.flatnonzero(found.mask)
             return await self._extenders.filter(pod, snapshot.nodes, rows, failures)
         except ExtenderError as error:
             log.warning("Extender failed on the nominated node of pod %s: %s", pod.key, error)
@@ -148,7 +156,7 @@ class ExtendedCycle(SchedulingCycle):
             nodes = _without_pods(nodes, rows)
         elif len(rows) < len(nodes):
             nodes = nodes.take(rows)
-        totals = self.scoring.score(cycle, pod, snapshot, rows, nodes, None)
+        totals = self.scoring.score(cycle, pod, snapshot, rows, nodes)
         scores = await self._extenders.prioritize(pod, snapshot.nodes, rows)
         return select_scored_host(totals + scores.added, scores.are_given, self.profile.random)
 
@@ -162,11 +170,9 @@ class ExtendedCycle(SchedulingCycle):
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(len(snapshot.nodes))
         timer = self.profile.timer
-        if timer is not None:
-            timer.enter(POST_FILTER)
+        timer.enter(POST_FILTER)
         result = await self._post_filter_extended(cycle, pod, snapshot, statuses)
-        if timer is not None:
-            timer.leave(result.status.code)
+        timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
 

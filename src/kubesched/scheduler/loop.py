@@ -486,15 +486,14 @@ class Scheduler:
 
 def _post_bind(assumed: Assumed) -> None:
     timer = assumed.profile.timer
-    began = timer.now() if timer is not None else 0.0
+    began = timer.now()
     for plugin in assumed.profile.post_bind_plugins:
         try:
             plugin.post_bind(assumed.cycle, assumed.pod, assumed.node_name)
         except Exception as error:
             if not assumed.profile.report(plugin, POST_BIND, assumed.pod.key, error):
                 log.exception("Plugin %s failed after binding %s", plugin.name, assumed.pod.key)
-    if timer is not None:
-        timer.passed(POST_BIND, Code.SUCCESS, began)
+    timer.passed(POST_BIND, Code.SUCCESS, began)
 
 
 def assumed_pod(there: PodInfo) -> Pod:

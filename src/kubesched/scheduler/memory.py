@@ -2,7 +2,9 @@
 
 Pods come from templates, and binding one pod changes one row. So the answers of plugins that look
 at one row at a time are kept per signature; a cycle renews them for the rows that changed since and
-asks only the other plugins anew.
+asks only the other plugins anew. Where every pod has a signature of its own, many still agree in
+what plugins that look at Node objects alone read of them: tolerations, selectors. For a signature
+that comes for the first time, only the answers of those plugins are kept.
 
 Invariants: pods of equal signature get the same answers.
 """
@@ -12,19 +14,25 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Final, TypeVar
+from itertools import compress
+from typing import Final, NamedTuple, TypeVar
 
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
+from kubesched.scheduler.answers import Answers, NodeAnswers
 from kubesched.scheduler.phase_timer import SIGN
+from kubesched.scheduler.plan import NODE_SCOPES, ROW_SCOPES, Plan
 from kubesched.scheduler.profile import SIGN as SIGN_WORDING
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.remembered import Remembered
+from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
-_CELLS_MAX: Final = 1 << 22
+_BYTES_MAX: Final = 64 * 1024 * 1024
+"""How much the answers of signatures may take, and those of nodes again."""
+_BYTES_PER_ROW: Final = 64
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384
 
@@ -34,15 +42,26 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+class Signature(NamedTuple):
+    """What plugins read of a pod, by number: whole, and of plugins that look at nodes alone."""
+
+    whole: int
+    nodes: int
+
+
 class Memory:
     """The remembered answers of one profile."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         # Signatures are long tuples: they are hashed once per template, and numbered.
-        self._templates: OrderedDict[tuple[PodTemplate, str], int] = OrderedDict()
+        self._templates: OrderedDict[tuple[PodTemplate, str], Signature] = OrderedDict()
         self._numbers: dict[Hashable, int] = {}
+        # Signatures that came once. Most of those never come again.
+        self._came: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, Remembered] = OrderedDict()
+        self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
+        self._looks_at_nodes = [_looks_at_nodes(p) for p in profile.plugins.values()]
         self._kinds = tuple(
             dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
         )
@@ -51,8 +70,33 @@ class Memory:
         self._changes = -1
         self._unsigned: set[str] = set()
 
-    def recall(self, pod: PodInfo, snapshot: Snapshot) -> Remembered | None:
-        """Return the up-to-date answers for pods like this one; None if they cannot be kept."""
+    def recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers | None, bool]:
+        """Return what is known for pods like this one, and whether a sibling's answers were there.
+
+        None if nothing can be kept for them.
+
+        Raises:
+            PluginFailure: if a plugin fails.
+        """
+        timer = self._profile.timer
+        began = timer.now()
+        known, is_hinted = None, False
+        try:
+            if self._looks_at_all(pod, snapshot):
+                known, is_hinted = self._recall(pod, snapshot)
+        finally:
+            timer.got_node_hint(timer.now() - began, is_hinted=is_hinted)
+        return (known if known is not None and known.usable else None), is_hinted
+
+    def _looks_at_all(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether the search for the pod's node looks at all nodes, in any order."""
+        rows, percentage = len(snapshot.nodes), self._profile.percentage_of_nodes_to_score
+        return (
+            not pod.pod.status.nominated_node_name
+            and feasible_nodes_to_find(rows, percentage) == rows
+        )
+
+    def _recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers, bool]:
         objects = snapshot.objects
         if objects.changes != self._changes or objects is not self._objects:
             self._objects, self._changes = objects, objects.changes
@@ -60,19 +104,39 @@ class Memory:
         key = (pod.template, pod.pod.spec.node_name)
         signature = self._templates.get(key)
         if signature is None:
-            signature = self._number_of(self._sign(pod))
+            signature = self._signature_of(pod)
             _keep(self._templates, key, signature, _TEMPLATES_MAX)
-        answers = self._answers.get(signature)
+        answers = self._answers.get(signature.whole)
         if answers is None:
-            answers = Remembered(self._profile, pod, snapshot)
-            limit = max(_SIGNATURES_MIN, _CELLS_MAX // max(1, len(snapshot.nodes)))
-            _keep(self._answers, signature, answers, limit)
+            if signature.whole not in self._came:
+                _keep(self._came, signature.whole, None, _TEMPLATES_MAX)
+                return self._answers_of_nodes(signature, pod, snapshot), False
+            answers = self._new_answers(signature, pod, snapshot)
         else:
-            self._answers.move_to_end(signature)
-        if not answers.usable:
-            return None
+            self._answers.move_to_end(signature.whole)
+        asked_all = answers.refresh(pod, snapshot.nodes)
+        return answers, not asked_all
+
+    def _new_answers(self, signature: Signature, pod: PodInfo, snapshot: Snapshot) -> Remembered:
+        node_answers = self._answers_of_nodes(signature, pod, snapshot)
+        scopes = NODE_SCOPES | ROW_SCOPES
+        plan = Plan.keeping(scopes, self._profile, pod, snapshot, node_answers.plan)
+        answers = Remembered(self._profile, plan, node_answers)
+        _keep(self._answers, signature.whole, answers, _limit(len(snapshot.nodes)))
+        return answers
+
+    def _answers_of_nodes(
+        self, signature: Signature, pod: PodInfo, snapshot: Snapshot
+    ) -> NodeAnswers:
+        answers = self._node_answers.get(signature.nodes)
+        if answers is None:
+            plan = Plan.keeping(NODE_SCOPES, self._profile, pod, snapshot)
+            answers = NodeAnswers(self._profile, plan)
+            _keep(self._node_answers, signature.nodes, answers, _limit(len(snapshot.nodes)))
+        else:
+            self._node_answers.move_to_end(signature.nodes)
         answers.refresh(pod, snapshot.nodes)
-        return answers if answers.usable else None
+        return answers
 
     def _look_at(self, objects: Objects) -> None:
         versions = tuple(map(objects.version, self._kinds))
@@ -83,17 +147,20 @@ class Memory:
     def _forget(self) -> None:
         self._templates.clear()
         self._numbers.clear()
+        self._came.clear()
         self._answers.clear()
+        self._node_answers.clear()
 
-    def _number_of(self, signature: Hashable) -> int:
+    def _signature_of(self, pod: PodInfo) -> Signature:
         if len(self._numbers) >= 2 * _TEMPLATES_MAX:
             self._forget()
-        return self._numbers.setdefault(signature, len(self._numbers))
+        signs = self._sign(pod)
+        of_nodes = tuple(compress(signs, self._looks_at_nodes))
+        number, numbers = self._numbers.setdefault, self._numbers
+        return Signature(number(signs, len(numbers)), number((of_nodes,), len(numbers)))
 
-    def _sign(self, pod: PodInfo) -> Hashable:
+    def _sign(self, pod: PodInfo) -> tuple[Hashable, ...]:
         timer = self._profile.timer
-        if timer is None:
-            return self._ask_for_signs(pod)
         started = timer.begin_unsampled()
         try:
             return self._ask_for_signs(pod)
@@ -101,7 +168,7 @@ class Memory:
             # A success whatever the plugins say, as upstream has it.
             timer.end_unsampled(SIGN, Code.SUCCESS, started)
 
-    def _ask_for_signs(self, pod: PodInfo) -> Hashable:
+    def _ask_for_signs(self, pod: PodInfo) -> tuple[Hashable, ...]:
         ask, plugins = self._profile.ask, self._profile.plugins.values()
         try:
             return tuple(ask(SIGN_WORDING, plugin, _hashed_sign, plugin, pod) for plugin in plugins)
@@ -117,6 +184,15 @@ class Memory:
             log.error("Nothing is remembered for pods like %s: %s", pod.key, failure)
             assert isinstance(failure.__cause__, Exception), "it is what the plugin raised"
             self._profile.report(self._profile.plugins[plugin], SIGN, pod.key, failure.__cause__)
+
+
+def _limit(rows: int) -> int:
+    return max(_SIGNATURES_MIN, _BYTES_MAX // (_BYTES_PER_ROW * max(1, rows)))
+
+
+def _looks_at_nodes(plugin: Plugin) -> bool:
+    """Whether an answer of the plugin is among those that look at Node objects alone."""
+    return plugin.scope in NODE_SCOPES or plugin.score_scope in NODE_SCOPES
 
 
 def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:

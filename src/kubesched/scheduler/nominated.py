@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.scheduler.profile import PluginFailure, Profile
-from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.scheduler.row_answers import Filtering
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -20,7 +20,7 @@ def ask_with_nominated(
     pod: PodInfo,
     nodes: NodeTable,
     row: int,
-    answers: RowAnswers,
+    filtering: Filtering,
 ) -> None:
     """Ask the filters again as if `nominated` were on the row; their rejection is what counts.
 
@@ -31,4 +31,5 @@ def ask_with_nominated(
     if not status.is_success:
         if not status.is_rejected:
             raise PluginFailure(status)
-        answers.override(row, status)
+        filtering.own_answers().override(row, status)
+        filtering.changed()

@@ -26,7 +26,7 @@ from kubesched.framework.pod_group_plugin import (
 from kubesched.framework.status import Code, Status, failure, unschedulable
 from kubesched.scheduler.phase_timer import PLACEMENT_GENERATE, PLACEMENT_SCORE
 from kubesched.scheduler.profile import PluginFailure, Profile
-from kubesched.scheduler.scoring import select_host
+from kubesched.scheduler.select_host import select_host
 
 GENERATE: Final = 'running PlacementGenerate plugin "{}": '
 SCORE: Final = 'running PlacementScore plugins: plugin "{}" failed with: '
@@ -51,8 +51,6 @@ class PlacementSearch:
     def generate(self) -> GeneratedPlacements:
         """Return the placements to try; all nodes as one if no plugin divides them."""
         timer = self._profile.timer
-        if timer is None:
-            return self._generate()
         started = timer.begin_unsampled()
         found = self._generate()
         timer.end_unsampled(PLACEMENT_GENERATE, found.status.code, started)
@@ -90,11 +88,10 @@ class PlacementSearch:
     def best(self, assignments: Sequence[PodGroupAssignments]) -> int | Status:
         """Return the index of the best placement, drawn among equals, or why there is none."""
         timer = self._profile.timer
-        started = timer.begin_unsampled() if timer is not None else 0.0
+        started = timer.begin_unsampled()
         found = self._totals(assignments)
         code = found.code if isinstance(found, Status) else Code.SUCCESS
-        if timer is not None:
-            timer.end_unsampled(PLACEMENT_SCORE, code, started)
+        timer.end_unsampled(PLACEMENT_SCORE, code, started)
         return found if isinstance(found, Status) else select_host(found, self._profile.random)
 
     def _totals(self, assignments: Sequence[PodGroupAssignments]) -> NDArray[np.int64] | Status:

@@ -59,7 +59,7 @@ from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.missing_states import needs_filter_state, needs_score_state
 from kubesched.scheduler.phase_timer import PhaseTimer
 from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
-from kubesched.scheduler.row_answers import PASSED, RowAnswers
+from kubesched.scheduler.row_answers import PASSED, Filtering, RowAnswers
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -99,7 +99,7 @@ class Profile:
         activate: Asks the queue to try pods now; whoever owns a queue hands it in.
         plugin_observer: Is told what plugins count.
         report_plugin_error: Receives every exception of a plugin, also where the cycle goes on.
-        timer: Is told how long phases and plugins take; None if nobody wants to know.
+        timer: Measures phases and plugins; by default nothing.
         nominates_for_expectation: Whether a pod's node is nominated before a binding that takes
             time.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
@@ -136,7 +136,7 @@ class Profile:
         self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
         self.plugin_observer = PluginObserver()
         self.report_plugin_error: ReportPluginError = log_plugin_error
-        self.timer: PhaseTimer | None = None
+        self.timer = PhaseTimer()
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
@@ -208,7 +208,7 @@ class Profile:
     ) -> R:
         """Ask a plugin; what it raises becomes a failure worded as upstream words it."""
         timed = question
-        if self.timer is not None and self.timer.is_sampling:
+        if self.timer.is_sampling:
             timed = self.timer.timed(wording, plugin, question)
         try:
             return timed(*args)
@@ -251,14 +251,14 @@ class Profile:
         node_name: str,
     ) -> Status:
         """Ask a plugin and wait; what it raises becomes a failure, for the caller to word."""
-        timer = self.timer if self.timer is not None and self.timer.is_sampling else None
-        began = timer.now() if timer is not None else 0.0
+        timer, is_sampled = self.timer, self.timer.is_sampling
+        began = timer.now()
         try:
             status = await question(cycle, pod, node_name)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             self.report(plugin, extension_point, pod.key, error)
             status = Status(Code.ERROR, error=f"{type(error).__name__}: {error}")
-        if timer is not None:
+        if is_sampled:
             timer.answered(extension_point, plugin.name, status.code, began)
         return status
 
@@ -323,28 +323,16 @@ class Profile:
             # One row may be right by chance.
             self._checked.add(plugin)
 
-    def run_filters(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> RowAnswers:
-        """Ask all filters about all rows of `nodes`, without nominated pods.
-
-        Raises:
-            PluginFailure: if a filter failed on a row that no earlier filter rejected.
-        """
-        answers = RowAnswers.nothing_asked(len(nodes))
-        for position, plugin in enumerate(self.filter_plugins):
-            if plugin.name not in cycle.skip_filter:
-                self.add_filter(answers, position, plugin, cycle, pod, nodes)
-        return answers
-
     def add_filter(
         self,
-        answers: RowAnswers,
+        filtering: Filtering,
         position: int,
         plugin: FilterPlugin[object],
         cycle: CycleState,
         pod: PodInfo,
         nodes: NodeTable,
-    ) -> bool:
-        """Ask one filter and take in its answers; return whether it rejected a row first.
+    ) -> None:
+        """Ask one filter about the rows of `nodes`, and take in its answers.
 
         Raises:
             PluginFailure: if it failed on a row that no earlier filter rejected.
@@ -352,17 +340,35 @@ class Profile:
         state = cycle.filter_states.get(plugin.name)
         if not plugin.survivors_only:
             found = self.ask_filter(plugin, state, pod, nodes)
-            if not answers.add(position, plugin.name, found):
-                return False
-        else:
-            rows = np.flatnonzero(answers.failed_at > position)
-            if not len(rows):
-                return False
-            some = nodes if len(rows) == len(nodes) else nodes.take(rows)
-            found = self.ask_filter(plugin, state, pod, some)
+            self.take_in_filter(filtering, position, plugin, found)
+            return
+        rows = np.flatnonzero(filtering.answers().failed_at > position)
+        if not len(rows):
+            return
+        some = nodes if len(rows) == len(nodes) else nodes.take(rows)
+        found = self.ask_filter(plugin, state, pod, some)
+        if found.index.any():
+            answers = filtering.own_answers()
             answers.add_at(rows, position, plugin.name, found)
-        raise_failures(answers, found, position, plugin.name)
-        return True
+            filtering.changed()
+            raise_failures(answers, found, position, plugin.name)
+
+    @staticmethod
+    def take_in_filter(
+        filtering: Filtering, position: int, plugin: FilterPlugin[object], found: NodeToStatus
+    ) -> None:
+        """Take in what a filter says of all rows.
+
+        Raises:
+            PluginFailure: if it failed on a row that no earlier filter rejected.
+        """
+        if all(status.is_rejected for status in found.statuses[1:]):
+            filtering.add(position, plugin.name, found)
+            return
+        answers = filtering.own_answers()
+        if answers.add(position, plugin.name, found):
+            filtering.changed()
+            raise_failures(answers, found, position, plugin.name)
 
     # What plugins may ask back: framework.handle.Handle.
 
@@ -371,12 +377,12 @@ class Profile:
 
         A row on which a filter fails has that failure as its status.
         """
-        answers = RowAnswers.nothing_asked(len(nodes))
+        filtering = Filtering.of_nothing(len(nodes))
         for position, plugin in enumerate(self.filter_plugins):
             if plugin.name in cycle.skip_filter:
                 continue
             try:
-                self.add_filter(answers, position, plugin, cycle, pod, nodes)
+                self.add_filter(filtering, position, plugin, cycle, pod, nodes)
             except PluginFailure:
                 return NodeToStatus.of(
                     [
@@ -384,8 +390,8 @@ class Profile:
                         for row in range(len(nodes))
                     ]
                 )
-        if self.timer is not None:
-            self.timer.filtered(cycle, answers.failed_at)
+        answers = filtering.answers()
+        self.timer.filtered(cycle, answers.failed_at)
         return answers.statuses()
 
     def filter_with_nominated_pods(
@@ -422,8 +428,7 @@ class Profile:
 
     def _filter_row(self, cycle: CycleState, pod: PodInfo, node: SelectedRows) -> Status:
         status, failed_at = self._first_rejection(cycle, pod, node)
-        if self.timer is not None:
-            self.timer.filtered_one(cycle, failed_at)
+        self.timer.filtered_one(cycle, failed_at)
         return status
 
     def _first_rejection(

@@ -42,11 +42,9 @@ class Rejecting:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(len(snapshot.nodes))
         timer = self._profile.timer
-        if timer is not None:
-            timer.enter(POST_FILTER)
+        timer.enter(POST_FILTER)
         result = self._post_filter(cycle, pod, snapshot, statuses, trace)
-        if timer is not None:
-            timer.leave(result.status.code)
+        timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
 
@@ -77,8 +75,7 @@ class Rejecting:
         plugin: PostFilterPlugin,
     ) -> PostFilterResult:
         """Ask one PostFilter plugin; its failure is a result like others."""
-        if self._profile.timer is not None:
-            self._profile.timer.post_filtered(plugin.name)
+        self._profile.timer.post_filtered(plugin.name)
         try:
             return self._profile.ask(
                 wording.POST_FILTER, plugin, plugin.post_filter, cycle, pod, snapshot, statuses

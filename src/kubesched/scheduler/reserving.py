@@ -29,8 +29,6 @@ log = logging.getLogger(__name__)
 
 def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
     """Ask the Reserve plugins in order, up to the first that says no."""
-    if profile.timer is None:
-        return _reserve(profile, cycle, pod, node_name)
     started = profile.timer.now()
     status = _reserve(profile, cycle, pod, node_name)
     profile.timer.passed(RESERVE_PHASE, status.code, started)
@@ -53,15 +51,14 @@ def _reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) 
 
 def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
     """Have all Reserve plugins give back, in reverse order; none of them can refuse."""
-    started = profile.timer.now() if profile.timer is not None else 0.0
+    started = profile.timer.now()
     for plugin in reversed(profile.reserve_plugins):
         try:
             plugin.unreserve(cycle, pod, node_name)
         except Exception as error:
             if not profile.report(plugin, UNRESERVE, pod.key, error):
                 log.exception("Plugin %s failed to unreserve pod %s", plugin.name, pod.key)
-    if profile.timer is not None:
-        profile.timer.passed(UNRESERVE, Code.SUCCESS, started)
+    profile.timer.passed(UNRESERVE, Code.SUCCESS, started)
 
 
 def ask_permit(
@@ -71,8 +68,6 @@ def ask_permit(
 
     The second value has the timeouts in seconds of the plugins that wait.
     """
-    if profile.timer is None:
-        return _ask_permit(profile, cycle, pod, node_name)
     started = profile.timer.now()
     status, timeouts = _ask_permit(profile, cycle, pod, node_name)
     profile.timer.passed(PERMIT_PHASE, status.code, started)

@@ -37,6 +37,8 @@ class Restriction:
         """Whether a row may be searched."""
         return self.rows is None or bool((self.rows == row).any())
 
-    def narrow(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return those of some ascending rows that may be searched."""
-        return rows if self.rows is None else np.intersect1d(rows, self.rows, assume_unique=True)
+    def narrow(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+        """Return those of some ascending rows that may be searched; None stands for all rows."""
+        if self.rows is None or rows is None:
+            return rows if self.rows is None else self.rows
+        return np.intersect1d(rows, self.rows, assume_unique=True)

@@ -57,6 +57,10 @@ class RowAnswers:
         """Return answers that can be added to without these changing."""
         return RowAnswers(self.failed_at.copy(), self.index.copy(), self.table)
 
+    def take(self, rows: NDArray[np.intp]) -> RowAnswers:
+        """Return the answers for these rows, which can be added to."""
+        return RowAnswers(self.failed_at[rows], self.index[rows], self.table)
+
     @property
     def passed(self) -> NDArray[np.bool_]:
         """Bool per row: whether nothing rejected it."""
@@ -109,3 +113,58 @@ class RowAnswers:
     def statuses(self) -> NodeToStatus:
         """Return the answers as one status per row."""
         return NodeToStatus(self.index, self.table.statuses)
+
+
+class Filtering:
+    """The answers of a cycle's filters for all of its rows, added to those that are known.
+
+    Which filter was the first to reject a row is worked out only when that is asked for: as long
+    as some row passes, it seldom is.
+
+    Attributes:
+        passed: Bool per row: whether nothing rejected it.
+    """
+
+    __slots__ = ("_answers", "_is_own", "_later", "passed")
+
+    def __init__(self, known: RowAnswers, passed: NDArray[np.bool_]) -> None:
+        self.passed = passed
+        self._answers = known
+        self._is_own = False
+        self._later: list[tuple[int, str, NodeToStatus]] = []
+
+    @classmethod
+    def of_nothing(cls, rows: int) -> Filtering:
+        """Nothing is known: every row passes."""
+        return cls(RowAnswers.nothing_asked(rows), np.ones(rows, np.bool_))
+
+    def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
+        """Take in what a filter says of all rows; it has not failed on any."""
+        if found.index.any():
+            self.passed = self.passed & found.passed
+            self._later.append((position, plugin, found))
+
+    @property
+    def answers_so_far(self) -> RowAnswers:
+        """The first rejections as far as they have been worked out."""
+        return self._answers
+
+    def answers(self) -> RowAnswers:
+        """Return the first rejection per row; not to be written to."""
+        if self._later:
+            later, self._later = self._later, []
+            answers = self.own_answers()
+            for position, plugin, found in later:
+                answers.add(position, plugin, found)
+        return self._answers
+
+    def own_answers(self) -> RowAnswers:
+        """Return the same to be written to; call `changed` afterwards."""
+        self.answers()
+        if not self._is_own:
+            self._answers, self._is_own = self._answers.copy(), True
+        return self._answers
+
+    def changed(self) -> None:
+        """Take in that the answers were written to."""
+        self.passed = self._answers.passed

@@ -7,8 +7,7 @@ Differs:  among rows with the same best total one is drawn from the run's seed; 
 
 from __future__ import annotations
 
-from random import Random
-from typing import Final
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,15 @@ from numpy.typing import NDArray
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
 from kubesched.scheduler import profile as wording
+from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.missing_states import make_score_states
 from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
 from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
+from kubesched.scheduler.select_host import select_host
 from kubesched.scheduler.trace import ScoreTrace, Trace
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-
-_SLICE_ROWS: Final = 512
 
 
 class Scoring:
@@ -33,24 +32,77 @@ class Scoring:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
 
-    def prioritize(
+    def choose(
         self,
         cycle: CycleState,
         pod: PodInfo,
         snapshot: Snapshot,
-        rows: NDArray[np.intp],
+        known: Answers,
+        feasible: NDArray[np.bool_] | None,
+        count: int,
         trace: Trace | None,
-    ) -> NDArray[np.int64]:
-        """Return the total score per feasible row; 1 if there is nobody to score."""
+    ) -> int:
+        """Return a row with the largest total; ties are drawn.
+
+        `feasible`, with `count` rows, is None where the rows known to be feasible are the ones.
+        """
         if not self._profile.score_plugins:
-            totals = np.ones(len(rows), np.int64)
             if trace is not None:
-                trace.totals = totals
-            return totals
+                trace.totals = np.ones(count, np.int64)
+            return select_host(known.own_totals(feasible, pod), self._profile.random)
+        timer, plan = self._profile.timer, known.plan
+        timer.enter(PRE_SCORE)
+        mask = known.feasible if feasible is None else feasible
+        for plugin in plan.pre_scores:
+            self._ask_pre_score(cycle, pod, snapshot, mask, plugin, trace)
+        make_score_states(self._profile, plan.score_states_to_make, cycle, pod, snapshot, mask)
+        timer.leave()
+        timer.pre_scored(cycle)
+        timer.scored(cycle, count)
+        timer.enter(SCORE)
+        plugins = [plugin for plugin in plan.scores if plugin.name not in cycle.skip_score]
+        if feasible is None and not plugins and trace is None:
+            row = known.select(pod, self._profile.random)
+        else:
+            totals = known.own_totals(feasible, pod)
+            rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
+            if plugins:
+                self._add_scores(totals, plugins, cycle, pod, snapshot, rows, plan.knows_any, trace)
+            row = select_host(totals, self._profile.random)
+            if trace is not None:
+                trace.totals = totals[rows]
+        timer.leave()
+        return row
+
+    def _add_scores(
+        self,
+        totals: NDArray[np.int64],
+        plugins: list[ScorePlugin[object]],
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        rows: NDArray[np.intp],
+        asks_everywhere: bool,
+        trace: Trace | None,
+    ) -> None:
+        """Add what plugins make of the feasible rows.
+
+        With `asks_everywhere` plugins may be asked about other rows too: cheaper than selecting.
+        """
         nodes: NodeTable = snapshot.nodes
-        if len(rows) < len(nodes):
-            nodes = nodes.take(rows)
-        return self.score(cycle, pod, snapshot, rows, nodes, trace)
+        every = len(rows) == len(nodes)
+        feasible = nodes if every else nodes.take(rows)
+
+        def ask(plugin: ScorePlugin[object]) -> NDArray[np.int64]:
+            if every or not asks_everywhere or plugin.survivors_only:
+                return self._ask_score(cycle, pod, feasible, plugin)
+            return self._ask_score(cycle, pod, nodes, plugin)[rows]
+
+        gains = self._ask_scores(plugins, ask, cycle, pod, rows, trace)
+        if every:
+            totals += gains
+        else:
+            totals[rows] += gains
 
     def score(
         self,
@@ -59,49 +111,59 @@ class Scoring:
         snapshot: Snapshot,
         rows: NDArray[np.intp],
         nodes: NodeTable,
+    ) -> NDArray[np.int64]:
+        """Return what all plugins make of `nodes`, the table of the feasible rows."""
+        timer = self._profile.timer
+        timer.enter(PRE_SCORE)
+        feasible = np.zeros(len(snapshot.nodes), np.bool_)
+        feasible[rows] = True
+        for plugin in self._profile.pre_score_plugins:
+            self._ask_pre_score(cycle, pod, snapshot, feasible, plugin, None)
+        make_score_states(
+            self._profile, self._profile.scores_without_pre_score, cycle, pod, snapshot, feasible
+        )
+        timer.leave()
+        timer.pre_scored(cycle)
+        timer.scored(cycle, len(rows))
+        timer.enter(SCORE)
+        plugins = [p for p in self._profile.score_plugins if p.name not in cycle.skip_score]
+        totals = self._ask_scores(
+            plugins, lambda p: self._ask_score(cycle, pod, nodes, p), cycle, pod, rows, None
+        )
+        timer.leave()
+        return totals
+
+    def _ask_scores(
+        self,
+        plugins: Sequence[ScorePlugin[object]],
+        ask: Callable[[ScorePlugin[object]], NDArray[np.int64]],
+        cycle: CycleState,
+        pod: PodInfo,
+        rows: NDArray[np.intp],
         trace: Trace | None,
     ) -> NDArray[np.int64]:
-        """Return what the plugins make of `nodes`, the table of the feasible rows."""
-        timer = self._profile.timer
-        if timer is not None:
-            timer.enter(PRE_SCORE)
-        self._pre_score(cycle, pod, snapshot, rows, trace)
-        if timer is not None:
-            timer.leave()
-            timer.pre_scored(cycle)
-            timer.scored(cycle, len(rows))
-            timer.enter(SCORE)
+        """Return the sum of the weighted, normalized scores per feasible row."""
         totals = np.zeros(len(rows), np.int64)
-        plugins = [p for p in self._profile.score_plugins if p.name not in cycle.skip_score]
         # All are asked before the first is normalized: whoever fails is met in that order.
-        asked = [(plugin, self.ask_score(cycle, pod, nodes, plugin)) for plugin in plugins]
+        asked = [(plugin, ask(plugin)) for plugin in plugins]
         normalized = [
-            (plugin, raw, self.normalize(cycle, pod, plugin, raw, rows)) for plugin, raw in asked
+            (plugin, raw, self._normalize(cycle, pod, plugin, raw, rows)) for plugin, raw in asked
         ]
         for plugin, raw, scores in normalized:
             wording.check_scores(plugin.name, scores)
-            weight = self.weight(plugin)
+            weight = self._profile.score_weights[plugin.name]
             totals += scores * weight
             if trace is not None:
                 trace.scores.append(ScoreTrace(plugin.name, weight, raw, scores))
-        if timer is not None:
-            timer.leave()
-        if trace is not None:
-            trace.totals = totals
         return totals
 
-    def weight(self, plugin: ScorePlugin[object]) -> int:
-        """Return what the plugin's scores weigh."""
-        return self._profile.score_weights[plugin.name]
-
-    def ask_score(
+    def _ask_score(
         self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, plugin: ScorePlugin[object]
     ) -> NDArray[np.int64]:
-        """Ask one plugin for the raw score per row."""
         state = cycle.score_states.get(plugin.name)
         return self._profile.ask_score(plugin, state, pod, nodes)
 
-    def normalize(
+    def _normalize(
         self,
         cycle: CycleState,
         pod: PodInfo,
@@ -109,31 +171,14 @@ class Scoring:
         raw: NDArray[np.int64],
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
-        """Let one plugin normalize its scores of the feasible rows."""
-        scores = raw
-        if plugin.normalizes:
-            state = cycle.score_states.get(plugin.name)
-            scores = self._profile.ask(
-                wording.NORMALIZE, plugin, plugin.normalize_score, state, pod, raw, rows
-            )
-        return scores
+        if not plugin.normalizes:
+            return raw
+        state = cycle.score_states.get(plugin.name)
+        return self._profile.ask(
+            wording.NORMALIZE, plugin, plugin.normalize_score, state, pod, raw, rows
+        )
 
-    def _pre_score(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rows: NDArray[np.intp],
-        trace: Trace | None,
-    ) -> None:
-        feasible = np.zeros(len(snapshot.nodes), np.bool_)
-        feasible[rows] = True
-        for plugin in self._profile.pre_score_plugins:
-            self.ask_pre_score(cycle, pod, snapshot, feasible, plugin, trace)
-        plugins = self._profile.scores_without_pre_score
-        make_score_states(self._profile, plugins, cycle, pod, snapshot, feasible)
-
-    def ask_pre_score(
+    def _ask_pre_score(
         self,
         cycle: CycleState,
         pod: PodInfo,
@@ -142,7 +187,6 @@ class Scoring:
         plugin: PreScorePlugin[object],
         trace: Trace | None,
     ) -> None:
-        """Ask one PreScore plugin and keep what it says in `cycle`."""
         result = self._profile.ask(
             wording.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, feasible
         )
@@ -154,24 +198,3 @@ class Scoring:
         elif not result.status.is_success:
             text = result.status.message
             raise PluginFailure(failure_of(wording.PRE_SCORE, plugin.name, text))
-
-
-def select_host(totals: NDArray[np.int64], random: Random) -> int:
-    """Return the position of a largest total; ties are drawn."""
-    first = int(totals.argmax())
-    best = totals == totals.item(first)
-    ties = np.count_nonzero(best)
-    return first if ties == 1 else _position_of(best, int(random.random() * ties))
-
-
-def _position_of(mask: NDArray[np.bool_], number: int) -> int:
-    """Return where the true entry with that number is; much cheaper than listing them all."""
-    start, stop = 0, len(mask)
-    while stop - start > _SLICE_ROWS:
-        middle = (start + stop) // 2
-        before = int(np.count_nonzero(mask[start:middle]))
-        if number < before:
-            stop = middle
-        else:
-            start, number = middle, number - before
-    return start + int(mask[start:stop].nonzero()[0][number])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.status import Status, unresolvable
-from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.scheduler.row_answers import Filtering, RowAnswers
 from kubesched.snapshot.node_table import NodeTable
 
 
@@ -22,31 +22,56 @@ class Search:
     Attributes:
         names: Node names that PreFilter plugins allow; None if any.
         contributors: The plugins that restricted the nodes.
-        answers: The first rejection per row of the table.
-        tried: Bool per row: whether the filters were asked about it.
     """
 
-    __slots__ = ("answers", "contributors", "names", "tried")
+    __slots__ = ("_answers", "_everywhere", "_nodes", "_tried", "contributors", "names")
 
     def __init__(
-        self, rows: int, names: frozenset[str] | None, contributors: tuple[str, ...]
+        self, nodes: NodeTable, names: frozenset[str] | None, contributors: tuple[str, ...]
     ) -> None:
         self.names = names
         self.contributors = contributors
-        self.answers = RowAnswers.nothing_asked(rows)
-        self.tried = np.zeros(rows, np.bool_)
+        self._nodes = nodes
+        # Most searches look at all rows at once, and nobody asks what was found.
+        self._everywhere: Filtering | None = None
+        self._answers: RowAnswers | None = None
+        self._tried: NDArray[np.bool_] | None = None
+
+    @property
+    def answers(self) -> RowAnswers:
+        """The first rejection per row of the table."""
+        if self._answers is None:
+            if self._everywhere is None:
+                self._answers = RowAnswers.nothing_asked(len(self._nodes))
+            else:
+                self._answers = self._everywhere.own_answers()
+        return self._answers
+
+    @property
+    def tried(self) -> NDArray[np.bool_]:
+        """Bool per row: whether the filters were asked about it."""
+        if self._tried is None:
+            self._tried = np.full(len(self._nodes), self._everywhere is not None)
+        return self._tried
 
     @property
     def evaluated(self) -> int:
         """How many rows were looked at."""
+        if self._everywhere is not None:
+            return len(self._nodes)
         return int(np.count_nonzero(self.tried))
 
-    def candidates(self, nodes: NodeTable) -> NDArray[np.intp]:
-        """Return the rows that PreFilter plugins allow, ascending."""
+    def candidates(self) -> NDArray[np.intp] | None:
+        """Return the rows that PreFilter plugins allow, ascending; None if all."""
         if self.names is None:
-            return np.arange(len(nodes))
-        row_of = nodes.row_of
+            return None
+        row_of = self._nodes.row_of
         return np.array(sorted(row_of[name] for name in self.names if name in row_of), np.intp)
+
+    def take_in_everywhere(self, filtering: Filtering) -> None:
+        """Take in the answers for all rows."""
+        self._everywhere = filtering
+        self._answers = self._tried = None
 
     def take_in(self, rows: NDArray[np.intp], answers: RowAnswers) -> None:
         """Write the answers for `rows` into those for all rows."""
@@ -56,12 +81,12 @@ class Search:
         self.answers.index[rows] = codes[answers.index]
         self.tried[rows] = True
 
-    def diagnosis(self, nodes: NodeTable) -> Diagnosis:
+    def diagnosis(self) -> Diagnosis:
         """Return why no row is feasible."""
         absent: Status | None = None
         if self.names is not None:
             listed = " ".join(sorted(self.contributors))
             absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
         return Diagnosis.of_filter(
-            tuple(nodes.names), self.answers.statuses(), absent, self.contributors
+            tuple(self._nodes.names), self.answers.statuses(), absent, self.contributors
         )

@@ -66,21 +66,21 @@ def lacking_claim(name: str) -> Pod:
     [
         pytest.param(plain("a"), 16, {"no_hint": "1"}, id="first of its template"),
         pytest.param(
-            plain("a", "b", "c"), 16, {"no_hint": "1", "hint_used": "2"}, id="of one template"
+            plain("a", "b", "c", "d"), 16, {"no_hint": "2", "hint_used": "2"}, id="of one template"
         ),
         pytest.param(
-            [*plain("a"), make_pod("b"), *plain("c")],
+            [*plain("a", "b"), make_pod("c"), *plain("d")],
             16,
-            {"no_hint": "2", "hint_used": "1"},
+            {"no_hint": "3", "hint_used": "1"},
             id="another template in between",
         ),
         pytest.param(
-            plain("a", "b"), 3, {"no_hint": "2"}, id="so few nodes that all are asked again"
+            plain("a", "b", "c"), 3, {"no_hint": "3"}, id="so few nodes that all are asked again"
         ),
         pytest.param(
-            [lacking_claim("a"), lacking_claim("b")],
+            [lacking_claim("a"), lacking_claim("b"), lacking_claim("c")],
             16,
-            {"no_hint": "1", "hint_not_used": "1"},
+            {"no_hint": "2", "hint_not_used": "1"},
             id="left to the plain path",
         ),
     ],
@@ -99,8 +99,8 @@ def test_batch_attempts(pods: list[Pod], nodes: int, expected: dict[str, str]) -
 
 def test_nominated_pod_gets_no_hint() -> None:
     """A pod with a nominated node tries that one first: nothing is looked up."""
-    pods = [*plain("a", "b"), make_pod("c", requests={"cpu": "1"}, nominated_node_name="n1")]
-    expected = {of_profile(result="no_hint"): "2", of_profile(result="hint_used"): "1"}
+    pods = [*plain("a", "b", "c"), make_pod("d", requests={"cpu": "1"}, nominated_node_name="n1")]
+    expected = {of_profile(result="no_hint"): "3", of_profile(result="hint_used"): "1"}
     assert expected == series_after(pods)[ATTEMPTS]
 
 

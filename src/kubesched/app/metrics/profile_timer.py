@@ -10,8 +10,8 @@ Differs:  a plugin answers for many rows at once, so one of its durations is tha
           cannot; node hints are remembered answers: each cycle that asks for some counts once as
           an attempt, PreFilter and outcome aside: `hint_used` if it was decided from a sibling's
           answers, in which only rows that changed were renewed, `hint_not_used` if they were there
-          and did not do, `no_hint` if there were none; the gate OpportunisticBatching changes
-          nothing in that.
+          and did not do, `no_hint` if there were none, as for the first two of a kind; the gate
+          OpportunisticBatching changes nothing in that.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Observations:
         self.preemption_attempts = Counter()
 
 
-class ProfileTimer:
-    """A `PhaseTimer`.
+class ProfileTimer(phases.PhaseTimer):
+    """Times phases and plugins by a clock.
 
     Attributes:
         is_sampling: Whether single plugins are timed now.
@@ -109,7 +109,8 @@ class ProfileTimer:
         """
         self.counts = counts
         self.is_sampling = self._was_sampling = False
-        self.now = clock
+        self._clock = clock
+        self._recalled_seconds = 0.0
         self._dice = dice
         self._observations = observations
         self._name = profile.scheduler_name
@@ -170,6 +171,10 @@ class ProfileTimer:
             running.update(_DIVIDED.intersection(counted))
         return running
 
+    def now(self) -> float:
+        """Return seconds on the clock."""
+        return self._clock()
+
     # Phases of a cycle.
 
     def begin_cycle(self) -> None:
@@ -181,6 +186,7 @@ class ProfileTimer:
 
     def begin_again(self) -> None:
         """Drop what was timed in this cycle, and failures that are to be met again."""
+        self._recalled_seconds = 0.0
         self.counts.unsettled = 0
         self._ended.clear()
         self._open = ""
@@ -195,10 +201,13 @@ class ProfileTimer:
         if self.counts.unsettled:
             self.counts.settle()
 
-    def enter(self, extension_point: str, carried_seconds: float = 0.0) -> None:
+    def enter(self, extension_point: str) -> None:
         """Begin a phase."""
         self._open = extension_point
-        self._began = self.now() - carried_seconds
+        self._began = self._clock()
+        if extension_point is phases.FILTER:
+            self._began -= self._recalled_seconds
+            self._recalled_seconds = 0.0
 
     def leave(self, code: Code = Code.SUCCESS) -> None:
         """End the phase that is open."""
@@ -250,6 +259,7 @@ class ProfileTimer:
             else:
                 self._unhinted = known
         known.observe(seconds)
+        self._recalled_seconds = seconds
 
     def hint_not_used(self) -> None:
         """Count a hint that did not do."""
@@ -303,15 +313,11 @@ class ProfileTimer:
         if not rows:
             return
         if failed_at.min() == PASSED:
-            self.all_passed(cycle, rows)
+            self._filters.count(cycle.skip_filter, rows)
             return
         # Rows with nominated pods were counted when they were asked about; they stand at -1.
         rejected = np.bincount(failed_at[failed_at != PASSED] + 1, minlength=1).tolist()
         self._filters.count_falling(cycle.skip_filter, rows, rejected)
-
-    def all_passed(self, cycle: CycleState, rows: int) -> None:
-        """Count rows for each filter."""
-        self._filters.count(cycle.skip_filter, rows)
 
     def filtered_one(self, cycle: CycleState, failed_at: int) -> None:
         """Count a row for each filter up to the one that rejected it."""

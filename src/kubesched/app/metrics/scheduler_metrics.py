@@ -25,6 +25,7 @@ from kubesched.app.metrics.family import Family
 from kubesched.app.metrics.plugin_counts import PluginCounts, PluginTallies
 from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
 from kubesched.framework.status import Code, Status
+from kubesched.queue.gates import GateTimer
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.moves import Place, QueueMove
 from kubesched.queue.queue_events import Change
@@ -44,7 +45,7 @@ _BINDING: Final = "binding"
 _WITH_WORKERS: Final = (FILTER, PLACEMENT_SCORE, SCORE)
 
 
-class SchedulerMetrics(Observer, EvictionObserver):
+class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
     """The `Instruments` of a scheduler process.
 
     Durations of attempts begin on the event loop's clock, so `clock` has to go with that one. It

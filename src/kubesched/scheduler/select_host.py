@@ -1,10 +1,8 @@
-"""BestRows keeps the rows with the largest total, so that one is drawn without looking at all.
+"""The choice of a row with the largest total; ties are drawn.
 
-Binding a pod changes the total of one row. To look for the largest anew reads the whole column.
-
-Upstream: nothing like it; pkg/scheduler/schedule_one.go, selectHost (v1.36) looks at all nodes
-Invariants: a draw equals the one `scoring.select_host` makes with the same dice (a property test
-            compares them).
+Upstream: pkg/scheduler/schedule_one.go, selectHost (v1.36)
+Differs:  among rows with the same best total one is drawn from the run's seed; upstream takes the
+          first that its parallel search happened to find.
 """
 
 from __future__ import annotations
@@ -12,18 +10,41 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from random import Random
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.scheduler.scoring import select_host
+_SLICE_ROWS: Final = 512
+
+
+def select_host(totals: NDArray[np.int64], random: Random) -> int:
+    """Return the position of a largest total; ties are drawn."""
+    first = int(totals.argmax())
+    best = totals == totals.item(first)
+    ties = np.count_nonzero(best)
+    return first if ties == 1 else _position_of(best, int(random.random() * ties))
+
+
+def _position_of(mask: NDArray[np.bool_], number: int) -> int:
+    """Return where the true entry with that number is; much cheaper than listing them all."""
+    start, stop = 0, len(mask)
+    while stop - start > _SLICE_ROWS:
+        middle = (start + stop) // 2
+        before = int(np.count_nonzero(mask[start:middle]))
+        if number < before:
+            stop = middle
+        else:
+            start, number = middle, number - before
+    return start + int(mask[start:stop].nonzero()[0][number])
 
 
 class BestRows:
-    """The rows of one column of totals that have the largest.
+    """The rows of one column of totals that have the largest, so that not all are looked at.
 
-    They are listed when the same column is asked for the second time: a column that is made anew
-    for each pod is never asked for again.
+    Binding a pod changes the total of one row; looking for the largest anew reads the whole column.
+    A draw equals the one that `select_host` makes with the same random source. The rows are listed
+    when a column is asked for the second time: one that is made anew for each pod never is.
     """
 
     def __init__(self) -> None:

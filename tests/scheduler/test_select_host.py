@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.scheduler.best_rows import BestRows
-from kubesched.scheduler.scoring import select_host
+from kubesched.scheduler.select_host import BestRows, select_host
 
 _TOTALS = st.lists(st.integers(-2, 3), min_size=1, max_size=8)
 # (row, its new total) or a column that replaces all of it.

@@ -1,0 +1,199 @@
+"""What is known of all rows before a cycle asks its plugins: rejections, and totals of scores.
+
+Invariants: a known answer equals a fresh one (a property test compares them).
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
+from kubesched.framework.plugin import FilterPlugin, ScorePlugin
+from kubesched.scheduler import profile as wording
+from kubesched.scheduler.plan import Plan
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.scheduler.select_host import select_host
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+
+_FIRST_ROW: Final = np.zeros(1, np.intp)
+NOT_FEASIBLE: Final = np.iinfo(np.int64).min
+
+
+class Answers:
+    """The answers of the known plugins of a plan; of none, as long as nothing is filled in.
+
+    Attributes:
+        plan: Which plugins are known.
+        usable: Whether the answers can be used; if not, every plugin must be asked.
+        rejections: The first rejection per row, of known filters.
+        feasible: Bool per row, of known filters.
+        feasible_count: How many rows are feasible.
+        plain: int64 per row, the weighted scores that need no normalizing.
+        raw: Plugin name -> int64 per row, the scores of those that do.
+        normalizing: The plugins of `raw`.
+    """
+
+    def __init__(self, profile: Profile, plan: Plan, rows: int = 0) -> None:
+        self._profile = profile
+        self.plan = plan
+        self.usable = plan.usable
+        self.begin(rows)
+
+    def begin(self, rows: int) -> None:
+        """Forget all answers; from now on there are so many rows."""
+        self.rejections = RowAnswers.nothing_asked(rows)
+        self.feasible = np.ones(rows, np.bool_)
+        self.feasible_count = rows
+        self.plain = np.zeros(rows, np.int64)
+        self.raw: dict[str, NDArray[np.int64]] = {}
+        self.normalizing: list[ScorePlugin[object]] = []
+        self._feasible_rows: NDArray[np.intp] | None = None
+
+    def begin_with(self, known: Answers) -> None:
+        """Begin with what is known already; the other answers stay as they are."""
+        self.rejections = known.rejections.copy()
+        self.feasible = known.feasible.copy()
+        self.feasible_count = known.feasible_count
+        self.plain = known.plain.copy()
+        self.raw = known.raw.copy()
+        self.normalizing = known.normalizing.copy()
+        self._feasible_rows = None
+
+    @property
+    def feasible_rows(self) -> NDArray[np.intp]:
+        """The rows that known filters pass, in ascending order."""
+        if self._feasible_rows is None:
+            self._feasible_rows = np.flatnonzero(self.feasible)
+        return self._feasible_rows
+
+    def select(self, pod: PodInfo, random: Random) -> int:
+        """Return a feasible row with the largest total; ties are drawn."""
+        return select_host(self.totals(pod), random)
+
+    def totals(self, pod: PodInfo) -> NDArray[np.int64]:
+        """Return the weighted total per row, of known scores; NOT_FEASIBLE where rejected.
+
+        It must not be changed.
+        """
+        return self.totals_where(self.feasible, pod)
+
+    def own_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
+        """Return the same for other feasible rows, None for the known ones; it may be changed."""
+        return self.totals_where(self.feasible if feasible is None else feasible, pod)
+
+    def totals_where(self, feasible: NDArray[np.bool_], pod: PodInfo) -> NDArray[np.int64]:
+        """Return the weighted total per row, computed anew."""
+        totals = np.where(feasible, self.plain, NOT_FEASIBLE)
+        if self.normalizing:
+            rows = np.flatnonzero(feasible)
+            for plugin in self.normalizing:
+                totals[rows] += self._normalized(plugin, pod, rows)
+        return totals
+
+    # Filling in.
+
+    def add_filters(
+        self, filters: list[tuple[int, FilterPlugin[object]]], pod: PodInfo, nodes: NodeTable
+    ) -> None:
+        """Ask filters about all rows.
+
+        Raises:
+            PluginFailure: if a filter failed on a row that no earlier one rejects.
+        """
+        if not filters:
+            return
+        self.ask_filters(filters, self.rejections, pod, nodes)
+        self.feasible = self.rejections.passed
+        self.feasible_count = int(np.count_nonzero(self.feasible))
+        self._feasible_rows = None
+
+    def ask_filters(
+        self,
+        filters: list[tuple[int, FilterPlugin[object]]],
+        answers: RowAnswers,
+        pod: PodInfo,
+        nodes: NodeTable,
+    ) -> None:
+        """Ask filters about the rows of `nodes`, and put what they say into `answers`."""
+        for position, plugin in filters:
+            state = self.plan.filter_states.get(plugin.name)
+            found = self._profile.ask_filter(plugin, state, pod, nodes)
+            if answers.add(position, plugin.name, found):
+                wording.raise_failures(answers, found, position, plugin.name)
+
+    def add_score(self, plugin: ScorePlugin[object], raw: NDArray[np.int64]) -> None:
+        """Take in the raw scores of a plugin for all rows."""
+        if plugin.normalizes:
+            self.raw[plugin.name] = raw
+            self.normalizing.append(plugin)
+        else:
+            self.check_scores(raw)
+            self.plain += raw * self._profile.score_weights[plugin.name]
+
+    def ask_score(
+        self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeTable
+    ) -> NDArray[np.int64]:
+        """Ask a known plugin for the raw score per row of `nodes`."""
+        state = self.plan.score_states.get(plugin.name)
+        return self._profile.ask_score(plugin, state, pod, nodes)
+
+    def check_scores(self, raw: NDArray[np.int64]) -> None:
+        """Give the answers up if a score that stays as it is does not lie in 0..100."""
+        # An invalid score fails the cycle only if its row is feasible: ask everything to find out.
+        if raw.min(initial=0) < NODE_SCORE_MIN or raw.max(initial=0) > NODE_SCORE_MAX:
+            self.usable = False
+
+    def _normalized(
+        self, plugin: ScorePlugin[object], pod: PodInfo, rows: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Return what a plugin adds to `rows`, which are all that is feasible."""
+        scores = self._profile.ask(
+            wording.NORMALIZE,
+            plugin,
+            plugin.normalize_score,
+            self.plan.score_states.get(plugin.name),
+            pod,
+            self.raw[plugin.name][rows],
+            rows,
+        )
+        wording.check_scores(plugin.name, scores)
+        return scores * self._profile.score_weights[plugin.name]
+
+
+class NodeAnswers(Answers):
+    """The answers of plugins that look at Node objects alone; many signatures share them."""
+
+    def __init__(self, profile: Profile, plan: Plan) -> None:
+        super().__init__(profile, plan)
+        self._epoch = -1
+        self._node_filters = plan.known_filters
+        self._node_scores = plan.known_scores
+
+    def refresh(self, pod: PodInfo, nodes: NodeColumns) -> bool:
+        """Ask anew if a node came, went or changed; return whether that was so.
+
+        Raises:
+            PluginFailure: if a plugin fails.
+        """
+        if self._epoch == nodes.epoch:
+            return False
+        self._epoch = -1
+        self.usable = self.plan.usable
+        self.begin(len(nodes))
+        self.add_filters(self._node_filters, pod, nodes)
+        for plugin in self._node_scores:
+            raw = self.ask_score(plugin, pod, nodes)
+            if plugin.normalizes and len(raw) and raw.min() == raw.max():
+                # All rows rate the same for good: what the plugin adds is known beforehand.
+                self.raw[plugin.name] = raw
+                self.plain += self._normalized(plugin, pod, _FIRST_ROW).item(0)
+            else:
+                self.add_score(plugin, raw)
+        self._epoch = nodes.epoch
+        return True

@@ -1,0 +1,199 @@
+"""Plan tells which plugins a cycle asks anew, and what the others said before any row was asked.
+
+A profile's answers for equal pods are kept in `scheduler.memory`; which of them depends on what a
+plugin's answer for a row depends on (`scope`) and on what it reads of the pod (`sign`).
+
+Invariants: a plan depends on the pod's signature alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+import numpy as np
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    FilterPlugin,
+    NoState,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SUCCESS
+from kubesched.scheduler import profile as wording
+from kubesched.scheduler.missing_states import make_filter_states, make_score_states
+from kubesched.scheduler.profile import Profile
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+IsKnown = Callable[[Plugin, Scope], bool]
+
+NODE_SCOPES: Final = frozenset((Scope.NODE, Scope.NODES))
+ROW_SCOPES: Final = frozenset((Scope.ROW, Scope.USAGE))
+
+
+class Plan:
+    """Whom to ask, for the pods of one signature.
+
+    Attributes:
+        usable: Whether keeping answers works for these pods at all.
+        filter_states, skip_filter, score_states, skip_score: As in a cycle, of known plugins.
+        pre_filters, filters, pre_scores, scores: Plugins to ask each time; filters with their
+            position in the profile.
+        filter_states_to_make, score_states_to_make: Plugins to ask for their state each time.
+        known_filters, known_scores: Plugins whose answers are kept.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        """Ask every plugin each time."""
+        self.usable = True
+        self.filter_states: dict[str, object] = {}
+        self.score_states: dict[str, object] = {}
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+        self.pre_filters: list[PreFilterPlugin[object]] = list(profile.pre_filter_plugins)
+        self.filter_states_to_make = list(profile.filters_without_pre_filter)
+        self.filters = list(enumerate(profile.filter_plugins))
+        self.pre_scores: list[PreScorePlugin[object]] = list(profile.pre_score_plugins)
+        self.score_states_to_make = list(profile.scores_without_pre_score)
+        self.scores: list[ScorePlugin[object]] = list(profile.score_plugins)
+        self.known_filters: list[tuple[int, FilterPlugin[object]]] = []
+        self.known_scores: list[ScorePlugin[object]] = []
+
+    @classmethod
+    def keeping(
+        cls,
+        scopes: Collection[Scope],
+        profile: Profile,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        known: Plan | None = None,
+    ) -> Plan:
+        """Keep the answers of plugins with one of these scopes that sign the pod.
+
+        Args:
+            scopes: What answers may depend on.
+            profile: The plugins.
+            pod: One of the pods.
+            snapshot: The cluster.
+            known: A plan for the same pods and some of the scopes, which has asked some already.
+
+        Raises:
+            PluginFailure: if one of them fails.
+        """
+        plan = cls(profile)
+        if known is not None:
+            plan.usable = known.usable
+            plan.filter_states |= known.filter_states
+            plan.score_states |= known.score_states
+            plan.skip_filter |= known.skip_filter
+            plan.skip_score |= known.skip_score
+        signed = {
+            plugin.name: plugin.sign(pod) is not UNSIGNED for plugin in profile.plugins.values()
+        }
+
+        def is_known(plugin: Plugin, scope: Scope) -> bool:
+            return scope in scopes and signed[plugin.name]
+
+        plan._plan_filters(is_known, profile, pod, snapshot)
+        if profile.score_plugins:
+            plan._plan_scores(is_known, profile, pod, snapshot)
+        return plan
+
+    @property
+    def knows_any(self) -> bool:
+        """Whether any answer about rows is kept."""
+        return bool(self.known_filters or self.known_scores)
+
+    def new_cycle(self) -> CycleState:
+        """Return a cycle that knows what known plugins know."""
+        return CycleState.of(
+            self.filter_states.copy(),
+            self.score_states.copy(),
+            self.skip_filter.copy(),
+            self.skip_score.copy(),
+        )
+
+    def _plan_filters(
+        self, is_known: IsKnown, profile: Profile, pod: PodInfo, snapshot: Snapshot
+    ) -> None:
+        cycle = self.new_cycle()
+        asked = list(profile.pre_filter_plugins)
+        self.pre_filters = [plugin for plugin in asked if not is_known(plugin, plugin.scope)]
+        for plugin in asked:
+            if not is_known(plugin, plugin.scope) or plugin.name in self.filter_states:
+                continue
+            result = profile.ask(
+                wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
+            )
+            self.filter_states[plugin.name] = result.state
+            if result.status.is_skip:
+                self.skip_filter.add(plugin.name)
+            elif result.status != SUCCESS or result.node_names is not None:
+                self.usable = False
+        self._make_filter_states(is_known, profile, pod, snapshot)
+        self.filters = []
+        for position, filter_ in enumerate(profile.filter_plugins):
+            if filter_.name not in self.skip_filter:
+                known = is_known(filter_, filter_.scope)
+                (self.known_filters if known else self.filters).append((position, filter_))
+
+    def _make_filter_states(
+        self, is_known: IsKnown, profile: Profile, pod: PodInfo, snapshot: Snapshot
+    ) -> None:
+        cycle = self.new_cycle()
+        plugins = profile.filters_without_pre_filter
+        known = [plugin for plugin in plugins if is_known(plugin, plugin.scope)]
+        self.filter_states_to_make = [plugin for plugin in plugins if plugin not in known]
+        missing = [plugin for plugin in known if plugin.name not in self.filter_states]
+        make_filter_states(profile, missing, cycle, pod, snapshot)
+        self.filter_states |= cycle.filter_states
+        # Which row meets the lack of a state is found out by asking everything.
+        self.usable &= not any(isinstance(cycle.filter_states[p.name], NoState) for p in known)
+
+    def _plan_scores(
+        self, is_known: IsKnown, profile: Profile, pod: PodInfo, snapshot: Snapshot
+    ) -> None:
+        cycle = self.new_cycle()
+        everywhere = np.ones(len(snapshot.nodes), np.bool_)
+        asked = list(profile.pre_score_plugins)
+        self.pre_scores = [plugin for plugin in asked if not is_known(plugin, _score_scope(plugin))]
+        for plugin in asked:
+            if not is_known(plugin, _score_scope(plugin)) or plugin.name in self.score_states:
+                continue
+            result = profile.ask(
+                wording.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, everywhere
+            )
+            self.score_states[plugin.name] = result.state
+            if result.status.is_skip:
+                self.skip_score.add(plugin.name)
+            elif result.status != SUCCESS:
+                self.usable = False
+        self._make_score_states(is_known, profile, pod, snapshot)
+        self.scores = []
+        for score in profile.score_plugins:
+            if score.name not in self.skip_score:
+                known = is_known(score, _score_scope(score))
+                (self.known_scores if known else self.scores).append(score)
+
+    def _make_score_states(
+        self, is_known: IsKnown, profile: Profile, pod: PodInfo, snapshot: Snapshot
+    ) -> None:
+        cycle = self.new_cycle()
+        plugins = profile.scores_without_pre_score
+        known = [plugin for plugin in plugins if is_known(plugin, _score_scope(plugin))]
+        self.score_states_to_make = [plugin for plugin in plugins if plugin not in known]
+        missing = [plugin for plugin in known if plugin.name not in self.score_states]
+        everywhere = np.ones(len(snapshot.nodes), np.bool_)
+        make_score_states(profile, missing, cycle, pod, snapshot, everywhere)
+        self.score_states |= cycle.score_states
+        self.usable &= not any(isinstance(cycle.score_states[p.name], NoState) for p in known)
+
+
+def _score_scope(plugin: Plugin) -> Scope:
+    return plugin.score_scope or plugin.scope

@@ -8,8 +8,11 @@ from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.hinting import QueueingHints, Strategy, ask_hint
+from kubesched.queue.moves import Place
 from kubesched.queue.queue_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Change
+from kubesched.queue.queue_options import ProfileRules
 from kubesched.queue.registrations import Registration
+from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.testing.builders import make_node, make_pod, make_pod_info
 
 from .scene import (
@@ -24,6 +27,7 @@ from .scene import (
     PROFILE,
     REGISTERED,
     Answers,
+    priority_sort,
 )
 
 SKIP, LATER, NOW = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
@@ -230,3 +234,70 @@ def test_topics_of_pod() -> None:
     topics = all_hints.topics_of_event(NODE_ADD)
     assert topics is not None
     assert set(anything) < set(topics)
+
+
+def _siblings(*names: str) -> list[QueuedPodInfo]:
+    """Return pods of one template that Fit rejected."""
+    return [
+        QueuedPodInfo(make_pod_info(name), unschedulable_plugins=frozenset({"Fit"}))
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize(
+    ("per_template", "new", "asked"),
+    [
+        pytest.param(True, make_node("n"), ["a"], id="once"),
+        pytest.param(False, make_node("n"), ["a", "b", "c"], id="each"),
+        pytest.param(True, make_pod("b"), ["a", "b", "c"], id="about-a-waiting-pod"),
+        pytest.param(True, make_pod("x", node_name="n"), ["a"], id="about-a-bound-pod"),
+    ],
+)
+def test_hints_of_templates_are_asked_once(
+    *, per_template: bool, new: object, asked: list[str]
+) -> None:
+    """An answer counts for all pods of a template, if the plugin says that it does."""
+    seen: list[str] = []
+
+    def hint(pod: Pod, _old: object, _new: object) -> bool:
+        seen.append(pod.metadata.name)
+        return True
+
+    registration = Registration("Fit", NODE_ADD, hint, per_template=per_template)
+    one = QueueingHints({PROFILE: [registration]})
+    strategy_of = one.strategies(Change(NODE_ADD, None, new))
+    assert [LATER] * 3 == [strategy_of(queued) for queued in _siblings("a", "b", "c")]
+    assert asked == seen
+
+
+def test_a_shared_answer_is_for_pods_that_the_same_plugins_rejected() -> None:
+    """Who rejected a pod, and which plugins are pending, decides whose hints count."""
+    registrations = [
+        Registration("Fit", NODE_ADD, lambda *_: False, per_template=True),
+        Registration("Spread", NODE_ADD, lambda *_: True, per_template=True),
+    ]
+    strategy_of = QueueingHints({PROFILE: registrations}).strategies(Change(NODE_ADD))
+    pods = [rejected("Fit"), rejected("Fit Spread"), rejected("Fit", "Spread"), rejected()]
+    assert [SKIP, LATER, NOW, LATER] * 2 == [strategy_of(pod) for pod in [*pods, *pods]]
+
+
+def test_an_event_asks_a_hint_of_templates_once() -> None:
+    """All siblings that wait are moved, each to where its own backoff sends it."""
+    seen: list[str] = []
+
+    def hint(pod: Pod, _old: object, _new: object) -> bool:
+        seen.append(pod.metadata.name)
+        return True
+
+    registration = Registration("Fit", NODE_ADD, hint, per_template=True)
+    queue = SchedulingQueue(priority_sort, {PROFILE: ProfileRules(registrations=[registration])})
+    for at, name in enumerate("abc"):
+        queue.add(make_pod_info(name), 0.0)
+        queued = queue.pop(0.0)
+        assert queued is not None
+        queued.unschedulable_plugins = frozenset({"Fit"})
+        queue.add_unschedulable_if_not_present(queued, float(at))
+    queue.move_all(NODE_ADD, None, make_node("n"), 3.5)
+    assert ["a"] == seen
+    placed = {place: len(queue.pods(place)) for place in (Place.ACTIVE, Place.BACKOFF)}
+    assert {Place.ACTIVE: 2, Place.BACKOFF: 1} == placed

@@ -45,6 +45,19 @@ def test_gauge_by_hand() -> None:
     assert gauge.mean() == 1.0
 
 
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 5)), max_size=60))
+def test_gauge_add_is_set(steps: list[tuple[int, int]]) -> None:
+    """Many changes of one moment give what setting each value gives."""
+    added, put = Gauge(2.0), Gauge(2.0)
+    now = 0.0
+    for delay, change in steps:
+        now += delay
+        added.add(now, change)
+        put.set(now, put.value + change)
+    assert put.values() == added.values()
+    assert (put.value, put.peak, put.mean()) == (added.value, added.peak, added.mean())
+
+
 def test_gauge_without_time_is_its_value() -> None:
     """At second 0 the mean is what was set."""
     gauge = Gauge()

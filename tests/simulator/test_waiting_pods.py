@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kubesched.framework.cluster_event import NODE, Action, ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.simulator.waiting_pods import HINTS_MAX, POD_ADDED, POD_DELETED, WaitingPods
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.builders import make_pod, make_pod_info
+from kubesched.testing.builders import make_node, make_pod, make_pod_info
 
 from .clusters import make_cluster
 
@@ -89,3 +92,47 @@ def test_beyond_the_limit_pods_are_tried() -> None:
     waiting.happened(POD_ADDED, bound("c"))
     assert [queued] == waiting.woken()
     assert 1 == waiting.hints_asked
+
+
+@pytest.mark.parametrize(
+    ("event", "old", "new"),
+    [
+        pytest.param(
+            ClusterEvent(NODE, Action.ADD),
+            None,
+            make_node("n", allocatable={"cpu": "4"}),
+            id="node",
+        ),
+        pytest.param(
+            ClusterEvent(NODE, Action.UPDATE_NODE_LABEL),
+            make_node("n"),
+            make_node("n", labels={"zone": "a"}),
+            id="label",
+        ),
+        pytest.param(POD_ADDED, None, make_pod("x", node_name="n"), id="pod"),
+        pytest.param(POD_DELETED, make_pod("x", node_name="n"), None, id="no pod"),
+    ],
+)
+def test_in_tree_hints_per_template_do_not_look_further(
+    event: ClusterEvent, old: object, new: object
+) -> None:
+    """Name, uid, annotations and status of the waiting pod change no answer."""
+    cluster = make_cluster([])
+    profile = cluster.profiles[NAME]
+    profile.objects = cluster.cache.objects
+    one = make_pod("a", requests={"cpu": "1"})
+    other = make_pod(
+        "b",
+        requests={"cpu": "1"},
+        metadata={"annotations": {"a": "b"}},
+        status={"nominatedNodeName": "n"},
+    )
+    assert PodInfo(one).template is PodInfo(other).template
+    hints = [
+        each.hint
+        for plugin in profile.plugins.values()
+        for each in plugin.events_to_register() or ()
+        if each.per_template and each.event.matches(event) and each.hint is not None
+    ]
+    assert hints
+    assert [hint(one, old, new) for hint in hints] == [hint(other, old, new) for hint in hints]

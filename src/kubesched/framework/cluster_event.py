@@ -112,7 +112,16 @@ QueueingHint = Callable[[Pod, object | None, object | None], bool]
 
 
 class ClusterEventWithHint(msgspec.Struct, frozen=True):
-    """A registration of a plugin: the event, and the hint that weighs it (None: always try)."""
+    """A registration of a plugin.
+
+    Attributes:
+        event: After which a pod may be tried again.
+        hint: Weighs the event for a pod; None: always try.
+        per_template: Whether the hint's answer depends on nothing of the waiting pod but its
+            namespace, labels, controller and specification: then it is asked once for all pods
+            that share them.
+    """
 
     event: ClusterEvent
     hint: QueueingHint | None = None
+    per_template: bool = False

@@ -121,7 +121,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """A pod is gone: the gate may open. What lets the pod fit then is for others to say."""
         if not self._is_asynchronous:
             return ()
-        return (ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), _never),)
+        return (ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), _never, per_template=True),)
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Hold the pod back while its victims are being evicted."""

@@ -135,8 +135,8 @@ class InterPodAffinity(
         pods = ClusterEvent(POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
         nodes = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return (
-            ClusterEventWithHint(pods, after_pod_change),
-            ClusterEventWithHint(nodes, after_node_change),
+            ClusterEventWithHint(pods, after_pod_change, per_template=True),
+            ClusterEventWithHint(nodes, after_node_change, per_template=True),
         )
 
     def pre_filter(

@@ -186,7 +186,7 @@ class NodeAffinity(
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A node came or its labels changed."""
         event = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        return (ClusterEventWithHint(event, self._after_node_change),)
+        return (ClusterEventWithHint(event, self._after_node_change, per_template=True),)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """The node selector and both parts of the node affinity matter."""

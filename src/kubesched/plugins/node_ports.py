@@ -74,7 +74,9 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """A pod with host ports left; a node came."""
         return (
-            ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), _after_pod_deletion),
+            ClusterEventWithHint(
+                ClusterEvent(POD, Action.DELETE), _after_pod_deletion, per_template=True
+            ),
             ClusterEventWithHint(ClusterEvent(NODE, Action.ADD)),
         )
 

@@ -152,8 +152,8 @@ class NodeResourcesFit(
         pod = ClusterEvent(POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         events = [
-            ClusterEventWithHint(pod, self._after_pod_change),
-            ClusterEventWithHint(node, self._after_node_change),
+            ClusterEventWithHint(pod, self._after_pod_change, per_template=True),
+            ClusterEventWithHint(node, self._after_node_change, per_template=True),
         ]
         if self._devices:
             device_class = ClusterEvent(DEVICE_CLASS, Action.ADD | Action.UPDATE)

@@ -54,7 +54,9 @@ class NodeUnschedulable(FilterPlugin[None]):
         """A node came or was uncordoned; the pod got tolerations."""
         return (
             ClusterEventWithHint(
-                ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT), _after_node_change
+                ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
+                _after_node_change,
+                per_template=True,
             ),
             ClusterEventWithHint(
                 ClusterEvent(POD, Action.UPDATE_POD_TOLERATION), self._after_pod_change

@@ -156,8 +156,12 @@ class PodTopologySpread(
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            ClusterEventWithHint(ClusterEvent(POD, pods), self._after_pod_change),
-            ClusterEventWithHint(ClusterEvent(NODE, nodes), self._after_node_change),
+            ClusterEventWithHint(
+                ClusterEvent(POD, pods), self._after_pod_change, per_template=True
+            ),
+            ClusterEventWithHint(
+                ClusterEvent(NODE, nodes), self._after_node_change, per_template=True
+            ),
         )
 
     def pre_filter(

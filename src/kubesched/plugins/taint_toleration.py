@@ -61,7 +61,9 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
         """A node came or its taints changed; the pod got tolerations."""
         return (
             ClusterEventWithHint(
-                ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT), self._after_node_change
+                ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
+                self._after_node_change,
+                per_template=True,
             ),
             ClusterEventWithHint(
                 ClusterEvent(POD, Action.UPDATE_POD_TOLERATION), self._after_pod_change

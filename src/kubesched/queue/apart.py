@@ -12,8 +12,11 @@ def holder_of(
     key: str, active: ActiveQueue, backoff: BackoffQueue, unschedulable: UnschedulablePods
 ) -> str:
     """Return the name of the place where a pod waits; "" if it does not."""
-    holders = (("unschedulable", unschedulable), ("active", active), ("backoff", backoff))
-    return next((name for name, pods in holders if key in pods), "")
+    if key in unschedulable:
+        return "unschedulable"
+    if key in active:
+        return "active"
+    return "backoff" if key in backoff else ""
 
 
 def check_apart(

@@ -4,7 +4,8 @@ Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, isEventOfInterest and
           isPodWorthRequeuing (v1.36)
 Invariants: a pod whose strategy for an event is not SKIP is filed under a topic of that event.
 Differs:  hints are asked in the order of registration; upstream asks in the order of a map, and the
-          answer is the same.
+          answer is the same; a hint whose answer depends on nothing but the pod's template is
+          asked, and timed, once for all pods of a template that an event may move.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.queue_events import Change
 from kubesched.queue.registrations import Registration
 from kubesched.queue.unschedulable_pods import Topic
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 
 class Strategy(Enum):
@@ -129,6 +130,36 @@ class QueueingHints:
             strategy = Strategy.AFTER_BACKOFF
         return strategy
 
+    def strategies(self, change: Change) -> Callable[[QueuedPodInfo], Strategy]:
+        """Return what weighs a change for many pods, as `strategy` does for one."""
+        if _is_waiting_pod(change.new):
+            # A hint may answer otherwise for this pod itself than for its siblings.
+            return lambda queued: self.strategy(queued, change)
+        shared: dict[tuple[PodTemplate, frozenset[str], frozenset[str]], Strategy | None] = {}
+
+        def weigh(queued: QueuedPodInfo) -> Strategy:
+            info = queued.pod_info
+            kind = info.template, queued.unschedulable_plugins, queued.pending_plugins
+            known = shared.get(kind)
+            if known is not None:
+                return known
+            strategy = self.strategy(queued, change)
+            if kind not in shared:
+                shared[kind] = strategy if self._is_shared(queued, change) else None
+            return strategy
+
+        return weigh
+
+    def _is_shared(self, queued: QueuedPodInfo, change: Change) -> bool:
+        """Whether the strategy is the same for all pods of the template."""
+        rejectors = queued.rejecting_plugins
+        matching = self._matches_of(change.event).by_profile
+        return all(
+            each.hint is None or each.per_template
+            for each in matching.get(scheduler_name_of(queued.pod_info), ())
+            if each.plugin in rejectors
+        )
+
     def strategy_of_all(self, queued: QueuedPodInfo, changes: Iterable[Change]) -> Strategy:
         """Weigh several changes: the best that any of them means for the pod."""
         found = Strategy.SKIP
@@ -166,6 +197,10 @@ class QueueingHints:
             matches = _Matches(event.is_wildcard, is_of_interest, by_profile, (*topics, _ANY_EVENT))
             self._matches[event] = matches
         return matches
+
+
+def _is_waiting_pod(item: object) -> bool:
+    return isinstance(item, Pod) and not item.spec.node_name
 
 
 def _is_same_pod(info: PodInfo, other: object) -> bool:

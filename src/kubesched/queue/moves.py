@@ -15,6 +15,9 @@ import msgspec
 class Place(Enum):
     """Where a pod is, as far as the queue knows; the values are upstream's metric labels."""
 
+    # Members are compared by identity; Enum's own hash is that of their names, in Python.
+    __hash__ = object.__hash__
+
     ACTIVE = "active"
     BACKOFF = "backoff"
     UNSCHEDULABLE = "unschedulable"

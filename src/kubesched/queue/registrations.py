@@ -65,11 +65,15 @@ _TAINT_UPDATE: Final = ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """One event of one plugin, and the hint that weighs it (None: always worth a try)."""
+    """One event of one plugin, and the hint that weighs it (None: always worth a try).
+
+    `per_template` as in `ClusterEventWithHint`.
+    """
 
     plugin: str
     event: ClusterEvent
     hint: QueueingHint | None = None
+    per_template: bool = False
 
 
 def registrations_of(
@@ -108,7 +112,7 @@ def _registered(plugin: str, events: Sequence[ClusterEventWithHint]) -> Iterator
     for each in events:
         if each.event.resource == NODE:
             on_nodes |= each.event.action
-        yield Registration(plugin, each.event, each.hint)
+        yield Registration(plugin, each.event, each.hint, per_template=each.per_template)
     # A new node may first be seen with taints, and be of use only when they go.
     if on_nodes & Action.ADD and not on_nodes & Action.UPDATE_NODE_TAINT:
         yield Registration(plugin, _TAINT_UPDATE)

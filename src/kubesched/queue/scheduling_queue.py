@@ -299,10 +299,11 @@ class SchedulingQueue:
 
     def _move(self, candidates: Sequence[QueuedPodInfo], change: Change, now: float) -> bool:
         event, woke = change.event, False
+        strategy_of = self.hints.strategies(change)
         for queued in candidates:
             if queued.is_gated and not any(e.matches(event) for e in queued.gating_plugin_events):
                 continue
-            strategy = self.hints.strategy(queued, change)
+            strategy = strategy_of(queued)
             if strategy is Strategy.SKIP:
                 continue
             self._unschedulable.delete(queued.pod_info.key)

@@ -457,7 +457,8 @@ class Scheduler:
             self.queue.done(pod.uid, self.now())
             return
         else:
-            queued.pod_info = pod = PodInfo(known)
+            if known is not pod.pod:
+                queued.pod_info = pod = PodInfo(known)
             try:
                 self.queue.add_unschedulable_if_not_present(queued, self.now())
             except QueueError as error:

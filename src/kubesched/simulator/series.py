@@ -106,7 +106,16 @@ class Gauge:
 
     def add(self, now: float, change: float) -> None:
         """Raise or lower the value."""
-        self.set(now, self.value + change)
+        value = self.value + change
+        peaks = self._bins.peaks
+        if now != self._since or not peaks:
+            self.set(now, value)
+            return
+        # No time passed since the last change, so the moment lies in the last bin.
+        self.value = value
+        if value > peaks[-1]:
+            peaks[-1] = value
+            self.peak = max(self.peak, value)
 
     def advance(self, now: float) -> None:
         """Let the present value hold until now."""

@@ -119,7 +119,7 @@ class Timeline(LedgerReader):
         self._classes: dict[int, _Class] = {}
         self._other: _Class | None = None
         self._resources: dict[str, _Resource] = {}
-        self._moves: dict[tuple[str, str, str], int] = {}
+        self._moves: dict[tuple[Place, Place, str], int] = {}
         self._average = AveragePod()
         self._nodes = 0
         self._failed = 0
@@ -251,16 +251,18 @@ class Timeline(LedgerReader):
 
     def moved(self, move: QueueMove) -> None:
         """A pod moved."""
-        key = (move.origin.value, move.destination.value, move.event)
+        origin, destination = move.origin, move.destination
+        key = (origin, destination, move.event)
         if key not in self._moves and len(self._moves) >= _MOVES_MAX:
-            key = (*key[:2], "other")
+            key = (origin, destination, "other")
         self._moves[key] = self._moves.get(key, 0) + 1
-        if move.origin is move.destination:
+        if origin is destination:
             return
-        for place, change in ((move.origin, -1), (move.destination, 1)):
-            gauge = self._queued.get(place)
-            if gauge is not None:
-                gauge.add(move.now, change)
+        before, after = self._queued.get(origin), self._queued.get(destination)
+        if before is not None:
+            before.add(move.now, -1)
+        if after is not None:
+            after.add(move.now, 1)
 
     # Now and then.
 
@@ -337,8 +339,12 @@ class Timeline(LedgerReader):
 
     def moves(self) -> tuple[MoveCount, ...]:
         """Return how often pods moved, by falling count."""
-        ranked = sorted(self._moves.items(), key=lambda entry: (-entry[1], entry[0]))
-        return tuple(MoveCount(*key, count) for key, count in ranked)
+        moves = [
+            MoveCount(origin.value, destination.value, event, count)
+            for (origin, destination, event), count in self._moves.items()
+        ]
+        moves.sort(key=lambda move: (-move.count, move.origin, move.destination, move.event))
+        return tuple(moves)
 
     def series(self) -> tuple[Series, ...]:
         """Return everything over time."""

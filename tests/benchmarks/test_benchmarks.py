@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a package named benchmarks here would hide the one under test
 """The benchmarks still run: every workload places its pods, every kernel answers."""
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_exit_codes(
 ) -> None:
     """Every error has its exit code and a line on stderr, none on stdout."""
     monkeypatch.delenv("KUBESCHED_DEBUG", raising=False)
-    # Code of a plugin's would be blamed itself: see test_faulty_plugins.
+    # Code of a plugin's would be blamed itself: see test_errors_plugins.
     monkeypatch.setitem(globals(), "__name__", "kubesched.cli.somewhere")
 
     def failing() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.cluster import Json, node, pod, run, write
+from tests.cli.cluster import Json, node, pod, run, write
 
 REMEDY = (
     "it is not expanded, only Pods are placed; write each of its pods as a Pod with the spec of "

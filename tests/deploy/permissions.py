@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from deploy.sent_requests import Wish
-from deploy.shipped import deployed, pod_of
+from tests.deploy.sent_requests import Wish
+from tests.deploy.shipped import deployed, pod_of
 
 Plain = dict[str, Any]
 

@@ -11,7 +11,6 @@ from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from client.records import Answering
 from kubesched.api.core import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -44,6 +43,7 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.virtual_loop import run
+from tests.client.records import Answering
 
 NAMESPACE = "ns"
 TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)

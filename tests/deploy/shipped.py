@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.go_templates import render_chart
+from tests.deploy.go_templates import render_chart
 
 Plain = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from deploy.shipped import DEPLOY, ROOT
+from tests.deploy.shipped import DEPLOY, ROOT
 
 TEXT = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
 INSTRUCTIONS = [

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-from deploy.go_templates import render_chart
-from deploy.shipped import objects_of
+from tests.deploy.go_templates import render_chart
+from tests.deploy.shipped import objects_of
 
 Plain = dict[str, Any]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.shipped import CHART, ROOT, deployed
 from kubesched.cli.run import run
+from tests.deploy.shipped import CHART, ROOT, deployed
 
 Plain = dict[str, Any]
 

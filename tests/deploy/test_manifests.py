@@ -11,7 +11,16 @@ import click
 import pytest
 import yaml
 
-from deploy.shipped import (
+from kubesched import __version__
+from kubesched.api.core import Pod
+from kubesched.api.decode import decode_object
+from kubesched.app.options import ALWAYS_ALLOWED_PATHS, SECURE_PORT_DEFAULT
+from kubesched.app.options import configuration_of as of
+from kubesched.cli.run import run
+from kubesched.cli.run_process import options_of
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import load_configuration
+from tests.deploy.shipped import (
     CHART,
     MANIFESTS,
     VALUES,
@@ -22,15 +31,6 @@ from deploy.shipped import (
     of_kind,
     pod_of,
 )
-from kubesched import __version__
-from kubesched.api.core import Pod
-from kubesched.api.decode import decode_object
-from kubesched.app.options import ALWAYS_ALLOWED_PATHS, SECURE_PORT_DEFAULT
-from kubesched.app.options import configuration_of as of
-from kubesched.cli.run import run
-from kubesched.cli.run_process import options_of
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import load_configuration
 
 Plain = dict[str, Any]
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")

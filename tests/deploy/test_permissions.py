@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from deploy.permissions import rules_of
-from deploy.sent_requests import WRITES, Wish, coroutine_methods, sent
-from deploy.shipped import WAYS, configuration_of
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import LeaderElection
+from tests.deploy.permissions import rules_of
+from tests.deploy.sent_requests import WRITES, Wish, coroutine_methods, sent
+from tests.deploy.shipped import WAYS, configuration_of
 
 POD_GROUPS = "scheduling.k8s.io"
 """The group that kube-apiserver serves, and allows schedulers, behind a gate that is off."""

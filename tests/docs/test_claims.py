@@ -24,7 +24,7 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator import scenario
 from kubesched.simulator.faults import FaultPlan
 from kubesched.simulator.latencies import Latencies
-from simulation.scenarios import PLANS
+from tests.simulation.scenarios import PLANS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "kubesched"

@@ -16,7 +16,7 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
 from kubesched.testing.handle import FakeHandle
-from scheduler.running import Running, running
+from tests.scheduler.running import Running, running
 
 from .running import EXAMPLES
 

@@ -31,8 +31,8 @@ from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_pod
 from kubesched.testing.handle import FakeHandle
-from plugins.dynamic_resources.cluster import GPU, HERE, Cluster, gpu_class, local, user_of
-from plugins.dynamic_resources.objects import (
+from tests.plugins.dynamic_resources.cluster import GPU, HERE, Cluster, gpu_class, local, user_of
+from tests.plugins.dynamic_resources.objects import (
     alternative,
     claim,
     device,

@@ -20,7 +20,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
-from scheduler.running import GANGS, make_group, make_member, running
+from tests.scheduler.running import GANGS, make_group, make_member, running
 
 TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 NO_GROUP = unresolvable('waiting for pods\'s pod group "gang" to appear in scheduling queue')

@@ -29,7 +29,7 @@ from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
-from plugins.volume_objects import ZONE, claim_volumes, make_claim, make_csi_node, make_volume
+from tests.plugins.volume_objects import ZONE, claim_volumes, make_claim, make_csi_node, make_volume
 
 GATES = FeatureGates({})
 STORAGE_SCORING = FeatureGates({"StorageCapacityScoring": True})

@@ -25,7 +25,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
-from plugins.volume_objects import (
+from tests.plugins.volume_objects import (
     claim_volumes,
     filter_all,
     make_attachment,

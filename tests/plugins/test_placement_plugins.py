@@ -31,7 +31,7 @@ from kubesched.plugins.topology_placement_generator import TopologyPlacementGene
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 from kubesched.testing.handle import FakeHandle
-from scheduler.running import make_group, make_member
+from tests.scheduler.running import make_group, make_member
 
 KEY: Final = "zone"
 ZONES: Final = {"n0": "a", "n1": "b", "n2": "a", "n3": None, "n4": ""}

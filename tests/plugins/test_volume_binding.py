@@ -28,8 +28,8 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
-from plugins.observed import Observed
-from plugins.volume_objects import (
+from tests.plugins.observed import Observed
+from tests.plugins.volume_objects import (
     HOSTNAME,
     SELECTED_NODE,
     ZONE,

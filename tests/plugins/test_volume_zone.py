@@ -17,7 +17,7 @@ from kubesched.plugins.volume_zone import (
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
-from plugins.volume_objects import (
+from tests.plugins.volume_objects import (
     BETA_REGION,
     BETA_ZONE,
     REGION,

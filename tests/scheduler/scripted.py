@@ -25,7 +25,7 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node
-from scheduler.running import Running, make_group, make_member
+from tests.scheduler.running import Running, make_group, make_member
 
 GENERIC = {"GenericWorkload": True}
 

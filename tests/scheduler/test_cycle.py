@@ -13,7 +13,7 @@ from kubesched.framework.status import unschedulable as refuse
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
-from scheduler.toys import (
+from tests.scheduler.toys import (
     Toy,
     cycle_of,
     decide,

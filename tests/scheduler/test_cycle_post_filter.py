@@ -16,7 +16,7 @@ from kubesched.framework.status import (
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from scheduler.toys import Toy, cycle_of, decide, failed, placed, rejected, toy
+from tests.scheduler.toys import Toy, cycle_of, decide, failed, placed, rejected, toy
 
 POD = make_pod_info("pod")
 VICTIM = make_pod_info("victim")

@@ -16,7 +16,7 @@ from kubesched.scheduler.select_host import select_host
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from scheduler.toys import cycle_of, decide, failed, placed, points_asked, toy
+from tests.scheduler.toys import cycle_of, decide, failed, placed, points_asked, toy
 
 NODES = ("a", "b", "c")
 POD = make_pod_info("pod")

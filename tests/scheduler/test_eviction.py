@@ -19,7 +19,7 @@ from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
-from scheduler.running import FakeApi
+from tests.scheduler.running import FakeApi
 
 REFUSED: Final = ApiError(403, "Forbidden", "no")
 GONE: Final = NotFoundError("gone")

@@ -27,7 +27,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.extender import FakeExtender
-from scheduler.toys import (
+from tests.scheduler.toys import (
     Toy,
     cycle_of,
     failed,

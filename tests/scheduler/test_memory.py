@@ -17,8 +17,8 @@ from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from scheduler.toys import Toy, cycle_of, failed, placed, rejected, rejections, told, toy
-from scheduler.twins import Twins, random_step
+from tests.scheduler.toys import Toy, cycle_of, failed, placed, rejected, rejections, told, toy
+from tests.scheduler.twins import Twins, random_step
 
 NODES = ("a", "b", "c", "d")
 POD = make_pod_info("pod", priority=5)

@@ -18,7 +18,7 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from scheduler.toys import (
+from tests.scheduler.toys import (
     Toy,
     cycle_of,
     decide,

@@ -21,8 +21,8 @@ from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
-from scheduler.running import GANGS, make_group, make_member, running
-from scheduler.scripted import GENERIC, arrive, scripted
+from tests.scheduler.running import GANGS, make_group, make_member, running
+from tests.scheduler.scripted import GENERIC, arrive, scripted
 
 NO = unschedulable("no")
 WAIT = Status(Code.WAIT, ("wait a little",))

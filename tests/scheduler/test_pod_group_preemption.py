@@ -18,8 +18,8 @@ from kubesched.scheduler.pod_group_preemption import Trial
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
-from model.clusters import make_cluster
-from scheduler.running import GANGS, FakeApi, Running, make_group, make_member, running
+from tests.model.clusters import make_cluster
+from tests.scheduler.running import GANGS, FakeApi, Running, make_group, make_member, running
 
 GATES = {**GANGS, "WorkloadAwarePreemption": True}
 GROUP = "pod group is unschedulable"

@@ -42,7 +42,7 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
-from scheduler.toys import Bind, Sort, Toy, failed, placed, profile_of, rejections, toy
+from tests.scheduler.toys import Bind, Sort, Toy, failed, placed, profile_of, rejections, toy
 
 GATES = FeatureGates({})
 NODES = ("a", "b", "c")

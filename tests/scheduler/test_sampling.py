@@ -12,7 +12,7 @@ from kubesched.framework.status import unschedulable
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from scheduler.toys import cycle_of, placed, rejected, rejections, toy
+from tests.scheduler.toys import cycle_of, placed, rejected, rejections, toy
 
 POD = make_pod_info("pod")
 NO = unschedulable("no")

@@ -6,7 +6,7 @@ from kubesched.framework.plugin import PreFilterResult, PreScoreResult
 from kubesched.framework.status import SKIP, SUCCESS, failure, unschedulable
 from kubesched.scheduler.trace import Trace
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from scheduler.toys import cycle_of, failed, placed, rejected, toy
+from tests.scheduler.toys import cycle_of, failed, placed, rejected, toy
 
 POD = make_pod_info("pod")
 NO = unschedulable("no")

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.cel.evaluation import evaluate
 from kubesched.api.cel.checker import CheckedTypes, TypeCheckError, check, format_type
 from kubesched.api.cel.comprehensions import BUDGET, Budget, CostLimitExceededError
 from kubesched.api.cel.evaluator import plan
 from kubesched.api.cel.parser import parse
 from kubesched.api.cel.syntax import CelCompileError
 from kubesched.api.cel.values import NONE, CelError, Optional, UInt, type_name
+from tests.api.cel.evaluation import evaluate
 
 
 @pytest.mark.parametrize(

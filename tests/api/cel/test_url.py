@@ -2,8 +2,8 @@
 
 import pytest
 
-from api.cel.evaluation import evaluate
 from kubesched.api.cel.values import CelError
+from tests.api.cel.evaluation import evaluate
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from app.port_records import exchanges
 from kubesched.api.core import Node, Pod
 from kubesched.app.metrics.pages import Pages
 from kubesched.config.feature_gates import FeatureGates
@@ -19,7 +18,8 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.assembly import assemble
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
-from scheduler.running import FakeApi
+from tests.app.port_records import exchanges
+from tests.scheduler.running import FakeApi
 
 Families = dict[str, dict[str, Any]]
 

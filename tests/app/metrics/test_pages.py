@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from prometheus_client import Counter
 
-from app.port_records import exchanges
 from kubesched.app.metrics.exposition import CONTENT_TYPE
 from kubesched.app.metrics.pages import Pages
 from kubesched.client.leader_fence import ElectionStatistics
 from kubesched.config.feature_gates import FeatureGates
+from tests.app.port_records import exchanges
 
 from .scripted import families_of, recorded_families
 

@@ -12,9 +12,9 @@ from kubesched.framework.volume_writer import VolumeWriteError
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
-from plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
-from plugins.dynamic_resources.objects import DRIVER, allocation_of, claim, result
-from plugins.volume_objects import (
+from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
+from tests.plugins.dynamic_resources.objects import DRIVER, allocation_of, claim, result
+from tests.plugins.volume_objects import (
     claim_volumes,
     make_claim,
     make_class,

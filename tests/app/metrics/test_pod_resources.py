@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from app.port_records import exchanges
 from kubesched.api.core import Pod
 from kubesched.app.metrics.exposition import write_page
 from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.testing.builders import make_pod
+from tests.app.port_records import exchanges
 
 from .scripted import families_of
 

@@ -9,7 +9,7 @@ import pytest
 from kubesched.api.core import Pod
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
-from plugins.volume_objects import claim_volumes
+from tests.plugins.volume_objects import claim_volumes
 
 from .scripted import families_of, measured
 

@@ -23,9 +23,9 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from contract.placeholders import DifferenceError, Placeholders
 from kubesched.apiserver.request import Request, Response, User
 from kubesched.apiserver.server import ApiServer
+from tests.contract.placeholders import DifferenceError, Placeholders
 
 from .printing import (
     Plain,

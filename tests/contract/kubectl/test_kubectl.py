@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from contract.placeholders import EPOCH
 from kubesched.apiserver.server import ApiServer
 from kubesched.simulator.virtual_loop import run
+from tests.contract.placeholders import EPOCH
 
 from .conversing import Conversation, load, names
 from .printing import Plain

@@ -16,7 +16,6 @@ from typing import Final
 
 import msgspec
 
-from contract.placeholders import EPOCH
 from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import Request, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
@@ -28,6 +27,7 @@ from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.config.load import load_configuration
 from kubesched.config.types import Extender
 from kubesched.plugins.registry import in_tree_registry
+from tests.contract.placeholders import EPOCH
 
 from .in_process_connection import Network, Plain, Sent
 from .recorded_extender import ADDRESS, RecordedExtender

@@ -31,12 +31,12 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_table
 from kubesched.testing.handle import FakeHandle
-from plugins.dynamic_resources.objects import (
+from tests.plugins.dynamic_resources.objects import (
     device,
     device_class,
     slice_of,
 )
-from plugins.observed import Observed
+from tests.plugins.observed import Observed
 
 GPU = "example.com/gpu"
 HERE = NodeSelector(

@@ -17,7 +17,7 @@ from kubesched.plugins.dynamic_resources.allocator import NodeRejected, SearchEx
 from kubesched.plugins.dynamic_resources.node_devices import Features
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.testing.builders import make_node
-from plugins.dynamic_resources.objects import (
+from tests.plugins.dynamic_resources.objects import (
     CLASS,
     DRIVER,
     NODE,

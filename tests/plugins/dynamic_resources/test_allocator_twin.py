@@ -18,7 +18,7 @@ from kubesched.api.resource import (
     ResourceClaim,
 )
 from kubesched.plugins.dynamic_resources.requests import AllocationError
-from plugins.dynamic_resources.objects import (
+from tests.plugins.dynamic_resources.objects import (
     DRIVER,
     TAINT,
     TOLERATE_ALL,

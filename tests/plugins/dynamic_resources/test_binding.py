@@ -17,8 +17,8 @@ from kubesched.api.resource import (
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.dynamic_resources.args import DynamicResourcesArgs
 from kubesched.testing.builders import make_node
-from plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
-from plugins.dynamic_resources.objects import (
+from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
+from tests.plugins.dynamic_resources.objects import (
     DRIVER,
     allocation_of,
     claim,
@@ -28,7 +28,7 @@ from plugins.dynamic_resources.objects import (
     result,
     slice_of,
 )
-from plugins.volumes.virtual_time import run
+from tests.plugins.volumes.virtual_time import run
 
 
 def test_reserved_devices_are_kept_from_others() -> None:

@@ -12,7 +12,7 @@ from kubesched.api.resource import (
     DeviceCapacity,
 )
 from kubesched.plugins.dynamic_resources.capacity import consumed_capacity, has_capacity
-from plugins.dynamic_resources.objects import device
+from tests.plugins.dynamic_resources.objects import device
 
 STEPS = CapacityRequestPolicy(
     default="2Gi", valid_range=CapacityRequestPolicyRange(min="1Gi", max="8Gi", step="1Gi")

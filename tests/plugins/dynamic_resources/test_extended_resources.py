@@ -13,7 +13,7 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
     node_requests,
     special_claim,
 )
-from plugins.dynamic_resources.objects import claim, device_class
+from tests.plugins.dynamic_resources.objects import claim, device_class
 
 GPU = "example.com/gpu"
 CLASSES = DeviceClasses([device_class("gpu", extended_resource_name=GPU)])

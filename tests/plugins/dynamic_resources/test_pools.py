@@ -13,7 +13,7 @@ from kubesched.api.resource import (
 )
 from kubesched.plugins.dynamic_resources.pools import Pool, PoolError, PoolIndex
 from kubesched.testing.builders import make_node
-from plugins.dynamic_resources.objects import DRIVER, device, slice_of
+from tests.plugins.dynamic_resources.objects import DRIVER, device, slice_of
 
 NODE = make_node("n1", labels={"zone": "a"})
 

@@ -27,7 +27,7 @@ from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSe
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from kubesched.testing.builders import make_node
-from plugins.dynamic_resources.objects import (
+from tests.plugins.dynamic_resources.objects import (
     CLASS,
     DRIVER,
     allocated_state,
@@ -40,7 +40,7 @@ from plugins.dynamic_resources.objects import (
     result,
     slice_of,
 )
-from plugins.dynamic_resources.test_allocator_twin import some_claims
+from tests.plugins.dynamic_resources.test_allocator_twin import some_claims
 
 NODES = (make_node("n1"), make_node("n2"))
 Answer = tuple[AllocationResult, ...] | str | None

@@ -10,7 +10,7 @@ from kubesched.api.resource import Device, ResourceSlice
 from kubesched.client.shared_parts import SharedParts
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
-from plugins.dynamic_resources.objects import device, selectors, slice_of
+from tests.plugins.dynamic_resources.objects import device, selectors, slice_of
 
 DRIVERS = ("a.example.com", "b.example.com")
 EXPRESSIONS = (

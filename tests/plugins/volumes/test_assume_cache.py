@@ -6,7 +6,7 @@ from kubesched.api.core import PersistentVolume
 from kubesched.plugins.volumes import assume_cache
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.snapshot.objects import ObjectStore
-from plugins.volume_objects import make_volume
+from tests.plugins.volume_objects import make_volume
 
 
 def volume(name: str = "v", version: str = "1", storage: str = "1Gi") -> PersistentVolume:

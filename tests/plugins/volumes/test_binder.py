@@ -17,8 +17,8 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_table
 from kubesched.testing.handle import FakeHandle
-from plugins.observed import Observed
-from plugins.volume_objects import (
+from tests.plugins.observed import Observed
+from tests.plugins.volume_objects import (
     BIND_COMPLETED,
     SELECTED_NODE,
     ZONE,
@@ -28,7 +28,7 @@ from plugins.volume_objects import (
     make_csi_node,
     make_volume,
 )
-from plugins.volumes.virtual_time import run
+from tests.plugins.volumes.virtual_time import run
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 

@@ -6,7 +6,7 @@ from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodes, rows_in
 from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node, make_table
-from plugins.volume_objects import make_csi_node
+from tests.plugins.volume_objects import make_csi_node
 
 EBS = "kubernetes.io/aws-ebs"
 

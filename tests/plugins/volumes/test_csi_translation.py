@@ -15,7 +15,7 @@ from kubesched.plugins.volumes.csi_translation import (
     translate_inline_volume,
     translate_volume,
 )
-from plugins.volume_objects import (
+from tests.plugins.volume_objects import (
     BETA_REGION,
     BETA_ZONE,
     REGION,

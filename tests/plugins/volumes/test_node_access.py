@@ -10,7 +10,7 @@ from kubesched.api.core import NodeSelector, TopologySelectorTerm
 from kubesched.api.meta import LabelSelector
 from kubesched.plugins.volumes.node_access import NodeAccess
 from kubesched.testing.builders import make_node, make_table
-from plugins.volume_objects import terms
+from tests.plugins.volume_objects import terms
 
 values = st.sampled_from("abc")
 labels = st.dictionaries(st.sampled_from("xy"), values, max_size=2)

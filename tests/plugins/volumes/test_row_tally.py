@@ -7,7 +7,7 @@ from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod_info
-from plugins.volume_objects import claim_volumes
+from tests.plugins.volume_objects import claim_volumes
 
 # Pods come and go more often than nodes.
 ACTIONS = ["add", "remove", "ask"] * 6 + ["node", "gone", "update"]

@@ -5,7 +5,7 @@ import pytest
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.plugins.volumes.decisions import PodVolumes, StaticBinding
 from kubesched.plugins.volumes.scoring import broken_linear, score_pod_volumes
-from plugins.volume_objects import make_claim, make_volume
+from tests.plugins.volume_objects import make_claim, make_volume
 
 
 def shape(*points: tuple[int, int]) -> list[UtilizationShapePoint]:

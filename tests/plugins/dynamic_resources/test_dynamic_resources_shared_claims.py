@@ -11,8 +11,8 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Status
 from kubesched.snapshot.pod_info import PodInfo
-from plugins.dynamic_resources.cluster import Cluster, local, user_of
-from plugins.dynamic_resources.objects import claim, device, device_class, request, slice_of
+from tests.plugins.dynamic_resources.cluster import Cluster, local, user_of
+from tests.plugins.dynamic_resources.objects import claim, device, device_class, request, slice_of
 
 GROUPS = {"GenericWorkload": True}
 BUSY = ("resource claim default/c1 is in the process of being allocated",)

@@ -29,7 +29,7 @@ from kubesched.scheduler.restriction import Restriction
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
-from scheduler.running import GANGS, Running, make_group, make_member, running
+from tests.scheduler.running import GANGS, Running, make_group, make_member, running
 
 GATES = {**GANGS, "TopologyAwareWorkloadScheduling": True}
 GROUP = "pod group is unschedulable"

@@ -10,9 +10,9 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node
-from plugins.dynamic_resources.cluster import FakeWriter, local
-from plugins.dynamic_resources.objects import claim, device_class, request
-from scheduler.running import GANGS, Running, make_group, make_member, running
+from tests.plugins.dynamic_resources.cluster import FakeWriter, local
+from tests.plugins.dynamic_resources.objects import claim, device_class, request
+from tests.scheduler.running import GANGS, Running, make_group, make_member, running
 
 
 class EchoingWriter(FakeWriter):

@@ -15,8 +15,8 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.simulator.virtual_loop import run
-from scheduler.running import running
-from scheduler.scripted import arrive, scripted
+from tests.scheduler.running import running
+from tests.scheduler.scripted import arrive, scripted
 
 NO = unschedulable("no")
 WAIT = Status(Code.WAIT, ("wait a little",))

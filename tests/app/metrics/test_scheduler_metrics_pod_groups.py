@@ -19,7 +19,7 @@ from kubesched.app.metrics.scheduler_families import FAMILIES
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
-from scheduler.running import GANGS, make_group, make_member
+from tests.scheduler.running import GANGS, make_group, make_member
 
 from .scripted import Families, families_of, measured
 

@@ -14,7 +14,7 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
-from scheduler.running import running
+from tests.scheduler.running import running
 
 PRE_BIND_SECONDS = {"claim-nobody-binds": 600.0, "claim-soon-bound": 0.2}
 

@@ -20,10 +20,9 @@ from kubesched.app.metrics.process_families import (
     REQUESTS,
 )
 from kubesched.app.metrics.scheduler_families import FAMILIES
+from tests.app.metrics.scripted import families_of, page_of_recorded_run
 
-from .scripted import families_of, page_of_recorded_run
-
-FOLDER: Final = Path(__file__).parents[3] / "deploy" / "monitoring"
+FOLDER: Final = Path(__file__).parents[2] / "deploy" / "monitoring"
 
 _METRIC: Final = re.compile(r"\b(?:scheduler|rest_client|leader_election|process|kube)_[a-z_]+")
 _PART: Final = re.compile(r"_(bucket|sum|count)$")

@@ -1,0 +1,1 @@
+"""Tests of the rooms, in folders of the same names."""

@@ -1,1 +1,0 @@
-"""Tests of the queue room; `queue` itself would hide the standard library's module."""

@@ -383,11 +383,6 @@ def test_services_get_addresses_and_ports() -> None:
             id="address of another network",
         ),
         pytest.param(
-            {"ipFamilies": ["IPv6"]},
-            'spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster',
-            id="family",
-        ),
-        pytest.param(
             {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30009}]},
             "spec.ports[0].nodePort: Invalid value: 30009: provided port is already allocated",
             id="port that is taken",

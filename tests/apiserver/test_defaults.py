@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.status import StatusError
-from kubesched.apiserver.validation import faults_of_new
+from kubesched.apiserver.validation import errors_of_new
 
 from .recorded import read
 from .verdicts import resource_of
@@ -47,7 +47,7 @@ def test_stored_objects_have_no_faults() -> None:
     """What a real server accepted is accepted, with its defaults, as if it were new."""
     for case in _ACCEPTED:
         resource = resource_of(case["kind"], case["group"], case["version"])
-        assert [] == [str(fault) for fault in faults_of_new(resource, case["object"])]
+        assert [] == [str(fault) for fault in errors_of_new(resource, case["object"])]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import User
 from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
+from tests.contract.boundary import WORD_FOR_WORD, is_not_checked, wording
 
 ADMIN: Final = User("admin", ("system:masters",))
 NOW: Final = "2024-05-06T07:08:09Z"
@@ -88,7 +89,7 @@ def created(resource: Resource, body: Plain, objects: Objects | None = None) -> 
         obj = admission.admit(resource, obj, CREATE, objects, ADMIN)
         obj["metadata"] = {**obj["metadata"], "uid": _UID, "creationTimestamp": NOW}
         obj = strategy.prepare_for_create(resource, obj)
-        faults = validation.faults_of_new(resource, obj)
+        faults = validation.errors_of_new(resource, obj)
         if not faults:
             admission.check(resource, obj, CREATE, objects, ADMIN)
     except StatusError as error:
@@ -106,13 +107,49 @@ def changed(resource: Resource, old: Plain, new: Plain, subresource: str) -> dic
     obj = with_defaults(resource, {**new, "metadata": metadata})
     obj = admission.admit(resource, obj, UPDATE, objects, ADMIN, old=old, subresource=subresource)
     obj = strategy.prepare_for_update(resource, obj, old, subresource, NOW)
-    faults = validation.faults_of_update(resource, obj, old, subresource)
+    faults = validation.errors_of_update(resource, obj, old, subresource)
     return {"status": 422, "causes": causes(faults)} if faults else {"status": 200, "object": obj}
 
 
-def causes(faults: list[validation.FieldFault]) -> list[list[str]]:
-    """Return faults as causes, in an order that does not depend on Go's random order of maps."""
-    return sorted([one.reason, one.field, one.message] for one in faults)
+def causes(errors: list[validation.FieldError]) -> list[list[str]]:
+    """Return errors as causes, in an order that does not depend on Go's random order of maps."""
+    return sorted([one.reason, one.field, one.message] for one in errors)
+
+
+def differences(kind: str, recorded: dict[str, Any], actual: dict[str, Any]) -> list[str]:
+    """Return what differs between two verdicts, as far as they are compared; nothing if equal."""
+    expected, found = (_told(kind, verdict) for verdict in (recorded, actual))
+    excused = {one for one in expected if is_not_checked(kind, one[1])}
+    different = [
+        *(f"missing: {one}" for one in sorted(expected - found - excused)),
+        *(
+            f"unexpected: {one}"
+            for one in sorted(found - expected)
+            if not is_not_checked(kind, one[1])
+        ),
+    ]
+    is_excused = bool(expected) and expected == excused
+    if recorded["status"] != actual["status"] and not is_excused:
+        different.append(f"status: {recorded['status']}, {actual['status']}")
+    elif recorded["status"] == actual["status"]:
+        left, right = (
+            {name: one for name, one in settled(verdict).items() if name != "causes"}
+            for verdict in (recorded, actual)
+        )
+        if left != right:
+            different.append(f"object: {left}, {right}")
+    return different
+
+
+def _told(kind: str, verdict: dict[str, Any]) -> set[tuple[str, ...]]:
+    """Return the causes of a verdict: reason, field, and the message where it is compared.
+
+    Values of Go's structs and the lines of their differences are left out of messages.
+    """
+    causes = verdict.get("causes", ())
+    if kind not in WORD_FOR_WORD:
+        return {(reason, field) for reason, field, _ in causes}
+    return {(reason, field, wording(message)) for reason, field, message in causes}
 
 
 def settled(verdict: dict[str, Any]) -> dict[str, Any]:

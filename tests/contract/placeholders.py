@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from .boundary import compared
+
 _PLACEHOLDER: Final = re.compile(
     r"<(?:(uid|rv|ip|continue|suffix|hex):([^>]+)|(time)\+(\d+)s|"
     r"(time|microtime|age|date|any|server|host|port|hostname|dir|home|kubeconfig))>"
@@ -82,6 +84,7 @@ class Placeholders:
     def _compare_objects(
         self, expected: dict[str, Any], actual: dict[str, Any], now: datetime, path: str
     ) -> None:
+        expected, actual = compared(expected), compared(actual)
         # Keys are placeholders too, in the disrupted pods of a budget for one.
         expected = {self.filled(name): one for name, one in expected.items()}
         missing = [name for name in expected if name not in actual]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from kubesched.apiserver.names import dns_label
+from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.pod_advice import (
     OLD_LABELS,

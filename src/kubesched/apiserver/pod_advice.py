@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubesched.api.quantity import QuantityError, parse_quantity
-from kubesched.apiserver.names import dns_label
+from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, get
 
 _NO_SELECTOR: Final = "a null labelSelector results in matching no pod"

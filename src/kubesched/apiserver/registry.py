@@ -17,7 +17,7 @@ import msgspec
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.advice import warnings_of_new, warnings_of_update
 from kubesched.apiserver.event_forms import EVENTS_GROUP, to_core
-from kubesched.apiserver.field_fault import invalid_status
+from kubesched.apiserver.field_errors import invalid_status
 from kubesched.apiserver.list_options import is_version, version_of_object
 from kubesched.apiserver.lookup import StoredObjects
 from kubesched.apiserver.operation import Operation
@@ -112,9 +112,9 @@ class Registry:
         obj = without_repeated_owners(operation, obj, is_admitted=True)
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
-        faults = validation.faults_of_new(resource, obj)
-        if faults:
-            raise invalid_status(_internal(resource), metadata.get("name", ""), faults)
+        errors = validation.errors_of_new(resource, obj)
+        if errors:
+            raise invalid_status(_internal(resource), metadata.get("name", ""), errors)
         operation.warnings.extend(warnings_of_new(resource, obj))
         admission.check(resource, obj, admission.CREATE, self.lookup, operation.user)
         if operation.is_dry_run and version:
@@ -206,9 +206,9 @@ class Registry:
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
         now = self.clock.timestamp()
         new = strategy.prepare_for_update(resource, new, old, operation.subresource, now)
-        faults = validation.faults_of_update(resource, new, old, operation.subresource)
-        if faults:
-            raise invalid_status(_internal(resource), operation.name, faults)
+        errors = validation.errors_of_update(resource, new, old, operation.subresource)
+        if errors:
+            raise invalid_status(_internal(resource), operation.name, errors)
         operation.warnings.extend(warnings_of_update(resource, new, old, operation.subresource))
         admission.check(resource, new, *admitted, old=old, subresource=operation.subresource)
         return new

@@ -17,6 +17,7 @@ A line of the table is a kind, indented lines below it are its subresources:
     versioned       an update must give the version that it changes
     upsert          an update of an object that does not exist creates it
     echoed          a deletion answers with the object, not with a Status
+    plain           finalizers need no domain
     orphans         dependents stay where a deletion does not choose
     alpha           the group version is served on demand only
 
@@ -98,6 +99,7 @@ class Resource(msgspec.Struct, frozen=True):
         needs_version: Whether an update must give the version that it changes.
         is_created_by_update: Whether an update of an object that does not exist creates it.
         is_shown_when_deleted: Whether a deletion answers with the object.
+        is_plain: Whether finalizers need no domain.
         orphans_dependents: Whether dependents stay where a deletion does not choose.
         definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
     """
@@ -119,6 +121,7 @@ class Resource(msgspec.Struct, frozen=True):
     needs_version: bool = False
     is_created_by_update: bool = False
     is_shown_when_deleted: bool = False
+    is_plain: bool = False
     orphans_dependents: bool = False
     definition: Plain | None = None
 
@@ -314,6 +317,7 @@ def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
         needs_version="versioned" in notes,
         is_created_by_update="upsert" in notes,
         is_shown_when_deleted="echoed" in notes,
+        is_plain="plain" in notes,
         orphans_dependents="orphans" in notes,
     )
 

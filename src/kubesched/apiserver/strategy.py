@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kubesched.api.requirements import parse_int64
+from kubesched.apiserver.admission.services import without_fields_of_old_type
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.disabled_fields import without_disabled_fields
 from kubesched.apiserver.plain import Plain, deep_copy, get
@@ -24,7 +25,6 @@ from kubesched.apiserver.pod_strategy import (
 )
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import type_of
-from kubesched.apiserver.service_strategy import without_fields_of_old_type
 
 _KUBERNETES: Final = "kubernetes"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"

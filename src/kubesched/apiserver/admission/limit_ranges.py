@@ -12,7 +12,7 @@ from typing import Final
 
 from kubesched.api.quantity import Amount, parse_quantity
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
-from kubesched.apiserver.field_fault import aggregate
+from kubesched.apiserver.field_errors import aggregate
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resource_amounts import Amounts, is_shared, of_containers
 

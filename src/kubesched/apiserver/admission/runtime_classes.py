@@ -11,8 +11,8 @@ from typing import Final
 
 from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import CREATE, AdmissionRequest
-from kubesched.apiserver.field_fault import go_quoted
-from kubesched.apiserver.names import path_segment
+from kubesched.apiserver.field_errors import go_quoted
+from kubesched.apiserver.formats import path_segment
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import internal
 

@@ -1,176 +1,92 @@
-"""Validation: what is wrong with an object, field by field, in upstream's words.
+"""Validation: what is wrong with an object, field by field.
+
+The rules of the schema's tables are interpreted by `rules`; what scheduling reads has more of them
+in `pods`, `pod_updates` and `kinds`. Decision 14 says how far they reach.
 
 Upstream: pkg/apis/*/validation, staging/src/k8s.io/apiserver/pkg/registry/rest (v1.36)
-Differs:  of kinds that have no rules of their own here, only metadata is checked.
+Differs:  kinds whose fields are not known are only checked for their metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-from kubesched.apiserver.field_fault import FieldFault, invalid_status
-from kubesched.apiserver.names import name_rule
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.field_errors import FieldError, FieldErrors, invalid_status
+from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.validation import (
-    batch,
-    claims,
-    core_objects,
-    device_claims,
-    devices,
-    events,
-    nodes,
-    persistent_volumes,
-    pod_resize,
-    pod_status,
-    pods,
-    policies,
-    replica_status,
-    services,
-    storage,
-    workloads,
+from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.validation import kinds, pod_updates, pods
+from kubesched.apiserver.validation.kinds import UpdateCheck
+from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
+from kubesched.apiserver.validation.rules import Rules, check_changes, fixed_objects
+
+__all__ = ["FieldError", "errors_of_new", "errors_of_update", "invalid_status"]
+
+_RULES: Final = Rules(
+    {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}, pods.UNIONS
 )
-from kubesched.apiserver.validation.metadata import (
-    common_faults,
-    core_metadata_update_faults,
-    metadata_faults,
-    metadata_update_faults,
-)
-
-__all__ = ["FieldFault", "faults_of_new", "faults_of_update", "invalid_status"]
-
-_NewFaults = Callable[[Plain], Iterator[FieldFault]]
-_UpdateFaults = Callable[[Plain, Plain], Iterator[FieldFault]]
-
-_NEW: Final[Mapping[str, _NewFaults]] = {
-    "CSIDriver": storage.csi_driver_faults,
-    "CSINode": storage.csi_node_faults,
-    "CSIStorageCapacity": storage.capacity_faults,
-    "ConfigMap": core_objects.config_map_faults,
-    "CronJob": batch.cron_job_faults,
-    "DaemonSet": workloads.daemon_set_faults,
-    "Deployment": workloads.deployment_faults,
-    "DeviceClass": device_claims.device_class_faults,
-    "EndpointSlice": services.endpoint_slice_faults,
-    "Endpoints": services.endpoints_faults,
-    "Event": events.new_event_faults,
-    "Job": batch.new_job_faults,
-    "Lease": policies.lease_faults,
-    "LimitRange": core_objects.limit_range_faults,
-    "Namespace": core_objects.new_namespace_faults,
-    "Node": nodes.new_node_faults,
-    "PersistentVolume": persistent_volumes.new_volume_faults,
-    "PersistentVolumeClaim": claims.new_claim_faults,
-    "Pod": pods.new_pod_faults,
-    "PodDisruptionBudget": policies.budget_faults,
-    "PodTemplate": workloads.pod_template_faults,
-    "PriorityClass": policies.priority_class_faults,
-    "ReplicaSet": workloads.replica_set_faults,
-    "ReplicationController": workloads.replication_controller_faults,
-    "ResourceClaim": device_claims.claim_faults,
-    "ResourceClaimTemplate": device_claims.claim_template_faults,
-    "ResourceQuota": core_objects.quota_faults,
-    "ResourceSlice": devices.slice_faults,
-    "RuntimeClass": policies.runtime_class_faults,
-    "Secret": core_objects.secret_faults,
-    "Service": services.new_service_faults,
-    "StatefulSet": workloads.stateful_set_faults,
-    "StorageClass": storage.storage_class_faults,
-    "VolumeAttachment": storage.attachment_faults,
-    "VolumeAttributesClass": storage.attributes_class_faults,
+_POD_UPDATES: Final[Mapping[str, UpdateCheck]] = {
+    "": pod_updates.check_pod_update,
+    "ephemeralcontainers": pod_updates.check_ephemeral_update,
+    "resize": pod_updates.check_resize,
+    "status": pod_updates.check_status_update,
+}
+# What an update does not look at.
+_SKIPPED: Final = {"Node": (), "PriorityClass": ("preemptionPolicy",)}
+_NOT_OF_STATIC_PODS: Final = {
+    "ephemeralcontainers": "static pods do not support ephemeral containers",
+    "resize": "static pods cannot be resized",
 }
 
 
-def _metadata_only(new: Plain, old: Plain) -> Iterator[FieldFault]:
-    yield from core_metadata_update_faults(new["metadata"], old["metadata"])
-
-
-# Changes of these are first held to what new ones are held to.
-_CHECKED_AS_NEW: Final = frozenset(
-    (
-        "CSIStorageCapacity",
-        "Job",
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "ResourceClaimTemplate",
-        "RuntimeClass",
-        "StorageClass",
-    )
-)
-_UPDATE: Final[Mapping[tuple[str, str], _UpdateFaults]] = {
-    ("CSIDriver", ""): storage.csi_driver_update_faults,
-    ("CSINode", ""): storage.csi_node_update_faults,
-    ("CSIStorageCapacity", ""): storage.capacity_update_faults,
-    ("ConfigMap", ""): core_objects.config_map_update_faults,
-    ("CronJob", ""): batch.cron_job_update_faults,
-    ("DaemonSet", ""): workloads.daemon_set_update_faults,
-    ("DaemonSet", "status"): replica_status.replica_status_faults,
-    ("Deployment", ""): workloads.deployment_update_faults,
-    ("Deployment", "status"): replica_status.replica_status_faults,
-    ("DeviceClass", ""): device_claims.device_class_update_faults,
-    ("EndpointSlice", ""): services.endpoint_slice_update_faults,
-    ("Endpoints", ""): services.endpoints_update_faults,
-    ("Event", ""): events.event_update_faults,
-    ("Job", ""): batch.job_update_faults,
-    ("Job", "status"): batch.job_status_faults,
-    ("Lease", ""): policies.lease_update_faults,
-    ("LimitRange", ""): core_objects.limit_range_update_faults,
-    ("Namespace", "finalize"): core_objects.namespace_finalize_faults,
-    ("Namespace", "status"): core_objects.namespace_status_faults,
-    ("Node", ""): nodes.node_update_faults,
-    ("Node", "status"): nodes.node_update_faults,
-    ("PersistentVolume", ""): persistent_volumes.volume_update_faults,
-    ("PersistentVolume", "status"): persistent_volumes.volume_status_faults,
-    ("PersistentVolumeClaim", ""): claims.claim_update_faults,
-    ("PersistentVolumeClaim", "status"): claims.claim_status_faults,
-    ("Pod", ""): pods.pod_update_faults,
-    ("Pod", "ephemeralcontainers"): pods.ephemeral_containers_faults,
-    ("Pod", "resize"): pod_resize.pod_resize_faults,
-    ("Pod", "status"): pod_status.pod_status_faults,
-    ("PodDisruptionBudget", ""): policies.budget_update_faults,
-    ("PodDisruptionBudget", "status"): policies.budget_status_faults,
-    ("PodTemplate", ""): workloads.pod_template_update_faults,
-    ("PriorityClass", ""): policies.priority_class_update_faults,
-    ("ReplicaSet", ""): workloads.replica_set_update_faults,
-    ("ReplicaSet", "status"): replica_status.replica_status_faults,
-    ("ReplicationController", ""): workloads.replication_controller_update_faults,
-    ("ReplicationController", "status"): replica_status.replica_status_faults,
-    ("ResourceClaim", ""): device_claims.claim_update_faults,
-    ("ResourceClaimTemplate", ""): device_claims.claim_template_update_faults,
-    ("ResourceQuota", ""): core_objects.quota_update_faults,
-    ("ResourceSlice", ""): devices.slice_update_faults,
-    ("RuntimeClass", ""): policies.runtime_class_update_faults,
-    ("Secret", ""): core_objects.secret_update_faults,
-    ("Service", ""): services.service_update_faults,
-    ("StatefulSet", ""): workloads.stateful_set_update_faults,
-    ("StatefulSet", "status"): replica_status.replica_status_faults,
-    ("StorageClass", ""): storage.storage_class_update_faults,
-    ("VolumeAttachment", ""): storage.attachment_update_faults,
-    ("VolumeAttributesClass", ""): storage.attributes_class_update_faults,
-}
-
-
-def faults_of_new(resource: Resource, obj: Plain) -> list[FieldFault]:
+def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     """Return what is wrong with a new object; nothing if it is sound.
 
     Args:
         resource: Of the object.
         obj: With its defaults and its name, prepared by its strategy.
     """
-    check = _NEW.get(resource.kind)
+    errors = FieldErrors()
+    # What is held only to what all objects are is held to it last.
+    is_first = not (resource.is_plain and resource.name_form == "path_segment")
+    if is_first:
+        _check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
+    object_type = _type_of(resource)
+    if object_type is not None:
+        # The statuses of pods are set by the server.
+        skipped = ("metadata", "status") if resource.kind == "Pod" else ("metadata",)
+        _RULES.check(object_type, obj, errors, skipped=skipped)
+    if resource.kind == "Pod":
+        pods.check_new_pod(obj, errors)
+        pod_updates.check_annotations_of_pod(obj, None, errors)
+        _check_creation(obj, errors)
+    check = kinds.NEW_CHECKS.get(resource.kind)
     if check is not None:
-        faults = list(check(obj))
-    else:
-        rule = name_rule(resource.kind)
-        faults = list(metadata_faults(obj["metadata"], resource.is_namespaced, rule))
-    return faults or list(common_faults(obj["metadata"], resource.is_namespaced))
+        check(obj, errors)
+    if not is_first and not errors:
+        _check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
+    return errors
 
 
-def faults_of_update(
+def _check_metadata(
+    resource: Resource, metadata: Plain, forms: Sequence[str], errors: FieldErrors
+) -> None:
+    is_namespaced, is_plain = resource.is_namespaced, resource.is_plain
+    check_metadata(metadata, is_namespaced, forms, errors, is_plain=is_plain)
+
+
+def _check_creation(pod: Plain, errors: FieldErrors) -> None:
+    if pod["spec"].get("ephemeralContainers"):
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        errors.forbidden("spec.nodeName", detail)
+
+
+def errors_of_update(
     resource: Resource, new: Plain, old: Plain, subresource: str = ""
-) -> list[FieldFault]:
+) -> list[FieldError]:
     """Return what is wrong with a change of an object; nothing if it is sound.
 
     Args:
@@ -179,10 +95,49 @@ def faults_of_update(
         old: What is stored.
         subresource: Through which it is changed; "" for none.
     """
-    metadata, before = new["metadata"], old["metadata"]
-    faults = list(common_faults(metadata, resource.is_namespaced))
-    faults += metadata_update_faults(metadata, before)
-    if not subresource and resource.kind in _CHECKED_AS_NEW:
-        faults += _NEW[resource.kind](new)
-    check = _UPDATE.get((resource.kind, subresource), _metadata_only)
-    return [*faults, *check(new, old)]
+    errors = FieldErrors()
+    is_held = not resource.is_plain and subresource != "status"
+    forms = {"path_segment": None} | ({resource.name_form: None} if is_held else {})
+    _check_metadata(resource, new["metadata"], tuple(forms), errors)
+    check_metadata_update(new["metadata"], old["metadata"], errors)
+    object_type = _type_of(resource)
+    if resource.kind == "Pod":
+        _check_pod_update(object_type, new, old, subresource, errors)
+        return errors
+    if object_type is not None:
+        is_status = subresource == "status"
+        status = object_type.fields.get("status")
+        if not is_status or resource.kind == "Node":
+            skipped = ("metadata", *_SKIPPED.get(resource.kind, ("status",)))
+            skipped += fixed_objects(object_type)
+            _RULES.check(object_type, new, errors, skipped=skipped)
+            check_changes(object_type, new, old, errors)
+        elif status is not None and isinstance(status.type, ObjectType):
+            _RULES.check(status.type, new.get("status") or {}, errors, "status")
+    check = kinds.UPDATE_CHECKS.get((resource.kind, subresource))
+    if check is not None:
+        check(new, old, errors)
+    return errors
+
+
+def _check_pod_update(
+    object_type: ObjectType | None, new: Plain, old: Plain, subresource: str, errors: FieldErrors
+) -> None:
+    assert object_type is not None, "the fields of pods are known"
+    forbidden: Any = ""
+    if pods.MIRROR in (old["metadata"].get("annotations") or {}):
+        forbidden = _NOT_OF_STATIC_PODS.get(subresource)
+    elif subresource == "resize" and get(old, "spec", "os", "name") == "windows":
+        forbidden = "windows pods cannot be resized"
+    if forbidden:
+        errors.forbidden("", forbidden)
+        return
+    if subresource != "status":
+        _RULES.check(object_type, new, errors, skipped=("metadata", "status"))
+        pods.check_new_pod(new, errors)
+    pod_updates.check_annotations_of_pod(new, old, errors)
+    _POD_UPDATES[subresource](new, old, errors)
+
+
+def _type_of(resource: Resource) -> ObjectType | None:
+    return type_of(resource.group, resource.version, resource.kind)

@@ -1,96 +1,96 @@
-"""Metadata of objects: names, labels, owners, finalizers, and what of it may change.
+"""Metadata of objects: names, labels, owners, finalizers, and what of it may change; selectors.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go,
+          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go,
           pkg/apis/core/validation/validation.go (ValidateObjectMeta, v1.36)
-Differs:  nothing.
+Differs:  several wrong labels are reported in the order of their keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubesched.api.label_format import label_key_errors
-from kubesched.apiserver.field_fault import (
-    FieldFault,
-    each,
-    forbidden,
-    go_quoted,
-    invalid,
-    required,
-    too_long,
+from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.apiserver.field_errors import FieldErrors, go_quoted
+from kubesched.apiserver.formats import (
+    FORMS,
+    dns_label,
+    form_error,
+    prefix_of,
 )
-from kubesched.apiserver.names import NameRule, dns_label, path_segment, prefix_of
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.validation.internal_form import ordered
-from kubesched.apiserver.validation.labels import annotation_faults, label_faults
 
-IMMUTABLE: Final = "field is immutable"
-NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
+_NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _MANAGER_LENGTH_MAX: Final = 128
 _SUBRESOURCE_LENGTH_MAX: Final = 256
+_ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
+_REASON_FORM: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_REASON: Final = re.compile(_REASON_FORM)
+_REASON_RULE: Final = form_error(
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+    _REASON_FORM,
+    "my_name",
+    "MY_NAME",
+    "MyName",
+    "ReasonA,ReasonB",
+    "ReasonA:ReasonB",
+)
 
 
-def metadata_faults(
-    metadata: Plain, is_namespaced: bool, rule: NameRule, *, checks_prefix: bool = True
-) -> Iterator[FieldFault]:
-    """Yield what is wrong with the metadata of an object of the core rules.
+def check_metadata(
+    metadata: Plain,
+    is_namespaced: bool,
+    forms: Sequence[str],
+    errors: FieldErrors,
+    *,
+    is_plain: bool = False,
+) -> None:
+    """Add what is wrong with the metadata of an object.
 
     Args:
         metadata: Of the object.
         is_namespaced: Whether it lives in a namespace.
-        rule: For its name.
-        checks_prefix: Whether generateName has to keep the rule too.
+        forms: Of its name, all of which it has to have; from `formats.FORMS`.
+        errors: What is added to.
+        is_plain: Whether finalizers need no domain.
     """
-    yield from _faults(metadata, is_namespaced, rule, checks_prefix=checks_prefix)
-    yield from _standard_finalizer_faults(metadata)
-
-
-def plain_metadata_faults(
-    metadata: Plain, is_namespaced: bool, rule: NameRule
-) -> Iterator[FieldFault]:
-    """Yield what is wrong with the metadata of an object of a group with its own rules."""
-    yield from _faults(metadata, is_namespaced, rule, checks_prefix=True)
-
-
-def common_faults(metadata: Plain, is_namespaced: bool) -> Iterator[FieldFault]:
-    """Yield what is wrong with the metadata of any object."""
-    yield from _faults(metadata, is_namespaced, path_segment, checks_prefix=True)
-
-
-def _faults(
-    metadata: Plain, is_namespaced: bool, rule: NameRule, *, checks_prefix: bool
-) -> Iterator[FieldFault]:
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
-    if prefix and checks_prefix:
-        yield from each("metadata.generateName", prefix, prefix_of(rule)(prefix))
-    if name:
-        yield from each("metadata.name", name, rule(name))
-    else:
-        yield required("metadata.name", "name or generateName is required")
-    yield from _namespace_faults(metadata.get("namespace", ""), is_namespaced)
+    for rule in map(FORMS.__getitem__, forms):
+        errors.each("metadata.generateName", prefix, prefix_of(rule)(prefix) if prefix else ())
+        errors.each("metadata.name", name, rule(name) if name else ())
+    if not name:
+        errors.required("metadata.name", "name or generateName is required")
+    _check_namespace(metadata.get("namespace", ""), is_namespaced, errors)
     if metadata.get("generation", 0) < 0:
-        yield invalid("metadata.generation", metadata["generation"], NOT_NEGATIVE)
-    yield from label_faults(metadata.get("labels"), "metadata.labels")
-    yield from annotation_faults(metadata.get("annotations"), "metadata.annotations")
-    yield from _owner_faults(metadata.get("ownerReferences") or ())
-    yield from _finalizer_name_faults(metadata.get("finalizers") or ())
-    yield from _managed_field_faults(metadata.get("managedFields") or ())
+        detail = "must be greater than or equal to 0"
+        errors.invalid("metadata.generation", metadata["generation"], detail)
+    _check_parts(metadata, errors)
+    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain=is_plain)
 
 
-def _namespace_faults(namespace: str, is_namespaced: bool) -> Iterator[FieldFault]:
+def _check_namespace(namespace: str, is_namespaced: bool, errors: FieldErrors) -> None:
     path = "metadata.namespace"
     if not is_namespaced:
         if namespace:
-            yield forbidden(path, "not allowed on this type")
+            errors.forbidden(path, "not allowed on this type")
     elif namespace:
-        yield from each(path, namespace, dns_label(namespace))
+        errors.each(path, namespace, dns_label(namespace))
     else:
-        yield required(path)
+        errors.required(path)
 
 
-def _owner_faults(owners: Sequence[Plain]) -> Iterator[FieldFault]:
+def _check_parts(metadata: Plain, errors: FieldErrors) -> None:
+    check_labels(metadata.get("labels"), "metadata.labels", errors)
+    check_annotations(metadata.get("annotations"), "metadata.annotations", errors)
+    _check_owners(metadata.get("ownerReferences") or (), errors)
+    _check_managed_fields(metadata.get("managedFields") or (), errors)
+
+
+def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
     path = "metadata.ownerReferences"
     first = ""
     for owner in owners:
@@ -99,14 +99,13 @@ def _owner_faults(owners: Sequence[Plain]) -> Iterator[FieldFault]:
             # Upstream reads neither where there is more than one slash.
             group = version = ""
         if not version:
-            detail = "version must not be empty"
-            yield invalid(f"{path}.apiVersion", owner["apiVersion"], detail)
+            errors.invalid(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty")
         for name in ("kind", "name", "uid"):
             if not owner[name]:
-                yield invalid(f"{path}.{name}", "", "must not be empty")
+                errors.invalid(f"{path}.{name}", "", "must not be empty")
         if (group, version, owner["kind"]) == ("", "v1", "Event"):
             detail = "/v1, Kind=Event is disallowed from being an owner"
-            yield invalid(path, ordered("OwnerReference", owner), detail)
+            errors.invalid(path, owner, detail)
         if owner.get("controller"):
             who = f"{owner['kind']}/{owner['name']}"
             if first:
@@ -114,53 +113,48 @@ def _owner_faults(owners: Sequence[Plain]) -> Iterator[FieldFault]:
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {first} and {who}'
                 )
-                shown = [ordered("OwnerReference", one) for one in owners]
-                yield invalid(path, shown, detail)
+                errors.invalid(path, list(owners), detail)
             first = first or who
 
 
-def _finalizer_name_faults(finalizers: Sequence[str]) -> Iterator[FieldFault]:
+def _check_finalizers(finalizers: Sequence[str], errors: FieldErrors, *, is_plain: bool) -> None:
     path = "metadata.finalizers"
     for name in finalizers:
-        yield from each(path, name, label_key_errors(name))
+        errors.each(path, name, label_key_errors(name))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        yield invalid(path, list(finalizers), detail)
+        errors.invalid(path, list(finalizers), detail)
+    for index, name in enumerate(() if is_plain else finalizers):
+        _check_standard_name(name, f"{path}[{index}]", errors)
 
 
-def finalizer_faults(name: str, path: str) -> Iterator[FieldFault]:
-    """Yield what is wrong with a finalizer: it needs a domain, or is one of Kubernetes' own."""
-    yield from each(path, name, label_key_errors(name))
-    yield from _standard_name_faults(name, path)
+def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
+    """Add what is wrong with a finalizer: it needs a domain, or is one of Kubernetes' own."""
+    errors.each(path, name, label_key_errors(name))
+    _check_standard_name(name, path, errors)
 
 
-def _standard_finalizer_faults(metadata: Plain) -> Iterator[FieldFault]:
-    for index, name in enumerate(metadata.get("finalizers") or ()):
-        yield from _standard_name_faults(name, f"metadata.finalizers[{index}]")
-
-
-def _standard_name_faults(name: str, path: str) -> Iterator[FieldFault]:
+def _check_standard_name(name: str, path: str, errors: FieldErrors) -> None:
     if "/" not in name and name not in _STANDARD_FINALIZERS:
-        detail = "name is neither a standard finalizer name nor is it fully qualified"
-        yield invalid(path, name, detail)
+        errors.invalid(path, name, _NOT_STANDARD)
 
 
-def _managed_field_faults(entries: Sequence[Plain]) -> Iterator[FieldFault]:
+def _check_managed_fields(entries: Sequence[Plain], errors: FieldErrors) -> None:
     for index, entry in enumerate(entries):
         path = f"metadata.managedFields[{index}]"
         operation, fields_type = entry.get("operation", ""), entry.get("fieldsType", "")
         if operation not in ("Apply", "Update"):
-            yield invalid(f"{path}.operation", operation, "must be `Apply` or `Update`")
+            errors.invalid(f"{path}.operation", operation, "must be `Apply` or `Update`")
         if fields_type not in ("", "FieldsV1"):
-            yield invalid(f"{path}.fieldsType", fields_type, "must be `FieldsV1`")
+            errors.invalid(f"{path}.fieldsType", fields_type, "must be `FieldsV1`")
         if len(entry.get("manager", "").encode()) > _MANAGER_LENGTH_MAX:
-            yield too_long(f"{path}.manager", _MANAGER_LENGTH_MAX)
+            errors.too_long(f"{path}.manager", _MANAGER_LENGTH_MAX)
         if len(entry.get("subresource", "").encode()) > _SUBRESOURCE_LENGTH_MAX:
-            yield too_long(f"{path}.subresource", _SUBRESOURCE_LENGTH_MAX)
+            errors.too_long(f"{path}.subresource", _SUBRESOURCE_LENGTH_MAX)
 
 
-def metadata_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
-    """Yield what may not change in the metadata of any object."""
+def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    """Add what may not change in the metadata of any object."""
     if old.get("deletionTimestamp"):
         known = old.get("finalizers") or ()
         added = sorted({name for name in new.get("finalizers") or () if name not in known})
@@ -170,30 +164,109 @@ def metadata_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
                 "no new finalizers can be added if the object is being deleted, "
                 f"found new finalizers []string{{{shown}}}"
             )
-            yield forbidden("metadata.finalizers", detail)
+            errors.forbidden("metadata.finalizers", detail)
     if not new.get("resourceVersion"):
-        yield invalid("metadata.resourceVersion", "", "must be specified for an update")
+        errors.invalid("metadata.resourceVersion", "", "must be specified for an update")
     if new.get("generation", 0) < old.get("generation", 0):
-        detail = "must not be decremented"
-        yield invalid("metadata.generation", new.get("generation", 0), detail)
+        errors.invalid("metadata.generation", new.get("generation", 0), "must not be decremented")
     for name in ("name", "namespace", "uid"):
-        yield from immutable_faults(new.get(name, ""), old.get(name, ""), f"metadata.{name}")
+        errors.changed(f"metadata.{name}", new.get(name, ""), old.get(name, ""))
     for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        yield from immutable_faults(new.get(name), old.get(name), f"metadata.{name}")
-    yield from label_faults(new.get("labels"), "metadata.labels")
-    yield from annotation_faults(new.get("annotations"), "metadata.annotations")
-    yield from _owner_faults(new.get("ownerReferences") or ())
-    yield from _managed_field_faults(new.get("managedFields") or ())
+        errors.changed(f"metadata.{name}", new.get(name), old.get(name))
 
 
-def core_metadata_update_faults(new: Plain, old: Plain) -> Iterator[FieldFault]:
-    """Yield what may not change in the metadata of an object of the core rules."""
-    yield from metadata_update_faults(new, old)
-    yield from _standard_finalizer_faults(new)
+# Labels, annotations, selectors and conditions, wherever they stand.
 
 
-def immutable_faults(new: Any, old: Any, path: str) -> list[FieldFault]:
-    """Return the fault of a value that has changed and may not."""
-    if new == old or (not new and not old and not isinstance(new, bool | int)):
-        return []
-    return [invalid(path, new, IMMUTABLE)]
+def check_labels(labels: Mapping[str, str] | None, path: str, errors: FieldErrors) -> None:
+    """Add what is wrong with labels."""
+    for key, value in (labels or {}).items():
+        errors.each(path, key, label_key_errors(key))
+        errors.each(path, value, label_value_errors(value))
+
+
+def check_annotations(
+    annotations: Mapping[str, str] | None, path: str, errors: FieldErrors
+) -> None:
+    """Add what is wrong with annotations: their keys, and their size."""
+    if not annotations:
+        return
+    for key in annotations:
+        errors.each(path, key, label_key_errors(key.lower()))
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    if size > _ANNOTATIONS_SIZE_MAX:
+        errors.too_long(path, _ANNOTATIONS_SIZE_MAX)
+
+
+def check_selector(selector: Plain, path: str, errors: FieldErrors) -> None:
+    """Add what is wrong with a selector of labels."""
+    check_labels(selector.get("matchLabels"), f"{path}.matchLabels", errors)
+    for index, one in enumerate(selector.get("matchExpressions") or ()):
+        check_requirement(one, f"{path}.matchExpressions[{index}]", errors)
+
+
+def check_requirement(
+    one: Plain,
+    path: str,
+    errors: FieldErrors,
+    *,
+    is_of_nodes: bool = False,
+    checks_values: bool = True,
+) -> None:
+    """Add what is wrong with one requirement on labels.
+
+    Args:
+        one: The requirement: `key`, `operator` and `values`.
+        path: Of the requirement.
+        errors: What is added to.
+        is_of_nodes: Whether numbers may be compared.
+        checks_values: Whether values have to be possible values of labels.
+    """
+    operator, values = one["operator"], one.get("values") or []
+    if operator in ("In", "NotIn"):
+        if not values:
+            detail = "must be specified when `operator` is 'In' or 'NotIn'"
+            errors.required(f"{path}.values", detail)
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            errors.forbidden(f"{path}.values", detail)
+    elif operator in ("Gt", "Lt") and is_of_nodes:
+        if len(values) != 1:
+            detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            errors.required(f"{path}.values", detail)
+    else:
+        errors.invalid(f"{path}.operator", operator, "not a valid selector operator")
+    errors.each(f"{path}.key", one["key"], label_key_errors(one["key"]))
+    if checks_values:
+        for index, value in enumerate(values):
+            errors.each(f"{path}.values[{index}]", value, label_value_errors(value))
+
+
+def check_condition(condition: Plain, path: str, errors: FieldErrors) -> None:
+    """Add what is wrong with a condition of a status."""
+    errors.each(f"{path}.type", condition["type"], label_key_errors(condition["type"]))
+    if condition["status"] not in ("False", "True", "Unknown"):
+        errors.not_supported(f"{path}.status", condition["status"], ("False", "True", "Unknown"))
+    if condition.get("observedGeneration", 0) < 0:
+        detail = "must be greater than or equal to zero"
+        errors.invalid(f"{path}.observedGeneration", condition["observedGeneration"], detail)
+    if not condition.get("lastTransitionTime"):
+        errors.required(f"{path}.lastTransitionTime")
+    reason: Any = condition.get("reason", "")
+    if not reason:
+        errors.required(f"{path}.reason")
+    elif _REASON.fullmatch(reason) is None:
+        errors.invalid(f"{path}.reason", reason, _REASON_RULE)
+
+
+__all__ = [
+    "check_annotations",
+    "check_condition",
+    "check_finalizer",
+    "check_labels",
+    "check_metadata",
+    "check_metadata_update",
+    "check_requirement",
+    "check_selector",
+]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.names import (
+from kubesched.apiserver.formats import (
     NameRule,
-    c_identifier,
+    address,
     config_map_key,
     dns_label,
     dns_subdomain,
-    name_rule,
+    network,
     path_segment,
     port_name,
     prefix_of,
@@ -36,8 +36,6 @@ _LABEL = (
         pytest.param(dns_subdomain, "a.b-c", 0, id="subdomain"),
         pytest.param(dns_subdomain, "a..b", 1, id="subdomain with two dots"),
         pytest.param(dns_subdomain, "a" * 254, 1, id="long subdomain"),
-        pytest.param(c_identifier, "a_B1", 0, id="identifier"),
-        pytest.param(c_identifier, "1a", 1, id="identifier with a digit first"),
         pytest.param(config_map_key, "a/b", 1, id="key with a slash"),
         pytest.param(config_map_key, "a_.B-", 0, id="key"),
         pytest.param(config_map_key, "..", 1, id="key of two dots"),
@@ -76,7 +74,35 @@ def test_ports(number: int, is_valid: bool) -> None:
     assert is_valid is not bool(valid_port(number))
 
 
-def test_names_of_kinds() -> None:
-    """Most kinds have names that are subdomains."""
-    assert not name_rule("Pod")("a.b")
-    assert name_rule("Namespace")("a.b")
+@pytest.mark.parametrize(
+    ("text", "is_address"),
+    [
+        pytest.param("10.0.0.1", True, id="IPv4"),
+        pytest.param("010.000.0.01", True, id="leading zeros"),
+        pytest.param("fd00::1", True, id="IPv6"),
+        pytest.param("::ffff:10.0.0.1", True, id="IPv4 in IPv6"),
+        pytest.param("10.0.0", False, id="three parts"),
+        pytest.param("10.0.0.256", False, id="a part that is too large"),
+        pytest.param("fe80::1%eth0", False, id="zone"),
+        pytest.param("", False, id="nothing"),
+    ],
+)
+def test_addresses(text: str, is_address: bool) -> None:
+    """What is no address is refused."""
+    assert is_address is not bool(address(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_network"),
+    [
+        pytest.param("10.0.0.0/8", True, id="IPv4"),
+        pytest.param("10.0.0.1/8", True, id="bits outside of the network"),
+        pytest.param("fd00::/64", True, id="IPv6"),
+        pytest.param("10.0.0.0", False, id="no length"),
+        pytest.param("10.0.0.0/33", False, id="length"),
+        pytest.param("10.0.0.0/255.0.0.0", False, id="mask"),
+    ],
+)
+def test_networks(text: str, is_network: bool) -> None:
+    """What is no network is refused."""
+    assert is_network is not bool(network(text))

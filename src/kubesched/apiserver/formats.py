@@ -1,8 +1,8 @@
-"""The forms of names: of objects, ports, variables, keys; and upstream's words for what is wrong.
+"""The forms of texts: names of objects, ports, variables and keys, addresses, paths.
 
-Each function returns the rules that a text breaks, none if it is well formed.
+Each function returns the rules that a text breaks, in upstream's words; none if it is well formed.
 
-Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go (v1.36)
+Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/{validation,ip}.go (v1.36)
 Differs:  nothing.
 """
 
@@ -11,7 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
+
+from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.api.resource_names import is_extended_resource_name
 
 NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
 
@@ -112,22 +116,6 @@ def _directory_errors(text: str) -> list[str]:
     return ["must not start with '..'"] if text.startswith("..") else []
 
 
-dns_1035_label: Final = _Form(
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-    "alphabetic character, and end with an alphanumeric character",
-    "[a-z]([-a-z0-9]*[a-z0-9])?",
-    "my-name",
-    "abc-123",
-    length_max=_LABEL_LENGTH_MAX,
-)
-wildcard_dns_subdomain: Final = _Form(
-    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which "
-    "must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric "
-    "character",
-    rf"\*\.{_SUBDOMAIN_FORM}",
-    "*.example.com",
-    length_max=_SUBDOMAIN_LENGTH_MAX,
-)
 percent: Final = _Form(
     "a valid percent string must be a numeric string followed by an ending '%'",
     "[0-9]+%",
@@ -147,14 +135,6 @@ http_header_name: Final = _Form(
     "a valid HTTP header must consist of alphanumeric characters or '-'",
     "[-A-Za-z0-9]+",
     "X-Header-Name",
-)
-c_identifier: Final = _Form(
-    "a valid C identifier must start with alphabetic character or '_', followed by a string of "
-    "alphanumeric characters or '_'",
-    "[A-Za-z_][A-Za-z0-9_]*",
-    "my_name",
-    "MY_NAME",
-    "MyName",
 )
 
 
@@ -211,41 +191,104 @@ def valid_port(number: int) -> tuple[str, ...]:
     return () if 1 <= number <= 65_535 else (between(1, 65_535),)
 
 
-_PATH_SEGMENT_KINDS: Final = (
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Role",
-    "RoleBinding",
-)
-_RULES: Final[Mapping[str, NameRule]] = {
-    "Namespace": dns_label,
-    "StatefulSet": dns_label,
-    **dict.fromkeys(_PATH_SEGMENT_KINDS, path_segment),
+# Addresses and networks; old fields of the API forgive leading zeros.
+
+_ADDRESS_RULE: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NETWORK_RULE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])")
+
+
+def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that a text stands for, None if it stands for none."""
+    if "%" in text:
+        return None
+    try:
+        return ip_address(text if ":" in text else _LEADING_ZEROS.sub("", text))
+    except ValueError:
+        return None
+
+
+def address(text: str) -> tuple[str, ...]:
+    """Check an IP address."""
+    return () if parsed_address(text) is not None else (_ADDRESS_RULE,)
+
+
+def network(text: str) -> tuple[str, ...]:
+    """Check a network: an address, a slash, and a number of bits."""
+    return () if network_family(text) else (_NETWORK_RULE,)
+
+
+def network_family(text: str) -> int:
+    """Return 4 or 6, 0 for a text that is no network."""
+    if "/" not in text or "%" in text or not text.rpartition("/")[2].isdecimal():
+        return 0
+    try:
+        return ip_network(
+            text if ":" in text else _LEADING_ZEROS.sub("", text), strict=False
+        ).version
+    except ValueError:
+        return 0
+
+
+# Paths.
+
+
+def no_backsteps(text: str) -> tuple[str, ...]:
+    """Check that a path does not climb."""
+    return ("must not contain '..'",) if ".." in text.split("/") else ()
+
+
+def relative_path(text: str) -> tuple[str, ...]:
+    """Check that a path neither begins at the root nor climbs."""
+    absolute = ("must be a relative path",) if text.startswith("/") else ()
+    return (*absolute, *no_backsteps(text))
+
+
+def file_path(text: str) -> tuple[str, ...]:
+    """Check that a path stays in its directory, and has no reserved name."""
+    is_reserved = text.startswith("..") and not text.startswith("../")
+    return (*relative_path(text), *(("must not start with '..'",) if is_reserved else ()))
+
+
+def absolute_path(text: str) -> tuple[str, ...]:
+    """Check that a path begins at the root."""
+    return () if text.startswith("/") else ("must be an absolute path",)
+
+
+def driver_name(text: str) -> tuple[str, ...]:
+    """Check the name of a CSI driver, without its length."""
+    return dns_subdomain(text.lower())
+
+
+def extended_resource(text: str) -> tuple[str, ...]:
+    """Check the name of a resource outside Kubernetes' own."""
+    return () if is_extended_resource_name(text) else ("must be a valid extended resource name",)
+
+
+def not_padded(text: str) -> tuple[str, ...]:
+    """Check that a text neither begins nor ends with a space."""
+    return () if text == text.strip() else ("must not have leading or trailing whitespace",)
+
+
+FORMS: Final[Mapping[str, NameRule]] = {
+    "absolute_path": absolute_path,
+    "address": address,
+    "config_key": config_map_key,
+    "driver": driver_name,
+    "env_name": environment_variable_name,
+    "extended_resource": extended_resource,
+    "file_path": file_path,
+    "header": http_header_name,
+    "label": dns_label,
+    "label_key": lambda text: tuple(label_key_errors(text)),
+    "label_value": lambda text: tuple(label_value_errors(text)),
+    "network": network,
+    "no_backsteps": no_backsteps,
+    "not_padded": not_padded,
+    "path_segment": path_segment,
+    "port_name": port_name,
+    "prefix": prefix_of(dns_subdomain),
+    "qualified": lambda text: tuple(label_key_errors(text.lower())),
+    "subdomain": dns_subdomain,
 }
-
-
-def name_rule(kind: str) -> NameRule:
-    """Return the rule for names of objects of a kind."""
-    return _RULES.get(kind, dns_subdomain)
-
-
-__all__ = [
-    "NameRule",
-    "between",
-    "c_identifier",
-    "config_map_key",
-    "dns_1035_label",
-    "dns_label",
-    "dns_subdomain",
-    "environment_variable_name",
-    "form_error",
-    "http_header_name",
-    "name_rule",
-    "path_segment",
-    "percent",
-    "port_name",
-    "prefix_of",
-    "too_long",
-    "valid_port",
-    "wildcard_dns_subdomain",
-]
+"""The forms by the names that tables call them."""

@@ -1,0 +1,587 @@
+"""Other kinds that scheduling reads, and what workloads say of their pods: rules by hand.
+
+Upstream: pkg/apis/*/validation/validation.go (v1.36)
+Differs:  of kinds that are not here, only the rules of the tables are checked. Expressions in
+          device selectors are not compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from kubesched.api.label_format import label_key_errors
+from kubesched.api.meta import LabelSelector
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.resource_names import is_native_resource
+from kubesched.api.selectors import matches_label_selector, matches_set
+from kubesched.apiserver.field_errors import FieldErrors, go_quoted
+from kubesched.apiserver.formats import dns_label, dns_subdomain, network_family
+from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.validation.amounts import check_amount, check_overhead
+from kubesched.apiserver.validation.metadata import check_condition, check_finalizer
+from kubesched.apiserver.validation.pods import (
+    VOLUME_SOURCES,
+    check_taints,
+)
+from kubesched.apiserver.validation.rules import POSITIVE, Check
+
+UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
+"""Adds what is wrong with a change from an older to a newer object: new, old, errors."""
+
+# Nodes.
+
+_FEATURE: Final = re.compile("^([A-Z][a-zA-Z0-9]*)(/[a-zA-Z0-9]+)*$")
+_FEATURE_RULE: Final = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+    "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and "
+    "slashes"
+)
+_FEATURE_LENGTH_MAX: Final = 253
+_FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to valid'
+
+
+def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
+    del path
+    check_taints(node["spec"].get("taints") or (), "metadata.taints", errors)
+    status = node.get("status") or {}
+    for kind in ("capacity", "allocatable"):
+        for name, quantity in (status.get(kind) or {}).items():
+            check_amount(name, quantity, f"status.{kind}.{name}", errors)
+    _check_features(status.get("declaredFeatures") or (), errors)
+    for index, address in enumerate(status.get("addresses") or ()):
+        if address in status["addresses"][:index]:
+            errors.duplicate(f"status.addresses[{index}]", address)
+    networks = node["spec"].get("podCIDRs") or []
+    families = [network_family(one) for one in networks]
+    if len(networks) > 1 and 0 in families:
+        broken = families.index(0)
+        why = f"invalid CIDR[{broken}]: <nil> (invalid CIDR address: {networks[broken]})"
+        detail = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
+        errors.failed("spec.podCIDRs", detail)
+    if len(networks) > 1 and (len(networks) > 2 or not {4, 6} <= {*families}):
+        detail = "may specify no more than one CIDR for each IP family"
+        errors.invalid("spec.podCIDRs", networks, detail)
+
+
+def _check_features(features: Sequence[str], errors: FieldErrors) -> None:
+    path = "status.declaredFeatures"
+    for index, feature in enumerate(features):
+        begin = f"invalid feature name {go_quoted(feature)}: "
+        if len(feature.encode()) > _FEATURE_LENGTH_MAX:
+            detail = f"{begin}must be no more than {_FEATURE_LENGTH_MAX} characters"
+            errors.invalid(f"{path}[{index}]", feature, detail)
+        elif _FEATURE.match(feature) is None:
+            errors.invalid(f"{path}[{index}]", feature, f"{begin}{_FEATURE_RULE}")
+        following = features[index + 1] if index + 1 < len(features) else None
+        if following == feature:
+            errors.duplicate(f"{path}[{index + 1}]", following)
+        elif following is not None and feature > following:
+            detail = "list must be sorted alphabetically"
+            errors.invalid(f"{path}[{index + 1}]", following, detail)
+
+
+def _check_node_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    networks, before = (one["spec"].get("podCIDRs") or [] for one in (new, old))
+    if before and len(networks) != len(before):
+        errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)
+    elif before:
+        for one, other in zip(networks, before, strict=True):
+            if one != other:
+                errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)
+    provider = old["spec"].get("providerID", "")
+    if provider and new["spec"].get("providerID", "") != provider:
+        detail = 'node updates may not change providerID except from "" to valid'
+        errors.forbidden("spec.providerID", detail)
+    if new["spec"].get("externalID", "") != old["spec"].get("externalID", ""):
+        errors.forbidden("spec.externalID", "may not be updated")
+
+
+# Disruption budgets, priority classes, runtime classes, namespaces.
+
+
+def _check_budget(spec: Plain, path: str, errors: FieldErrors) -> None:
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        errors.invalid(path, spec, "minAvailable and maxUnavailable cannot be both set")
+
+
+_SYSTEM_VALUES: Final = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_USER_VALUE_MAX: Final = 1_000_000_000
+_RESERVED: Final = (
+    "priority class names with 'system-' prefix are reserved for system use only. error: "
+)
+
+
+def _check_new_priority_class(priority_class: Plain, errors: FieldErrors) -> None:
+    name, value = priority_class["metadata"].get("name", ""), priority_class["value"]
+    why = ""
+    if not name.startswith("system-"):
+        if value > _USER_VALUE_MAX:
+            detail = f"maximum allowed value of a user defined priority is {_USER_VALUE_MAX}"
+            errors.forbidden("value", detail)
+    elif name not in _SYSTEM_VALUES:
+        why = f"{name} is not a known system priority class"
+    elif value != _SYSTEM_VALUES[name]:
+        why = f"value of {name} PriorityClass must be {_SYSTEM_VALUES[name]}"
+    elif priority_class.get("globalDefault"):
+        why = f"globalDefault of {name} PriorityClass must be false"
+    if why:
+        errors.forbidden("metadata.name", f"{_RESERVED}{why}")
+
+
+def _check_priority_class_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    if new["value"] != old["value"]:
+        errors.forbidden("value", "may not be changed in an update.")
+
+
+def _check_runtime_class(runtime_class: Plain, path: str, errors: FieldErrors) -> None:
+    del path
+    fixed = (runtime_class.get("overhead") or {}).get("podFixed")
+    if fixed:
+        check_overhead(fixed, "overhead", errors)
+    tolerations = (runtime_class.get("scheduling") or {}).get("tolerations") or ()
+    names = ("key", "operator", "value", "effect")
+    seen: list[list[str]] = []
+    for index, toleration in enumerate(tolerations):
+        key = [toleration.get(name, "") for name in names]
+        if key in seen:
+            errors.duplicate(f"scheduling.tolerations[{index}]", toleration)
+        seen.append(key)
+
+
+def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
+    for name in spec.get("finalizers") or ():
+        check_finalizer(name, f"{path}.finalizers", errors)
+
+
+def _check_namespace_status(new: Plain, _old: Plain, errors: FieldErrors) -> None:
+    is_ending = bool(new["metadata"].get("deletionTimestamp"))
+    phase = get(new, "status", "phase") or ""
+    if is_ending and phase != "Terminating":
+        detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        errors.invalid("status.Phase", phase, detail)
+    elif not is_ending and phase != "Active":
+        detail = "may only be 'Active' if `deletionTimestamp` is empty"
+        errors.invalid("status.Phase", phase, detail)
+
+
+# Claims, volumes and classes.
+
+_IMMUTABLE_SPEC: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+    "for bound claims"
+)
+
+
+def _check_claim_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
+    _check_access_modes(spec, path, errors)
+    storage = (spec["resources"].get("requests") or {}).get("storage")
+    if storage is None:
+        errors.required(f"{path}.resources[storage]")
+    elif parse_quantity(storage).sign <= 0:
+        errors.invalid(f"{path}.resources[storage]", storage, POSITIVE)
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    for field, one in (("dataSource", source), ("dataSourceRef", reference)):
+        if one is None or one.get("apiGroup"):
+            continue
+        if one["kind"] != "PersistentVolumeClaim":
+            detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+            errors.invalid(f"{path}.{field}", one["kind"], detail)
+    if source is None or reference is None:
+        return
+    if reference.get("namespace"):
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        errors.invalid(path, {}, detail)
+    elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
+        errors.invalid(path, {}, "must match dataSourceRef")
+
+
+def _check_access_modes(spec: Plain, path: str, errors: FieldErrors) -> None:
+    modes = spec.get("accessModes") or ()
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        detail = "may not use ReadWriteOncePod with other access modes"
+        errors.forbidden(f"{path}.accessModes", detail)
+
+
+def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    after, before = {**new["spec"]}, {**old["spec"]}
+    if not before.get("volumeName") and after.get("volumeName"):
+        before["volumeName"] = after["volumeName"]
+    if before.get("storageClassName") is None:
+        after.pop("storageClassName", None)
+    if get(new, "status", "phase") == "Bound":
+        for name in ("resources", "volumeAttributesClassName"):
+            after.pop(name, None)
+            if name in before:
+                after[name] = before[name]
+    if not _type("PersistentVolumeClaimSpec").is_equal(after, before):
+        errors.forbidden("spec", f"{_IMMUTABLE_SPEC}\n")
+    errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+    path = ("resources", "requests", "storage")
+    size, old_size = (parse_quantity(get(one["spec"], *path) or "0") for one in (new, old))
+    actual = parse_quantity(get(old, "status", "capacity", "storage") or "0")
+    if size.compare(old_size) < 0 and size.compare(actual) <= 0:
+        field = "spec.resources.requests.storage"
+        errors.forbidden(field, "field can not be less than status.capacity")
+
+
+_RESIZE_STATUSES: Final = (
+    *("ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress"),
+    *("NodeResizeInfeasible", "NodeResizePending"),
+)
+
+
+def _check_claim_status(status: Plain, path: str, errors: FieldErrors) -> None:
+    for kind in ("capacity", "allocatedResources"):
+        for name, quantity in (status.get(kind) or {}).items():
+            if parse_quantity(quantity).value() < 0:
+                at, value = f"{path}.{kind}[{name}]", parse_quantity(quantity).value()
+                errors.invalid(at, value, "must be a valid resource quantity")
+    for kind in ("allocatedResources", "allocatedResourceStatuses"):
+        for name in status.get(kind) or ():
+            wrong = label_key_errors(name)
+            errors.each(f"{path}.{kind}", name, wrong)
+            if not wrong and is_native_resource(name) and name != "storage":
+                errors.not_supported(f"{path}.{kind}", name, ("storage",))
+    for name, value in (status.get("allocatedResourceStatuses") or {}).items():
+        if value not in _RESIZE_STATUSES:
+            errors.not_supported(f"{path}.allocatedResourceStatuses", name, _RESIZE_STATUSES)
+
+
+def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
+    capacity = spec.get("capacity") or {}
+    if list(capacity) != ["storage"]:
+        errors.not_supported(f"{path}.capacity", capacity, ("storage",))
+    for name, quantity in capacity.items():
+        if parse_quantity(quantity).sign <= 0:
+            errors.invalid(f"{path}.capacity[{name}]", quantity, POSITIVE)
+    _check_access_modes(spec, path, errors)
+    if spec.get("local") is not None and spec.get("nodeAffinity") is None:
+        errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
+    if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
+        detail = "has to be specified when using volumeAttributesClassName"
+        errors.required(f"{path}.csi", detail)
+
+
+_FORMS_OF_SECRETS: Final = {"name": dns_subdomain, "namespace": dns_label}
+
+
+def _check_secret_references(source: Plain, path: str, errors: FieldErrors) -> None:
+    kinds = ("controllerPublish", "controllerExpand", "nodePublish", "nodeExpand", "nodeStage")
+    for kind in kinds:
+        secret = source.get(f"{kind}SecretRef")
+        for name in ("name", "namespace"):
+            at, form = f"{path}.{kind}SecretRef.{name}", _FORMS_OF_SECRETS[name]
+            if secret is not None and not secret.get(name):
+                errors.required(at)
+            elif secret is not None:
+                errors.each(at, secret[name], form(secret[name]))
+
+
+def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    spec, before = new["spec"], old["spec"]
+    reference = "controllerExpandSecretRef"
+    if before.get("csi") is not None and before["csi"].get(reference) is None:
+        # It may be added.
+        csi = spec.get("csi") or {}
+        spec = {**spec, "csi": {name: csi[name] for name in csi if name != reference}}
+    errors.changed("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
+    if any(spec.get(name) != before.get(name) for name in VOLUME_SOURCES):
+        detail = "spec.persistentvolumesource is immutable after creation\n"
+        errors.forbidden("spec.persistentvolumesource", detail)
+    affinity = before.get("nodeAffinity")
+    if affinity is not None and spec.get("nodeAffinity") != affinity:
+        detail = "field is immutable, except for updating from beta label to GA"
+        errors.invalid("nodeAffinity", spec.get("nodeAffinity"), detail)
+    if before.get("volumeAttributesClassName") and not spec.get("volumeAttributesClassName"):
+        detail = "update from non-nil value to nil is forbidden"
+        errors.forbidden("spec.volumeAttributesClassName", detail)
+
+
+def _check_topology_terms(storage_class: Plain, path: str, errors: FieldErrors) -> None:
+    del path
+    for index, term in enumerate(storage_class.get("allowedTopologies") or ()):
+        at = f"allowedTopologies[{index}].matchLabelExpressions"
+        expressions = term.get("matchLabelExpressions") or ()
+        for number, expression in enumerate(expressions):
+            if not expression.get("values"):
+                errors.required(f"{at}[{number}].values")
+            if expression["key"] in [one["key"] for one in expressions[:number]]:
+                errors.duplicate(f"{at}[{number}].key", expression["key"])
+
+
+# Claims on devices, and slices of them.
+
+_ONE_REQUEST: Final = "exactly one of `exactly` or `firstAvailable` is required"
+_NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+
+
+def _check_device_request(request: Plain, path: str, errors: FieldErrors) -> None:
+    given = [name for name in ("exactly", "firstAvailable") if request.get(name)]
+    if not given:
+        errors.required(path, _ONE_REQUEST)
+    elif len(given) > 1:
+        for name in given:
+            errors.drop_below(f"{path}.{name}")
+        errors.invalid(path, None, f"{_ONE_REQUEST}, but multiple fields are set")
+
+
+def _check_device_constraint(constraint: Plain, path: str, errors: FieldErrors) -> None:
+    name = constraint.get("matchAttribute")
+    if name is None:
+        return
+    domain, slash, rest = name.partition("/")
+    if not slash:
+        detail = "a fully qualified name must be a domain and a name separated by a slash"
+        errors.invalid(f"{path}.matchAttribute", name, detail)
+    elif not domain or not rest:
+        what = "name" if domain else "domain"
+        errors.invalid(f"{path}.matchAttribute", "", f"the {what} must not be empty")
+
+
+def _check_slice(spec: Plain, path: str, errors: FieldErrors) -> None:
+    given = [name for name in _NODE_FIELDS if spec.get(name)]
+    words = ", ".join(f"`{name}`" for name in _NODE_FIELDS)
+    if not given:
+        errors.required(path, f"exactly one of {words} is required")
+    elif len(given) > 1:
+        errors.invalid(path, None, f"exactly one of {words} is required, but multiple are set")
+    for name in ("allNodes", "perDeviceNodeSelection"):
+        if spec.get(name) is False:
+            errors.invalid(f"{path}.{name}", False, "must be either unset or set to true")
+
+
+# Workloads: their selector takes the pods of their template, and the counts of a status fit.
+
+_NO_MATCH: Final = "`selector` does not match template `labels`"
+
+
+def _check_workload(spec: Plain, path: str, errors: FieldErrors) -> None:
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if isinstance(selector, dict) and not any(selector.values()):
+        errors.invalid(f"{path}.selector", selector, "empty selector is invalid for deployment")
+    elif any(error.field.startswith(f"{path}.selector.") for error in errors):
+        errors.drop_below(f"{path}.template")
+        errors.invalid(f"{path}.selector", selector, "invalid label selector")
+        return
+    elif selector is None or not _matches(selector, labels):
+        errors.invalid(f"{path}.template.metadata.labels", labels or None, _NO_MATCH)
+    template_spec, at = template.get("spec") or {}, f"{path}.template.spec"
+    if template_spec.get("restartPolicy") != "Always":
+        policy = template_spec.get("restartPolicy", "")
+        errors.not_supported(f"{at}.restartPolicy", policy, ("Always",))
+    if template_spec.get("activeDeadlineSeconds") is not None:
+        detail = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        errors.forbidden(f"{at}.activeDeadlineSeconds", detail)
+    strategy = spec.get("updateStrategy") or {}
+    if strategy.get("type") not in (None, "OnDelete", "RollingUpdate"):
+        detail = "must be 'RollingUpdate' or 'OnDelete'"
+        errors.invalid(f"{path}.updateStrategy", strategy, detail)
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and 0 <= deadline <= spec.get("minReadySeconds", 0):
+        field = f"{path}.progressDeadlineSeconds"
+        errors.invalid(field, deadline, "must be greater than minReadySeconds")
+
+
+def _matches(selector: Plain, labels: Mapping[str, str]) -> bool:
+    if not selector.keys() <= {"matchLabels", "matchExpressions"}:
+        # Replication controllers have a map.
+        return matches_set(selector, labels)
+    return matches_label_selector(msgspec.convert(selector, LabelSelector), labels)
+
+
+def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
+    policy = get(spec, "template", "spec", "restartPolicy")
+    if policy not in ("OnFailure", "Never"):
+        at = f"{path}.template.spec.restartPolicy"
+        errors.not_supported(at, policy, ("OnFailure", "Never"))
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        detail = "when completion mode is Indexed"
+        errors.required(f"{path}.completions", detail)
+
+
+def _check_counts(status: Plain, path: str, errors: FieldErrors) -> None:
+    """Add counts that are larger than those that they are a part of."""
+    names = ("fullyLabeledReplicas", "readyReplicas", "updatedReplicas", "currentReplicas")
+    for part, whole, shown in (
+        *((name, "replicas", "status.replicas") for name in (*names, "availableReplicas")),
+        ("availableReplicas", "readyReplicas", "readyReplicas"),
+    ):
+        if status.get(part, 0) > status.get(whole, 0):
+            errors.invalid(f"{path}.{part}", status[part], f"cannot be greater than {shown}")
+
+
+_SET_FIELDS: Final = (
+    *("minReadySeconds", "ordinals", "persistentVolumeClaimRetentionPolicy", "replicas"),
+    *("revisionHistoryLimit", "template", "updateStrategy"),
+)
+
+
+def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    after, before = (
+        {name: one for name, one in workload["spec"].items() if name not in _SET_FIELDS}
+        for workload in (new, old)
+    )
+    if not _type("StatefulSetSpec", "apps").is_equal(after, before):
+        detail = (
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+            "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+            "'minReadySeconds' are forbidden"
+        )
+        errors.forbidden("spec", detail)
+
+
+# Events and custom resources.
+
+
+def _check_event(event: Plain, errors: FieldErrors) -> None:
+    """Add what is wrong with a new event, of either group."""
+    is_newer = event["apiVersion"] != "v1"
+    about: Plain = event.get("regarding" if is_newer else "involvedObject") or {}
+    other, own = about.get("namespace", ""), event["metadata"].get("namespace", "")
+    has_time = bool(event.get("eventTime"))
+    allowed = ("default", "kube-system") if has_time else ("", "default")
+    if own not in allowed if not other else (own != other and not has_time):
+        errors.invalid("involvedObject.namespace", other, "does not match event.namespace")
+    if has_time:
+        _check_reporter(event, "reportingController" if is_newer else "reportingComponent", errors)
+    elif is_newer:
+        errors.required("eventTime")
+    if is_newer and event.get("type") not in ("Normal", "Warning"):
+        errors.invalid("type", "", f"has invalid value: {event.get('type', '')}")
+    series = event.get("series")
+    if is_newer and series is not None and series["count"] < 2:
+        errors.invalid("series.count", "", "should be at least 2")
+    olds = ("deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount")
+    for name, shown in zip(olds, ("firstTimestamp", "lastTimestamp", "count"), strict=True):
+        if event.get(name):
+            errors.invalid(shown, "", "needs to be unset")
+
+
+def _check_reporter(event: Plain, reporter: str, errors: FieldErrors) -> None:
+    for name, length_max in (
+        (reporter, 0),
+        ("reportingInstance", 128),
+        ("action", 128),
+        ("reason", 128),
+    ):
+        text = event.get(name, "")
+        if not text:
+            errors.required(name)
+        if length_max and len(text.encode()) > length_max:
+            errors.invalid(name, "", f"can have at most {length_max} characters")
+    errors.each(reporter, event.get(reporter, ""), label_key_errors(event.get(reporter, "")))
+    note: str = event.get("note") or event.get("message") or ""
+    if len(note.encode()) > 1024:
+        errors.invalid("message", "", "can have at most 1024 characters")
+
+
+_OF_EVENTS: Final = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "deprecatedSource": "source",
+    "deprecatedCount": "count",
+    **{name: name for name in ("reason", "type", "eventTime", "action", "related")},
+    **{name: name for name in ("reportingController", "reportingInstance")},
+}
+"""Fields of events that stay, and upstream's names for them in messages."""
+
+
+def _check_event_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    for name, shown in _OF_EVENTS.items() if new["apiVersion"] != "v1" else ():
+        errors.changed(shown, new.get(name), old.get(name))
+
+
+def _check_service(spec: Plain, path: str, errors: FieldErrors) -> None:
+    is_bare = spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None"
+    if not spec.get("ports") and not is_bare:
+        errors.required(f"{path}.ports")
+
+
+def _check_definition(definition: Plain, errors: FieldErrors) -> None:
+    spec = definition["spec"]
+    wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
+    name = definition["metadata"].get("name", "")
+    if name != wanted:
+        detail = 'must be spec.names.plural+"."+spec.group'
+        errors.invalid("metadata.name", name, detail)
+    stored = [one for one in spec.get("versions") or () if one.get("storage")]
+    if len(stored) != 1:
+        detail = "must have exactly one version marked as storage version"
+        errors.invalid("spec.versions", spec.get("versions"), detail)
+
+
+def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    """Add changes of a ConfigMap or a Secret that says that it does not change."""
+    if not old.get("immutable"):
+        return
+    if not new.get("immutable"):
+        errors.forbidden("immutable", "field is immutable when `immutable` is set")
+    for name in ("data", "binaryData"):
+        if new.get(name) != old.get(name):
+            errors.forbidden(name, "field is immutable when `immutable` is set")
+
+
+def _type(name: str, group: str = "") -> ObjectType:
+    found = type_of(group, "v1", name)
+    assert found is not None, f"the fields of {name} are known"
+    return found
+
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "apps_v1/DeploymentStatus": _check_counts,
+    "apps_v1/ReplicaSetStatus": _check_counts,
+    "apps_v1/StatefulSetStatus": _check_counts,
+    "batch_v1/JobSpec": _check_job,
+    "core_v1/CSIPersistentVolumeSource": _check_secret_references,
+    "core_v1/NamespaceSpec": _check_namespace_spec,
+    "core_v1/Node": _check_node,
+    "core_v1/PersistentVolumeClaimSpec": _check_claim_spec,
+    "core_v1/PersistentVolumeClaimStatus": _check_claim_status,
+    "core_v1/PersistentVolumeSpec": _check_volume,
+    "core_v1/ReplicationControllerStatus": _check_counts,
+    "core_v1/ServiceSpec": _check_service,
+    "meta_v1/Condition": check_condition,
+    "node_v1/RuntimeClass": _check_runtime_class,
+    "policy_v1/PodDisruptionBudgetSpec": _check_budget,
+    "resource_v1/DeviceConstraint": _check_device_constraint,
+    "resource_v1/ResourceSliceSpec": _check_slice,
+    "storage_v1/StorageClass": _check_topology_terms,
+}
+"""What is wrong with an object of a type, wherever it stands."""
+LATE_CHECKS: Final[Mapping[str, Check]] = {
+    "apps_v1/DaemonSetSpec": _check_workload,
+    "apps_v1/DeploymentSpec": _check_workload,
+    "apps_v1/ReplicaSetSpec": _check_workload,
+    "apps_v1/StatefulSetSpec": _check_workload,
+    "core_v1/ReplicationControllerSpec": _check_workload,
+    "resource_v1/DeviceRequest": _check_device_request,
+}
+"""The same, for what depends on errors in its parts."""
+NEW_CHECKS: Final[Mapping[str, Callable[[Plain, FieldErrors], None]]] = {
+    "CustomResourceDefinition": _check_definition,
+    "Event": _check_event,
+    "PriorityClass": _check_new_priority_class,
+}
+"""What is wrong with a new object of a kind, besides."""
+UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
+    ("ConfigMap", ""): _check_fixed,
+    ("Event", ""): _check_event_update,
+    ("Namespace", "status"): _check_namespace_status,
+    ("Node", ""): _check_node_update,
+    ("Node", "status"): _check_node_update,
+    ("PersistentVolume", ""): _check_volume_update,
+    ("PersistentVolumeClaim", ""): _check_claim_update,
+    ("PriorityClass", ""): _check_priority_class_update,
+    ("Secret", ""): _check_fixed,
+    ("StatefulSet", ""): _check_set_update,
+}
+"""What is wrong with a change of an object of a kind, through a subresource or not."""

@@ -1,0 +1,425 @@
+"""Changes of pods: of the whole, of ephemeral containers, of their size, and of their status.
+
+Upstream: pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodResize,
+          ValidatePodEphemeralContainersUpdate, ValidatePodStatusUpdate, v1.36)
+Differs:  messages about forbidden changes do not show the change. Of what a status tells of
+          devices, only the claims are checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kubesched.api.label_format import label_key_errors
+from kubesched.api.requirements import parse_int64
+from kubesched.apiserver.field_errors import FieldErrors, go_quoted
+from kubesched.apiserver.formats import address, between, dns_label, dns_subdomain, parsed_address
+from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.qos_class import qos_class
+from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.validation.pods import MIRROR, check_toleration
+
+_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_SECONDS_MAX: Final = 2**31 - 1
+_UPDATABLE: Final = (
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+    "`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_LISTS: Final = ("containers", "initContainers")
+_AMOUNTS: Final = ("requests", "limits")
+_ONLY_RESIZED: Final = "only cpu and memory resources are mutable"
+
+
+def _spec_type() -> ObjectType:
+    found = type_of("", "v1", "PodSpec")
+    assert found is not None, "the fields of pods are known"
+    return found
+
+
+def check_annotations_of_pod(new: Plain, old: Plain | None, errors: FieldErrors) -> None:
+    """Add what is wrong with the annotations of a pod that have a meaning, and their change."""
+    after = new["metadata"].get("annotations") or {}
+    field = f"metadata.annotations[{MIRROR}]"
+    if old is not None:
+        before = old["metadata"].get("annotations") or {}
+        if MIRROR in before and after.get(MIRROR) != before[MIRROR]:
+            errors.forbidden(field, "may not remove or update mirror pod annotation")
+        if MIRROR in after and MIRROR not in before:
+            errors.forbidden(field, "may not add mirror pod annotation")
+    cost = after.get(_DELETION_COST)
+    if cost is not None:
+        number = parse_int64(cost)
+        # Only one way to write each number is allowed.
+        if number is None or not -(2**31) <= number < 2**31 or cost != str(number):
+            detail = "must be a 32bit integer"
+            errors.invalid(f"metadata.annotations[{_DELETION_COST}]", cost, detail)
+
+
+def check_pod_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    """Add what is wrong with a change of a pod."""
+    spec, before = new["spec"], old["spec"]
+    for kind in _LISTS:
+        if len(spec.get(kind) or ()) != len(before.get(kind) or ()):
+            errors.forbidden(f"spec.{kind}", "pod updates may not add or remove containers")
+            return
+    count = len(errors)
+    _check_deadline(spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds"), errors)
+    if len(errors) > count and spec.get("activeDeadlineSeconds") is not None:
+        return
+    _check_added_tolerations(spec.get("tolerations") or (), before.get("tolerations") or (), errors)
+    known = [gate["name"] for gate in before.get("schedulingGates") or ()]
+    last = {gate["name"]: index for index, gate in enumerate(spec.get("schedulingGates") or ())}
+    for name, index in last.items():
+        if name not in known:
+            detail = f"only deletion is allowed, but found new scheduling gate '{name}'"
+            errors.forbidden(f"spec.schedulingGates[{index}].name", detail)
+    if not _spec_type().is_equal(spec, before):
+        _check_rest(spec, before, errors)
+
+
+def _check_deadline(new: int | None, old: int | None, errors: FieldErrors) -> None:
+    field = "spec.activeDeadlineSeconds"
+    if new is None:
+        if old is not None:
+            errors.invalid(field, None, "must not update from a positive integer to nil value")
+    elif not 0 <= new <= _SECONDS_MAX:
+        errors.invalid(field, new, between(0, _SECONDS_MAX))
+    elif old is not None and old < new:
+        errors.invalid(field, new, "must be less than or equal to previous value")
+
+
+def _check_added_tolerations(
+    new: Sequence[Plain], old: Sequence[Plain], errors: FieldErrors
+) -> None:
+    """Add what is wrong with a change of tolerations: none may go, and only seconds change."""
+    kept = [_without(toleration, "tolerationSeconds") for toleration in new]
+    if any(_without(toleration, "tolerationSeconds") not in kept for toleration in old):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        errors.forbidden("spec.tolerations", detail)
+        return
+    for index, toleration in enumerate(new):
+        check_toleration(toleration, f"spec.tolerations[{index}]", errors)
+
+
+def _without(value: Plain, *names: str) -> Plain:
+    return {name: one for name, one in value.items() if name not in names}
+
+
+def _with_old(spec: Plain, before: Plain, *names: str) -> Plain:
+    """Return a specification with some fields as they were."""
+    return {
+        **_without(spec, *names),
+        **{name: before[name] for name in names if name in before},
+    }
+
+
+def _check_rest(spec: Plain, before: Plain, errors: FieldErrors) -> None:
+    """Add what changes besides what may: all that may is first put back."""
+    names = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
+    munged = _with_old(spec, before, *names)
+    for kind in _LISTS:
+        if munged.get(kind):
+            munged[kind] = [
+                {**container, "image": old.get("image", "")}
+                for container, old in zip(munged[kind], before[kind], strict=True)
+            ]
+    grace = before.get("terminationGracePeriodSeconds")
+    if grace is not None and grace < 0 and munged.get("terminationGracePeriodSeconds") == 1:
+        munged["terminationGracePeriodSeconds"] = grace
+    if before.get("schedulingGates"):
+        munged = _narrowed(munged, before, errors)
+    if not _spec_type().is_equal(munged, before):
+        errors.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n")
+
+
+def _narrowed(munged: Plain, before: Plain, errors: FieldErrors) -> Plain:
+    """Check that a gated pod only loses nodes; return it with the nodes that it had before."""
+    selector, old_selector = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
+    if any(selector.get(key) != value for key, value in old_selector.items()):
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        errors.invalid("spec.nodeSelector", dict(selector) or None, detail)
+    munged = _with_old(munged, before, "nodeSelector")
+    affinity, old_affinity = munged.get("affinity"), before.get("affinity")
+    new, old = ((one or {}).get("nodeAffinity") for one in (affinity, old_affinity))
+    if new == old:
+        return munged
+    _check_narrowed_affinity(new, old, errors)
+    others: Plain = _without(affinity or {}, "nodeAffinity")
+    if old is not None:
+        others["nodeAffinity"] = old
+    if affinity is not None and old_affinity is None and not others:
+        return _without(munged, "affinity")
+    return {**munged, "affinity": others}
+
+
+def _check_narrowed_affinity(new: Plain | None, old: Plain | None, errors: FieldErrors) -> None:
+    if (old or {}).get(_REQUIRED) is None:
+        return
+    path = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+    after, before = (
+        ((one or {}).get(_REQUIRED) or {}).get("nodeSelectorTerms") or [] for one in (new, old)
+    )
+    if before and len(before) != len(after):
+        detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        errors.invalid(path, after or None, detail)
+        return
+    for index, (term, old_term) in enumerate(zip(after, before, strict=True)):
+        if not _only_adds(term, old_term):
+            detail = "only additions are allowed (no mutations or deletions)"
+            errors.invalid(f"{path}[{index}]", term, detail)
+
+
+def _only_adds(new: Plain, old: Plain) -> bool:
+    lists = ("matchExpressions", "matchFields")
+    if not any(old.get(name) for name in lists):
+        return not any(new.get(name) for name in lists)
+    return all(
+        (new.get(name) or [])[: len(old.get(name) or [])] == (old.get(name) or []) for name in lists
+    )
+
+
+def check_ephemeral_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    """Add what is wrong with a change of a pod's ephemeral containers: they only grow."""
+    after: dict[str, Any] = {
+        one["name"]: one for one in new["spec"].get("ephemeralContainers") or ()
+    }
+    for container in old["spec"].get("ephemeralContainers") or ():
+        name = container["name"]
+        if after.get(name) != container:
+            word = "changed" if name in after else "removed"
+            detail = f"existing ephemeral containers {go_quoted(name)} may not be {word}\n"
+            errors.forbidden("spec.ephemeralContainers", detail)
+
+
+# Resizing: cpu and memory of containers may change, and nothing else.
+
+
+def check_resize(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    """Add what is wrong with a resize of a pod."""
+    _check_resizable(new, old, errors)
+    count = len(errors)
+    _check_order(new["spec"], old["spec"], errors)
+    if len(errors) > count:
+        return
+    for kind in reversed(_LISTS):
+        for index, container in enumerate(old["spec"].get(kind) or ()):
+            if kind == "initContainers" and container.get("restartPolicy") != "Always":
+                continue
+            after = new["spec"][kind][index]["resources"]
+            for name in _AMOUNTS:
+                if (container["resources"].get(name) or {}).keys() - (after.get(name) or {}).keys():
+                    field = f"spec.{kind}[{index}].resources.{name}"
+                    errors.forbidden(field, f"resource {name} cannot be removed")
+    _check_container_changes(new["spec"], old["spec"], errors)
+    if not errors:
+        munged = _with_old(new["spec"], old["spec"], *_LISTS, "resources")
+        if not _spec_type().is_equal(munged, old["spec"]):
+            errors.forbidden("spec", _ONLY_RESIZED)
+
+
+def _check_resizable(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    if qos_class(new["spec"]) != (old["status"].get("qosClass") or qos_class(old["spec"])):
+        detail = "Pod QOS Class may not change as a result of resizing"
+        errors.invalid("spec", new["status"].get("qosClass", ""), detail)
+    running = (
+        status
+        for status in old["status"].get("containerStatuses") or ()
+        if get(status, "state", "running") is not None
+    )
+    if next(running, {"resources": {}}).get("resources") is None:
+        errors.forbidden("spec", "Pod running on node without support for resize")
+    resources, before = new["spec"].get("resources"), old["spec"].get("resources")
+    if before is not None and resources is None:
+        errors.forbidden("spec.resources", "pod-level resources cannot be removed")
+    elif any((one or {}).get(kind) for one in (resources, before) for kind in _AMOUNTS):
+        for kind in _AMOUNTS:
+            if ((before or {}).get(kind) or {}).keys() - ((resources or {}).get(kind) or {}).keys():
+                detail = f"pod-level resource {kind} cannot be removed"
+                errors.forbidden(f"spec.resources.{kind}", detail)
+        if _without_resized(resources or {}) != _without_resized(before or {}):
+            errors.forbidden("spec", f"{_ONLY_RESIZED} at pod-level")
+    if old["status"].get("nodeAllocatableResourceClaimStatuses"):
+        errors.forbidden("spec", "pods with node allocatable resource claims cannot be resized")
+
+
+def _without_resized(resources: Plain) -> Plain:
+    """Return resources without cpu, memory and what is then empty."""
+    kept = _without(resources, *_AMOUNTS)
+    for kind in _AMOUNTS:
+        amounts = _without(resources.get(kind) or {}, "cpu", "memory")
+        if amounts:
+            kept[kind] = amounts
+    return kept
+
+
+def _check_order(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    for kind in _LISTS:
+        after, before = new.get(kind) or (), old.get(kind) or ()
+        if len(after) != len(before):
+            errors.forbidden(f"spec.{kind}", f"{kind} may not be added or removed on resize")
+            continue
+        for index, container in enumerate(before):
+            if after[index]["name"] != container["name"]:
+                detail = f"{kind} may not be renamed or reordered on resize"
+                errors.forbidden(f"spec.{kind}[{index}].name", detail)
+
+
+def _check_container_changes(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    for kind in _LISTS:
+        pairs = zip(new.get(kind) or (), old.get(kind) or (), strict=True)
+        for index, (container, before) in enumerate(pairs):
+            is_sidecar = kind == "initContainers" and container.get("restartPolicy") == "Always"
+            is_same = _munged(container) == _munged(before)
+            if kind == "containers" and not is_same:
+                errors.forbidden("spec", _ONLY_RESIZED)
+            elif is_sidecar and not is_same:
+                detail = "only cpu and memory resources for init or sidecar containers are mutable"
+                errors.forbidden(f"spec.initContainers[{index}]", detail)
+            elif kind == "initContainers" and not is_sidecar and container != before:
+                errors.forbidden("spec", "resources for non-sidecar init containers are immutable")
+
+
+def _munged(container: Plain) -> Plain:
+    return {**container, "resources": _without_resized(container["resources"])}
+
+
+# Statuses.
+
+_SYSTEM_CONDITIONS: Final = ("Initialized", "PodScheduled", "Ready")
+_NOT_NEGATIVE: Final = "must be a non-negative integer"
+
+
+def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    """Add what is wrong with a change of a pod's status."""
+    status, before = new["status"], old["status"]
+    for index, condition in enumerate(status.get("conditions") or ()):
+        path, kind = f"status.conditions[{index}]", condition["type"]
+        if condition.get("observedGeneration", 0) < 0:
+            errors.invalid(
+                f"{path}.observedGeneration", condition["observedGeneration"], _NOT_NEGATIVE
+            )
+        if kind not in _SYSTEM_CONDITIONS:
+            errors.each(f"{path}.Type", kind, label_key_errors(kind))
+    name, path = status.get("nominatedNodeName", ""), "status.nominatedNodeName"
+    if name and name != before.get("nominatedNodeName", ""):
+        errors.each(path, name, dns_subdomain(name))
+        if old["spec"].get("nodeName"):
+            errors.forbidden(path, "may not be set on pods that are already bound to a node")
+    if status.get("observedGeneration", 0) < 0:
+        errors.invalid("status.observedGeneration", status["observedGeneration"], _NOT_NEGATIVE)
+    errors.changed("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
+    _check_restarts(status, before, old["spec"], errors)
+    _check_claims(status.get("resourceClaimStatuses") or (), new["spec"], errors)
+    if status.get("extendedResourceClaimStatus") is not None:
+        _check_extended_claim(status["extendedResourceClaimStatus"], new["spec"], errors)
+    _check_addresses(status, "podIPs", errors)
+    if status.get("hostIPs"):
+        first = status["hostIPs"][0].get("ip", "")
+        if status.get("hostIP", "") != first:
+            errors.invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`")
+        _check_addresses(status, "hostIPs", errors)
+
+
+def _check_restarts(status: Plain, before: Plain, spec: Plain, errors: FieldErrors) -> None:
+    """Add containers that run again although they had ended for good."""
+    for name, kind in (
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+        ("ephemeralContainerStatuses", ""),
+    ):
+        containers = {one["name"]: one for one in spec.get(kind) or ()} if kind else {}
+        after = {one["name"]: one for one in status.get(name) or ()}
+        for index, old in enumerate(before.get(name) or ()):
+            ended = get(old, "state", "terminated")
+            new = after.get(old["name"])
+            if ended is None or new is None or get(new, "state", "terminated") is not None:
+                continue
+            container = containers.get(old["name"])
+            if container is None or not _may_restart(container, spec, ended["exitCode"]):
+                detail = "may not be transitioned to non-terminated state"
+                errors.forbidden(f"status.{name}[{index}].state", detail)
+
+
+def _may_restart(container: Plain, spec: Plain, exit_code: int) -> bool:
+    for rule in container.get("restartPolicyRules") or ():
+        codes = rule.get("exitCodes") or {}
+        is_listed = exit_code in (codes.get("values") or ())
+        if is_listed == (codes.get("operator") == "In") and rule.get("action") == "Restart":
+            return True
+    policy = container.get("restartPolicy") or spec.get("restartPolicy")
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def _check_claims(statuses: Sequence[Plain], spec: Plain, errors: FieldErrors) -> None:
+    known = [claim["name"] for claim in spec.get("resourceClaims") or ()]
+    for index, status in enumerate(statuses):
+        path, name = f"status.resourceClaimStatuses[{index}]", status["name"]
+        if name not in known:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            errors.invalid(f"{path}.name", name, detail)
+        if name in [one["name"] for one in statuses[:index]]:
+            errors.duplicate(f"{path}.name", name)
+        claim = status.get("resourceClaimName")
+        if claim is not None:
+            errors.each(f"{path}.resourceClaimName", claim, dns_subdomain(claim))
+
+
+_NO_CONTAINER: Final = (
+    "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+)
+_NO_RESOURCE: Final = (
+    "must match the extended resource name of an entry in spec.initContainers.resources.requests "
+    "or spec.containers.resources.requests"
+)
+
+
+def _check_extended_claim(status: Plain, spec: Plain, errors: FieldErrors) -> None:
+    """Add what is wrong with the claim that was made for a pod's extended resources."""
+    path, mappings = "status.extendedResourceClaimStatus", status.get("requestMappings") or ()
+    if not mappings:
+        errors.required(f"{path}.requestMappings", "at least one request mapping is required")
+    containers: Mapping[str, Plain] = {
+        one["name"]: one["resources"].get("requests") or {}
+        for kind in _LISTS
+        for one in spec.get(kind) or ()
+    }
+    names = ("containerName", "resourceName", "requestName")
+    seen: list[list[str]] = []
+    for index, mapping in enumerate(mappings):
+        at = f"{path}.requestMappings[{index}]"
+        container, resource, request = key = [mapping.get(name, "") for name in names]
+        if container not in containers:
+            errors.invalid(f"{at}.containerName", container, _NO_CONTAINER)
+        elif resource not in containers[container]:
+            errors.invalid(f"{at}.resourceName", resource, _NO_RESOURCE)
+        errors.each(f"{path}.requestName", request, dns_label(request))
+        if key in seen:
+            for name, value in zip(names, key, strict=True):
+                errors.duplicate(f"{at}.{name}", value)
+        seen.append(key)
+    name = status.get("resourceClaimName", "")
+    if name:
+        errors.each(f"{path}.resourceClaimName", name, dns_subdomain(name))
+    else:
+        errors.required(f"{path}.resourceClaimName")
+
+
+def _check_addresses(status: Plain, name: str, errors: FieldErrors) -> None:
+    entries = status.get(name) or ()
+    texts = [entry.get("ip", "") for entry in entries]
+    for index, text in enumerate(texts):
+        errors.each(f"status.{name}[{index}]", text, address(text))
+    if len(texts) < 2:
+        return
+    found = [parsed_address(text) for text in texts]
+    broken = [index for index, one in enumerate(found) if one is None]
+    if broken:
+        why = f"invalid IP[{broken[0]}]: {texts[broken[0]]}"
+        errors.failed(f"status.{name}", f"failed to check for dual stack with error:{why}")
+    families = {one.version for one in found if one is not None}
+    if len(texts) > 2 or len(families) < 2:
+        detail = "may specify no more than one IP for each IP family"
+        errors.invalid(f"status.{name}", list(entries), detail)

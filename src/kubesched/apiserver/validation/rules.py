@@ -1,0 +1,385 @@
+"""The interpreter of the rules that stand beside fields in the schema's tables.
+
+    required            the field is not empty
+    filled(form)        the field, if it is given, is not empty; with a form: has that form
+    is(form)            a text, or each text of a list, has a form of `formats.FORMS`
+    keys(form)          each key of a map has a form
+    labels              keys and values of a map are those of labels
+    in(a,b)             the text, or each text of a list, is one of these
+    min(n), above(n), between(a,b), positive      bounds of a number, or of each number of a list
+    max_bytes(n)        a text is no longer
+    mode                permissions of a file
+    port                the number or the name of a port
+    number_or_percent   a number, or a percentage; with (100): at most everything
+    unique(name)        no two entries of a list share this field; with (name,entry): the error is
+                        that of the entry
+    immutable           an update leaves the field as it is
+
+What these words cannot say is said by functions for types of objects, which are called wherever
+such an object stands, before the rules of its fields or after them.
+
+Upstream: pkg/apis/*/validation, staging/src/k8s.io/apimachinery/pkg/api/validate (v1.36)
+Differs:  errors come in the order of the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kubesched.apiserver.field_errors import FieldErrors
+from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import Field, ListType, MapType, ObjectType, Rule, object_in
+from kubesched.apiserver.validation.metadata import check_labels
+
+Check: TypeAlias = Callable[[Plain, str, FieldErrors], None]
+"""Adds what is wrong with an object at a path."""
+_FieldCheck: TypeAlias = Callable[[Any, str, FieldErrors], None]
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+POSITIVE: Final = "must be greater than zero"
+_MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
+
+
+class _Below(NamedTuple):
+    """A field whose value is looked into."""
+
+    name: str
+    checks: tuple[_FieldCheck, ...]
+    plan: _Plan | None
+
+
+class Union(NamedTuple):
+    """Fields of which an object has one.
+
+    Attributes:
+        what: What they are, for messages.
+        members: In the order in which upstream looks for them.
+        shown: Names in messages that differ.
+    """
+
+    what: str
+    members: tuple[str, ...]
+    shown: Mapping[str, str] = {}
+
+    def surplus(self, value: Plain, path: str, errors: FieldErrors) -> Sequence[str]:
+        """Add that there is none, or more than one; return those that are too many."""
+        given = [name for name in self.members if value.get(name) is not None]
+        if not given:
+            errors.required(path, f"must specify a {self.what}")
+        for name in given[1:]:
+            detail = f"may not specify more than 1 {self.what}"
+            errors.forbidden(f"{path}.{self.shown.get(name, name)}", detail)
+        return given[1:]
+
+
+class _Plan:
+    """What is checked of a type of objects; its fields are filled in late, as types may recur."""
+
+    def __init__(self, check: Check | None, late: Check | None, union: Union | None) -> None:
+        self.check = check
+        self.late = late
+        self.union = union
+        self.fields: list[_Below] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.fields or self.check or self.late or self.union)
+
+    def run(self, value: Plain, path: str, errors: FieldErrors, skipped: Sequence[str]) -> None:
+        if self.union is not None:
+            skipped = (*skipped, *self.union.surplus(value, path, errors))
+        if self.check is not None:
+            self.check(value, path, errors)
+        for name, checks, plan in self.fields:
+            if name in skipped:
+                continue
+            found, at = value.get(name), f"{path}.{name}" if path else name
+            for check in checks:
+                before = len(errors)
+                check(found, at, errors)
+                if len(errors) > before:
+                    break
+            if plan is not None and found is not None:
+                for one, where in _objects(found, at):
+                    plan.run(one, where, errors, ())
+        if self.late is not None:
+            self.late(value, path, errors)
+
+
+def _objects(value: Any, path: str) -> Iterator[tuple[Plain, str]]:
+    if isinstance(value, list):
+        for index, one in enumerate(value):
+            yield one, f"{path}[{index}]"
+    else:
+        yield value, path
+
+
+class Rules:
+    """The rules of all types."""
+
+    def __init__(
+        self,
+        checks: Mapping[str, Check],
+        late_checks: Mapping[str, Check],
+        unions: Mapping[str, Union],
+    ) -> None:
+        """Take what there is for types of objects, by their names.
+
+        Args:
+            checks: Called before the rules of the fields.
+            late_checks: Called after them, with the errors that these found.
+            unions: Fields of which an object has one.
+        """
+        self._checks = checks
+        self._late_checks = late_checks
+        self._unions = unions
+        self._plans: dict[str, _Plan] = {}
+
+    def check(
+        self,
+        object_type: ObjectType,
+        value: Plain,
+        errors: FieldErrors,
+        path: str = "",
+        *,
+        skipped: Sequence[str] = (),
+    ) -> None:
+        """Add what is wrong with an object.
+
+        Args:
+            object_type: Of the object.
+            value: The object, with its defaults.
+            errors: What is added to.
+            path: Of the object.
+            skipped: Fields of the object that are not looked at.
+        """
+        self._plan(object_type).run(value, path, errors, skipped)
+
+    def _plan(self, object_type: ObjectType) -> _Plan:
+        known = self._plans.get(object_type.name)
+        if known is not None:
+            return known
+        name = object_type.name
+        plan = self._plans[name] = _Plan(
+            self._checks.get(name), self._late_checks.get(name), self._unions.get(name)
+        )
+        for field in object_type.fields.values():
+            inner = None if isinstance(field.type, MapType) else object_in(field.type)
+            below = None if inner is None else self._plan(inner)
+            is_empty = below is not None and not below
+            checks = tuple(
+                _field_check(field, rule) for rule in field.rules if rule.name in _CHECKS
+            )
+            if checks or (below is not None and not is_empty):
+                plan.fields.append(_Below(field.name, checks, None if is_empty else below))
+        return plan
+
+
+def fixed_objects(object_type: ObjectType) -> tuple[str, ...]:
+    """Return the fields whose objects never change, and are not looked into again."""
+    return tuple(
+        name
+        for name, field in object_type.fields.items()
+        if isinstance(field.type, ObjectType) and Rule("immutable") in field.rules
+    )
+
+
+def check_changes(
+    object_type: ObjectType, new: Plain, old: Plain, errors: FieldErrors, path: str = ""
+) -> None:
+    """Add the fields that an update has changed and may not."""
+    for field in object_type.fields.values():
+        after, before = new.get(field.name), old.get(field.name)
+        at = f"{path}.{field.name}" if path else field.name
+        if any(rule.name == "immutable" for rule in field.rules):
+            if not field.type.is_equal(after, before):
+                errors.invalid(at, after, "field is immutable")
+        elif isinstance(field.type, ObjectType) and after and before and field.name != "metadata":
+            check_changes(field.type, after, before, errors, at)
+
+
+def _field_check(field: Field, rule: Rule) -> _FieldCheck:
+    """Return the check of one rule; of lists, most rules look at the entries."""
+    if rule.name == "required" and isinstance(field.type, ObjectType):
+        return _given
+    check = _CHECKS[rule.name](*rule.arguments)
+    if field.is_left_out and rule.name in _OF_NUMBERS:
+        return _unless_zero(check)
+    if not (isinstance(field.type, ListType) and rule.name in _OF_ENTRIES):
+        return check
+
+    def check_entries(values: Any, path: str, errors: FieldErrors) -> None:
+        for index, value in enumerate(values or ()):
+            # Upstream names the list alone where a word is not supported.
+            check(value, path if rule.name == "in" else f"{path}[{index}]", errors)
+
+    return check_entries
+
+
+def _unless_zero(check: _FieldCheck) -> _FieldCheck:
+    """Return a check of a number that stands for nothing if it is 0."""
+
+    def check_number(value: Any, path: str, errors: FieldErrors) -> None:
+        if value:
+            for one, where in (
+                [(value, path)] if not isinstance(value, list) else _entries(value, path)
+            ):
+                check(one, where, errors)
+
+    return check_number
+
+
+def _entries(values: Sequence[Any], path: str) -> list[tuple[Any, str]]:
+    return [(value, f"{path}[{index}]") for index, value in enumerate(values)]
+
+
+_OF_NUMBERS: Final = frozenset(("above", "between", "min", "positive"))
+_OF_ENTRIES: Final = frozenset(("above", "between", "filled", "in", "is", "min", "positive"))
+
+
+def _given(value: Any, path: str, errors: FieldErrors) -> None:
+    if value is None:
+        errors.required(path)
+
+
+def _required() -> _FieldCheck:
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if not value:
+            errors.required(path)
+
+    return check
+
+
+def _filled(form: str = "") -> _FieldCheck:
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if value is None:
+            return
+        if form:
+            errors.each(path, value, FORMS[form](value))
+        elif not value:
+            errors.required(path)
+
+    return check
+
+
+def _is(form: str) -> _FieldCheck:
+    rule = FORMS[form]
+
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if value:
+            errors.each(path, value, rule(value))
+
+    return check
+
+
+def _keys(form: str) -> _FieldCheck:
+    rule = FORMS[form]
+
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        for key in value or ():
+            errors.each(f"{path}[{key}]", key, rule(key))
+
+    return check
+
+
+def _labels() -> _FieldCheck:
+    return check_labels
+
+
+def _in(*words: str) -> _FieldCheck:
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if value is not None and value not in words:
+            errors.not_supported(path, value, words)
+
+    return check
+
+
+def _number(is_sound: Callable[[Any], bool], detail: str) -> _FieldCheck:
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if value is not None and not is_sound(value):
+            errors.invalid(path, value, detail)
+
+    return check
+
+
+def _min(least: str) -> _FieldCheck:
+    return _number(lambda value: value >= int(least), f"must be greater than or equal to {least}")
+
+
+def _above(bound: str) -> _FieldCheck:
+    return _number(lambda value: value > int(bound), f"must be greater than {bound}")
+
+
+def _positive() -> _FieldCheck:
+    return _number(lambda value: value > 0, POSITIVE)
+
+
+def _between(least: str, most: str) -> _FieldCheck:
+    low, high = int(least), int(most)
+    return _number(lambda value: low <= value <= high, between(low, high))
+
+
+def _mode() -> _FieldCheck:
+    return _number(lambda value: 0 <= value <= 0o777, _MODE_RULE)
+
+
+def _max_bytes(most: str) -> _FieldCheck:
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if value and len(value.encode()) > int(most):
+            errors.too_long(path, int(most))
+
+    return check
+
+
+def _port() -> _FieldCheck:
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if value is not None:
+            rules = port_name(value) if isinstance(value, str) else valid_port(value)
+            errors.each(path, value, rules)
+
+    return check
+
+
+def _number_or_percent(most: str = "") -> _FieldCheck:
+    def check(value: Any, path: str, errors: FieldErrors) -> None:
+        if isinstance(value, str):
+            details = percent(value)
+            errors.each(path, value, details)
+            if most and not details and int(value[:-1]) > int(most):
+                errors.invalid(path, value, f"must not be greater than {most}%")
+        elif value is not None and value < 0:
+            errors.invalid(path, value, NOT_NEGATIVE)
+
+    return check
+
+
+def _unique(name: str, shown: str = "") -> _FieldCheck:
+    def check(values: Any, path: str, errors: FieldErrors) -> None:
+        seen: list[Any] = []
+        for index, value in enumerate(values or ()):
+            key = value.get(name)
+            if key and key in seen:
+                at = f"{path}[{index}]"
+                errors.duplicate(at if shown else f"{at}.{name}", key)
+            seen.append(key)
+
+    return check
+
+
+_CHECKS: Final[Mapping[str, Callable[..., _FieldCheck]]] = {
+    "above": _above,
+    "between": _between,
+    "filled": _filled,
+    "in": _in,
+    "is": _is,
+    "keys": _keys,
+    "labels": _labels,
+    "max_bytes": _max_bytes,
+    "min": _min,
+    "mode": _mode,
+    "number_or_percent": _number_or_percent,
+    "port": _port,
+    "positive": _positive,
+    "required": _required,
+    "unique": _unique,
+}

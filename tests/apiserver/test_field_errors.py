@@ -1,0 +1,147 @@
+"""Field errors are worded as upstream's, alone and together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesched.apiserver.field_errors import (
+    FieldError,
+    FieldErrors,
+    aggregate,
+    go_quoted,
+    invalid_status,
+)
+
+from .verdicts import resource_of
+
+
+def _one(kind: str, *arguments: Any) -> FieldError:
+    errors = FieldErrors()
+    getattr(errors, kind)(*arguments)
+    (error,) = errors
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        pytest.param(_one("required", "a"), "a: Required value", id="required"),
+        pytest.param(
+            _one("required", "a", "why"), "a: Required value: why", id="required with detail"
+        ),
+        pytest.param(_one("forbidden", "a", "why"), "a: Forbidden: why", id="forbidden"),
+        pytest.param(_one("invalid", "a", "x", "why"), 'a: Invalid value: "x": why', id="text"),
+        pytest.param(_one("invalid", "a", 5, "why"), "a: Invalid value: 5: why", id="number"),
+        pytest.param(
+            _one("invalid", "a", None, "why"), "a: Invalid value: null: why", id="nothing"
+        ),
+        pytest.param(
+            _one("invalid", "a", False, "why"), "a: Invalid value: false: why", id="truth"
+        ),
+        pytest.param(
+            _one("invalid", "a", {"b": ["<"]}, "why"),
+            'a: Invalid value: {"b":["\\u003c"]}: why',
+            id="object",
+        ),
+        pytest.param(_one("duplicate", "a", "x"), 'a: Duplicate value: "x"', id="duplicate"),
+        pytest.param(_one("not_found", "a", "x"), 'a: Not found: "x"', id="not found"),
+        pytest.param(
+            _one("not_supported", "a", "x", ("b", "c")),
+            'a: Unsupported value: "x": supported values: "b", "c"',
+            id="not supported",
+        ),
+        pytest.param(
+            _one("too_long", "a", 5), "a: Too long: may not be more than 5 bytes", id="too long"
+        ),
+        pytest.param(
+            _one("too_many", "a", 6, 5), "a: Too many: 6: must have at most 5 items", id="too many"
+        ),
+    ],
+)
+def test_texts(error: FieldError, text: str) -> None:
+    """Each kind of error has its words."""
+    assert text == str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        pytest.param("a b", '"a b"', id="plain"),
+        pytest.param('"\\', '"\\"\\\\"', id="quotes"),
+        pytest.param("\n\t\x00\x7f", '"\\n\\t\\x00\\x7f"', id="control characters"),
+        pytest.param("é😀", '"é😀"', id="printable"),
+        pytest.param("\u200b", '"\\u200b"', id="not printable"),
+    ],
+)
+def test_quotes(text: str, quoted: str) -> None:
+    """Texts are quoted as Go does."""
+    assert quoted == go_quoted(text)
+
+
+def test_one_value_may_break_several_rules() -> None:
+    """Each broken rule is a error."""
+    errors = FieldErrors()
+    errors.each("a", "x", ("first", "second"))
+    assert ['a: Invalid value: "x": first', 'a: Invalid value: "x": second'] == [
+        str(error) for error in errors
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "together"),
+    [
+        pytest.param(["a"], "a", id="one"),
+        pytest.param(["a", "b"], "[a, b]", id="two"),
+        pytest.param(["a", "b", "a"], "[a, b]", id="repeated"),
+        pytest.param(["a", "a"], "a", id="the same twice"),
+    ],
+)
+def test_messages_together(texts: list[str], together: str) -> None:
+    """Several messages stand in brackets, each once."""
+    assert together == aggregate(texts)
+
+
+def test_status() -> None:
+    """All errors are causes, and the message tells each once."""
+    errors = [
+        _one("required", "spec.a"),
+        _one("required", "spec.a"),
+        _one("forbidden", "spec.b", "no"),
+    ]
+    error = invalid_status(resource_of("ReplicaSet", "apps"), "web", errors)
+    message = 'ReplicaSet.apps "web" is invalid: [spec.a: Required value, spec.b: Forbidden: no]'
+    assert (422, "Invalid", message) == (error.code, error.reason, error.message)
+    once: dict[str, Any] = {
+        "reason": "FieldValueRequired",
+        "message": "Required value",
+        "field": "spec.a",
+    }
+    other = {"reason": "FieldValueForbidden", "message": "Forbidden: no", "field": "spec.b"}
+    expected = {"name": "web", "group": "apps", "kind": "ReplicaSet", "causes": [once, once, other]}
+    assert expected == error.details
+
+
+def test_what_could_not_be_looked_at() -> None:
+    """Upstream tells its own troubles as errors too, with a reason of their own."""
+    error = _one("failed", "a", "why")
+    assert ("InternalError", "a: Internal error: why") == (error.reason, str(error))
+
+
+def test_what_has_changed() -> None:
+    """A change of a fixed value is an error; nothing that becomes another nothing is no change."""
+    errors = FieldErrors()
+    errors.changed("a", "x", "x")
+    errors.changed("a", None, {})
+    errors.changed("a", 1, 2)
+    assert ["a: Invalid value: 1: field is immutable"] == [str(error) for error in errors]
+
+
+def test_errors_below_another_are_dropped() -> None:
+    """What stands below a path goes, and what only begins alike stays."""
+    errors = FieldErrors()
+    for field in ("a", "a.b", "a[0].c", "ab"):
+        errors.required(field)
+    errors.drop_below("a")
+    assert ["a", "ab"] == [error.field for error in errors]

@@ -82,11 +82,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     def sign(self, pod: PodInfo) -> Hashable:
         """The requests matter; those that devices may back depend on other objects too."""
         requests = self._requests(pod)
-        if self._devices and any(
-            amount
-            and is_dra_extended_resource_name(spec.name)
-            and device_classes_of(self.handle.objects).backs(spec.name)
-            for spec, amount in zip(self._resources, requests, strict=True)
+        objects = self.handle.objects
+        if (
+            self._devices
+            and objects.any(DeviceClass)
+            and any(
+                amount
+                and is_dra_extended_resource_name(spec.name)
+                and device_classes_of(objects).backs(spec.name)
+                for spec, amount in zip(self._resources, requests, strict=True)
+            )
         ):
             return UNSIGNED
         return requests

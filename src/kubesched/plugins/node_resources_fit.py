@@ -163,7 +163,10 @@ class NodeResourcesFit(
     def sign(self, pod: PodInfo) -> Hashable:
         """The requests matter; those that devices may back depend on other objects too."""
         requests = pod.template.requests
-        if any(amount and self._may_be_backed(name) for name, amount in requests.items()):
+        may_be_backed = self._devices and self.handle.objects.any(DeviceClass)
+        if may_be_backed and any(
+            amount and self._may_be_backed(name) for name, amount in requests.items()
+        ):
             return UNSIGNED
         scored = self._scored_requests(pod)
         amounts = tuple(scored.get(spec.name, 0) for spec in self._resources)

@@ -61,7 +61,7 @@ class Memory:
         self._came: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, Remembered] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
-        self._looks_at_nodes = [_looks_at_nodes(p) for p in profile.plugins.values()]
+        self._looks_at_nodes = [_looks_at_nodes(plugin) for plugin in profile.plugins.values()]
         self._kinds = tuple(
             dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
         )
@@ -171,7 +171,7 @@ class Memory:
     def _ask_for_signs(self, pod: PodInfo) -> tuple[Hashable, ...]:
         ask, plugins = self._profile.ask, self._profile.plugins.values()
         try:
-            return tuple(ask(SIGN_WORDING, plugin, _hashed_sign, plugin, pod) for plugin in plugins)
+            return tuple([ask(SIGN_WORDING, each, _hashed_sign, each, pod) for each in plugins])
         except PluginFailure as failure:
             self._complain(failure, pod)
             raise

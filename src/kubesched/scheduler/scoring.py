@@ -96,7 +96,7 @@ class Scoring:
         def ask(plugin: ScorePlugin[object]) -> NDArray[np.int64]:
             if every or not asks_everywhere or plugin.survivors_only:
                 return self._ask_score(cycle, pod, feasible, plugin)
-            return self._ask_score(cycle, pod, nodes, plugin)[rows]
+            return self._ask_score(cycle, pod, nodes, plugin).take(rows)
 
         gains = self._ask_scores(plugins, ask, cycle, pod, rows, trace)
         if every:

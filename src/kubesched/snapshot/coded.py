@@ -79,9 +79,12 @@ class CodedColumn(Coded[T]):
 
     __slots__ = ("_storage",)
 
-    def __init__(self) -> None:
-        self._storage: NDArray[np.int32] = np.zeros(16, np.int32)
-        super().__init__(self._storage[:0], [], {})
+    def __init__(self, values: Iterable[T] = ()) -> None:
+        super().__init__(np.zeros(0, np.int32), [], {})
+        codes = [self._code(value) for value in values]
+        self._storage: NDArray[np.int32] = np.zeros(max(16, len(codes)), np.int32)
+        self._resize(len(codes))
+        self._storage[: len(codes)] = codes
 
     def _code(self, value: T) -> int:
         code = self.positions.get(value)

@@ -32,6 +32,8 @@ D = TypeVar("D", bound=np.generic)
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _INT64 = 1 << 63
+PLAIN_MAX = 1 << 46
+"""Sums and percentages of amounts up to here are exact in int64 and in float64."""
 
 
 class NodeTable(ABC):
@@ -52,6 +54,7 @@ class NodeTable(ABC):
         requested: int64, resources x rows; what the pods on the node ask for.
         non_zero_requested: int64, 2 x rows: cpu and memory, with defaults for containers without.
         resources: Resource name -> row of `allocatable` and `requested`.
+        is_plain: Whether every amount is known to lie between 0 and PLAIN_MAX.
         row_of: Node name -> row.
         images: Which images the nodes of the whole table hold.
     """
@@ -70,6 +73,7 @@ class NodeTable(ABC):
     requested: NDArray[np.int64]
     non_zero_requested: NDArray[np.int64]
     resources: dict[str, int]
+    is_plain: bool
     row_of: dict[str, int]
     images: ImageStates
 
@@ -114,6 +118,7 @@ class NodeTable(ABC):
             for resource, at in self.resources.items():
                 found = int(self.requested[at, row])
                 assert found == _wrap(requested[resource]), f"{name}: {resource} drifted"
+                assert not self.is_plain or 0 <= found <= PLAIN_MAX, f"{name}: is not plain"
             assert self.non_zero_requested[:, row].tolist() == [_wrap(cpu), _wrap(memory)], name
 
 
@@ -123,6 +128,7 @@ class SelectedRows(NodeTable):
     def __init__(self, table: NodeTable, rows: NDArray[np.intp] | slice) -> None:
         self._table = table
         self._rows = rows
+        self.is_plain = table.is_plain
         self.resources = table.resources
         self.images = table.images
 
@@ -190,6 +196,7 @@ class SelectedRows(NodeTable):
         self._account_all(rows_of, -1)
 
     def _account_all(self, rows_of: dict[PodTemplate, list[int]], sign: int) -> None:
+        self.is_plain = False
         # Pods of one template change the same columns by the same amounts.
         for template, rows in rows_of.items():
             at = np.array(rows, np.intp)
@@ -210,9 +217,9 @@ class SelectedRows(NodeTable):
         for name, amount in template.held.items():
             at = self.resources.get(name)
             if at is not None:
-                _increase(self.requested, at, row, sign * amount)
+                self.is_plain &= _increase(self.requested, at, row, sign * amount)
         for at, amount in enumerate(template.held_non_zero):
-            _increase(self.non_zero_requested, at, row, sign * amount)
+            self.is_plain &= _increase(self.non_zero_requested, at, row, sign * amount)
         if template.host_ports:
             self._account_ports(template, row, sign)
 
@@ -254,6 +261,7 @@ class NodeColumns(NodeTable):
         self.pods: list[dict[str, PodInfo]] = []
         self.used_ports: CodedColumn[UsedPorts] = CodedColumn()
         self.row_of: dict[str, int] = {}
+        self.is_plain = True
         self.resources = {name: at for at, name in enumerate(_NATIVE)}
         self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn()
         self.declared_features: CodedColumn[tuple[str, ...]] = CodedColumn()
@@ -275,9 +283,8 @@ class NodeColumns(NodeTable):
         """Return the column of a label; None where a node lacks it."""
         column = self._labels.get(key)
         if column is None:
-            column = self._labels[key] = CodedColumn()
-            for node in self.nodes:
-                column.append(node.metadata.labels.get(key))
+            values = [node.metadata.labels.get(key) for node in self.nodes]
+            column = self._labels[key] = CodedColumn(values)
         return column
 
     def claim_users(self, namespace: str, claim: str) -> int:
@@ -402,10 +409,10 @@ class NodeColumns(NodeTable):
         template = info.template
         self._pod_counts[row] += sign
         for name, amount in template.held.items():
-            _increase(self._requested, self.resources[name], row, sign * amount)
+            self.is_plain &= _increase(self._requested, self.resources[name], row, sign * amount)
         cpu, memory = template.held_non_zero
-        _increase(self._non_zero_requested, CPU, row, sign * cpu)
-        _increase(self._non_zero_requested, MEMORY, row, sign * memory)
+        self.is_plain &= _increase(self._non_zero_requested, CPU, row, sign * cpu)
+        self.is_plain &= _increase(self._non_zero_requested, MEMORY, row, sign * memory)
         if template.host_ports:
             used, ports = self.used_ports[row], template.host_ports
             self.used_ports.set(row, used.plus(ports) if sign > 0 else used.minus(ports))
@@ -453,6 +460,7 @@ class NodeColumns(NodeTable):
                 exact = milli_value(amount) if name == "cpu" else value(amount)
                 column[self.resources[name]] = exact
         self._allocatable[:, row] = column
+        self.is_plain &= 0 <= int(column.min()) and int(column.max()) <= PLAIN_MAX
         self._offers.pop(row, None)
 
     def _add_resource(self, name: str) -> None:
@@ -533,9 +541,14 @@ def _read_only(array: NDArray[D]) -> NDArray[D]:
     return array
 
 
-def _increase(column: NDArray[np.int64], at: int, row: int, amount: int) -> None:
+def _increase(column: NDArray[np.int64], at: int, row: int, amount: int) -> bool:
+    """Add to an amount; return whether it is plain."""
     total = column.item(at, row) + amount
+    if 0 <= total <= PLAIN_MAX:
+        column[at, row] = total
+        return True
     column[at, row] = total if -_INT64 <= total < _INT64 else _wrap(total)
+    return False
 
 
 def _wrap(total: int) -> int:

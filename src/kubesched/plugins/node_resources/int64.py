@@ -6,12 +6,15 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 INT64_MAX: Final = (1 << 63) - 1
 PERCENT: Final = 100
-PERCENT_EXACT_MAX: Final = INT64_MAX // PERCENT
-"""The largest amount whose hundredfold is an int64."""
+_PERCENT_EXACT_MAX: Final = INT64_MAX // PERCENT
 
 
 def wrap(number: int) -> int:
@@ -29,9 +32,34 @@ def quotient(dividend: int, divisor: int) -> int:
 
 def percent(part: int, whole: int) -> int:
     """Return how many hundredths of `whole` the amount `part` is."""
-    if 0 <= part <= PERCENT_EXACT_MAX and whole > 0:
+    if 0 <= part <= _PERCENT_EXACT_MAX and whole > 0:
         return part * PERCENT // whole
     return quotient(wrap(part * PERCENT), whole)
+
+
+def percentages(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the same per row, for plain amounts; dividing floats is much faster than integers.
+
+    A hundred times a plain amount is below 2**53, and a quotient that is not whole differs from
+    the next whole number by far more than what division rounds off.
+    """
+    shares = part.astype(np.float64)
+    shares *= PERCENT
+    shares /= whole
+    return np.floor(shares, out=shares)
+
+
+def weighted_mean(
+    columns: Sequence[NDArray[np.float64]], weights: Sequence[int]
+) -> NDArray[np.int64]:
+    """Return the weighted mean of whole numbers per row, rounded down; writes into the first."""
+    total, *others = columns
+    if weights[0] != 1:
+        total *= weights[0]
+    for column, weight in zip(others, weights[1:], strict=True):
+        total += column if weight == 1 else column * weight
+    total /= sum(weights)
+    return total.astype(np.int64)
 
 
 def truncate(number: float) -> int:

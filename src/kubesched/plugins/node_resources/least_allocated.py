@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.plugins.node_resources.int64 import PERCENT, percent, quotient, wrap
+from kubesched.plugins.node_resources.int64 import (
+    percent,
+    percentages,
+    quotient,
+    weighted_mean,
+    wrap,
+)
 from kubesched.plugins.node_resources.scoring import Amounts
 
 
@@ -40,7 +46,8 @@ class LeastAllocated:
         weights: Sequence[int],
     ) -> Amounts:
         """Return the scores of rows."""
-        total = np.zeros_like(requested[0])
-        for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
-            total += np.maximum(offered - asked, 0) * PERCENT // offered * weight
-        return total // sum(weights)
+        free = [
+            percentages(np.maximum(offered - asked, 0), offered)
+            for asked, offered in zip(requested, allocatable, strict=True)
+        ]
+        return weighted_mean(free, weights)

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.plugins.node_resources.int64 import PERCENT, percent, quotient, wrap
+from kubesched.plugins.node_resources.int64 import (
+    percent,
+    percentages,
+    quotient,
+    weighted_mean,
+    wrap,
+)
 from kubesched.plugins.node_resources.scoring import Amounts
 
 
@@ -40,7 +46,8 @@ class MostAllocated:
         weights: Sequence[int],
     ) -> Amounts:
         """Return the scores of rows."""
-        total = np.zeros_like(requested[0])
-        for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
-            total += np.minimum(asked, offered) * PERCENT // offered * weight
-        return total // sum(weights)
+        used = [
+            percentages(np.minimum(asked, offered), offered)
+            for asked, offered in zip(requested, allocatable, strict=True)
+        ]
+        return weighted_mean(used, weights)

@@ -14,7 +14,7 @@ import numpy as np
 
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.framework.normalize import NODE_SCORE_MAX
-from kubesched.plugins.node_resources.int64 import PERCENT, percent, quotient, wrap
+from kubesched.plugins.node_resources.int64 import PERCENT, percent, percentages, quotient, wrap
 from kubesched.plugins.node_resources.scoring import Amounts
 
 _SHAPE_SCORE_MAX: Final = 10
@@ -65,7 +65,7 @@ class RequestedToCapacityRatio:
         total = np.zeros_like(requested[0])
         weight_sum = np.zeros_like(total)
         for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
-            scores = self.curve[np.minimum(asked, offered) * PERCENT // offered]
+            scores = self.curve[percentages(np.minimum(asked, offered), offered).astype(np.intp)]
             total += scores * weight
             weight_sum += (scores > 0) * weight
         np.maximum(weight_sum, 1, out=weight_sum)

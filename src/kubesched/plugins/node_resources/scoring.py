@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from kubesched.api.pod_requests import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
-from kubesched.plugins.node_resources.int64 import PERCENT_EXACT_MAX, wrap
-from kubesched.snapshot.node_table import CPU, MEMORY, NodeTable
+from kubesched.plugins.node_resources.int64 import wrap
+from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable
 
 Amounts = NDArray[np.int64]
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -81,8 +81,7 @@ class ResourceScorer(Protocol):
     ) -> Amounts:
         """Return the scores of rows.
 
-        There is at least one resource; use is not negative, and a hundred times what is
-        allocatable is an int64.
+        There is at least one resource, and all amounts are plain: from 0 to PLAIN_MAX.
         """
         ...
 
@@ -124,9 +123,12 @@ def score_nodes(scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTa
     if not demands:
         return np.full(rows, scorer.score_row((), (), (), ()), np.int64)
     allocatable, allocated = _columns(demands, nodes)
+    is_plain = nodes.is_plain and all(0 <= demand.amount <= PLAIN_MAX for demand in demands)
+    if any(demand.devices for demand in demands):
+        is_plain = False
     if all(column.all() for column in allocatable):
-        return _score_rows(scorer, demands, allocatable, allocated)
-    return _score_by_presence(scorer, demands, allocatable, allocated)
+        return _score_rows(scorer, demands, allocatable, allocated, is_plain)
+    return _score_by_presence(scorer, demands, allocatable, allocated, is_plain)
 
 
 def score_together(
@@ -210,6 +212,7 @@ def _score_by_presence(
     demands: Sequence[Demand],
     allocatable: Sequence[Amounts],
     allocated: Sequence[Amounts],
+    is_plain: bool,
 ) -> Amounts:
     """Score rows together that have the same resources."""
     presence = np.zeros(len(allocatable[0]), np.int64)
@@ -225,6 +228,7 @@ def _score_by_presence(
                 [demands[at] for at in there],
                 [allocatable[at][rows] for at in there],
                 [allocated[at][rows] for at in there],
+                is_plain,
             )
         else:
             scores[rows] = scorer.score_row((), (), (), ())
@@ -236,15 +240,14 @@ def _score_rows(
     demands: Sequence[Demand],
     allocatable: Sequence[Amounts],
     allocated: Sequence[Amounts],
+    is_plain: bool,
 ) -> Amounts:
-    """Score rows that have every resource; those that overflow are scored one at a time."""
+    """Score rows that have every resource; amounts that are not plain, one row at a time."""
     weights = [demand.weight for demand in demands]
     requested = [used + demand.amount for used, demand in zip(allocated, demands, strict=True)]
-    # As unsigned numbers, negative ones are the largest: one comparison finds both faults.
-    overflow = any(
-        column.view(np.uint64).max() > PERCENT_EXACT_MAX for column in allocatable
-    ) or any(column.min() < 0 for column in (*allocated, *requested))
-    if not overflow:
+    # As unsigned numbers, negative ones are the largest.
+    amounts = (*allocatable, *allocated, *requested)
+    if is_plain or all(column.view(np.uint64).max() <= PLAIN_MAX for column in amounts):
         return scorer.score_rows(requested, allocated, allocatable, weights)
     return np.array(
         [

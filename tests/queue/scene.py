@@ -12,6 +12,7 @@ from kubesched.framework.cluster_event import (
     POD,
     Action,
     ClusterEvent,
+    Filing,
     QueueingHint,
 )
 from kubesched.framework.queued_pod_info import QueuedPodInfo
@@ -55,6 +56,15 @@ REGISTERED_IN_OTHER: Final = (
 )
 
 
+def name_of(old: object | None, new: object | None) -> str | None:
+    """Return the name of a pod that changed, None if something else did."""
+    return new.metadata.name if isinstance(new, Pod) else None
+
+
+# The plugin Volumes weighs changes of a pod for that pod alone.
+BY_NAME: Final = Filing(lambda pod: [pod.metadata.name], name_of)
+
+
 def priority_sort(queued: QueuedPodInfo) -> tuple[int | float, ...]:
     """Higher priority first, then who has waited longer."""
     return (-queued.pod_info.priority, queued.timestamp)
@@ -84,6 +94,8 @@ class Answers:
         """Return the plugin's hint."""
 
         def hint(pod: Pod, old: object | None, new: object | None) -> bool:
+            if plugin == "Volumes" and name_of(old, new) not in (None, pod.metadata.name):
+                return False
             self.asked.append((plugin, pod.metadata.name))
             if plugin in self.raising:
                 raise ValueError(plugin)
@@ -116,7 +128,12 @@ class Answers:
         }
 
     def _registrations(self, events: Iterable[tuple[str, ClusterEvent]]) -> list[Registration]:
-        return [Registration(plugin, event, self.hint(plugin)) for plugin, event in events]
+        return [
+            Registration(
+                plugin, event, self.hint(plugin), filing=BY_NAME if plugin == "Volumes" else None
+            )
+            for plugin, event in events
+        ]
 
 
 class Scene:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
-from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent
+from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent, Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.hinting import QueueingHints, Strategy, ask_hint
 from kubesched.queue.moves import Place
@@ -209,29 +209,36 @@ def test_events_of() -> None:
         [*EVENTS.values(), NODE_DELETE, ClusterEvent(POD, Action.UPDATE), UNSCHEDULABLE_TIMEOUT]
     ),
     st.sets(st.sampled_from(PLUGINS)),
+    st.sampled_from([None, make_pod("p"), make_pod("q")]),
 )
 def test_an_event_finds_every_pod_it_concerns(
-    by: set[str], pending: set[str], scheduler: str, event: ClusterEvent, helped: set[str]
+    by: set[str],
+    pending: set[str],
+    scheduler: str,
+    event: ClusterEvent,
+    helped: set[str],
+    new: Pod | None,
 ) -> None:
     """Looking only under an event's topics misses no pod that a walk over all would move."""
     answers = Answers()
     answers.helped = helped
     all_hints = hints(answers)
     queued = rejected(" ".join(by), " ".join(pending), scheduler)
-    if all_hints.strategy(queued, Change(event)) is not Strategy.SKIP:
-        topics = all_hints.topics_of_event(event)
+    change = Change(event, None, new)
+    if all_hints.strategy(queued, change) is not Strategy.SKIP:
+        topics = all_hints.topics_of_change(change)
         assert topics is None or set(topics) & set(all_hints.topics_of_pod(queued))
 
 
 def test_topics_of_pod() -> None:
     """One for each plugin that rejected it; a pod that anything may move has one of its own."""
     all_hints = hints(Answers())
-    assert {(PROFILE, "Fit"), (PROFILE, "Volumes")} == set(
-        all_hints.topics_of_pod(rejected("Fit", "Volumes"))
+    assert {(PROFILE, "Fit"), (PROFILE, "Spread")} == set(
+        all_hints.topics_of_pod(rejected("Fit", "Spread"))
     )
     anything = all_hints.topics_of_pod(rejected())
     assert anything == all_hints.topics_of_pod(rejected("Fit", scheduler="unknown"))
-    topics = all_hints.topics_of_event(NODE_ADD)
+    topics = all_hints.topics_of_change(Change(NODE_ADD))
     assert topics is not None
     assert set(anything) < set(topics)
 
@@ -301,3 +308,32 @@ def test_an_event_asks_a_hint_of_templates_once() -> None:
     assert ["a"] == seen
     placed = {place: len(queue.pods(place)) for place in (Place.ACTIVE, Place.BACKOFF)}
     assert {Place.ACTIVE: 2, Place.BACKOFF: 1} == placed
+
+
+def test_a_pod_is_filed_under_its_names() -> None:
+    """A change with a name finds pods with that name, one without finds all that were rejected."""
+    filing = Filing(
+        lambda pod: pod.metadata.labels.values(),
+        lambda old, new: new if isinstance(new, str) else None,
+    )
+    filed = Registration("Volumes", CLAIM_ADD, lambda pod, old, new: True, filing=filing)
+    all_hints = QueueingHints({PROFILE: [filed, Registration("Fit", NODE_ADD)]})
+    queued = rejected("Volumes")
+    queued.pod_info = make_pod_info("p", labels={"a": "mine", "b": "mine", "c": "other"})
+    topics = all_hints.topics_of_pod(queued)
+    about = (PROFILE, "Volumes")
+    assert (about, (*about, "mine"), (*about, "other")) == topics
+    for name, is_found in (("mine", True), ("other", True), ("third", False), (None, True)):
+        found = all_hints.topics_of_change(Change(CLAIM_ADD, None, name))
+        assert found is not None
+        assert is_found == bool(set(found) & set(topics))
+
+
+def test_a_hint_without_a_filing_is_asked_about_all() -> None:
+    """Also if the plugin has another hint for the event, with a filing."""
+    nothing = Filing(lambda pod: (), lambda old, new: "nothing")
+    filed = Registration("Volumes", CLAIM_ADD, lambda pod, old, new: False, filing=nothing)
+    all_hints = QueueingHints({PROFILE: [filed, Registration("Volumes", CLAIM_ADD)]})
+    topics = all_hints.topics_of_change(Change(CLAIM_ADD))
+    assert topics is not None
+    assert set(all_hints.topics_of_pod(rejected("Volumes"))) & set(topics)

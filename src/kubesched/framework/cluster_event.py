@@ -6,7 +6,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntFlag
 from typing import Final
 
@@ -111,6 +111,22 @@ class ClusterEvent(msgspec.Struct, frozen=True):
 QueueingHint = Callable[[Pod, object | None, object | None], bool]
 
 
+class Filing(msgspec.Struct, frozen=True):
+    """Names under which waiting pods are filed, so that a hint is not asked about every pod.
+
+    A hint with a filing is false unless the change has one of the pod's names. Neither function
+    raises.
+
+    Attributes:
+        of_pod: Returns the pod's names, such as those of the claims it uses.
+        of_change: Returns the name of a change, which is an old and a new object; None if the hint
+            is to be asked about all pods.
+    """
+
+    of_pod: Callable[[Pod], Iterable[str]]
+    of_change: Callable[[object | None, object | None], str | None]
+
+
 class ClusterEventWithHint(msgspec.Struct, frozen=True):
     """A registration of a plugin.
 
@@ -120,8 +136,10 @@ class ClusterEventWithHint(msgspec.Struct, frozen=True):
         per_template: Whether the hint's answer depends on nothing of the waiting pod but its
             namespace, labels, controller and specification: then it is asked once for all pods
             that share them.
+        filing: Says about which pods to ask the hint; None for all.
     """
 
     event: ClusterEvent
     hint: QueueingHint | None = None
     per_template: bool = False
+    filing: Filing | None = None

@@ -5,7 +5,8 @@ Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, isEventOfInterest and
 Invariants: a pod whose strategy for an event is not SKIP is filed under a topic of that event.
 Differs:  hints are asked in the order of registration; upstream asks in the order of a map, and the
           answer is the same; a hint whose answer depends on nothing but the pod's template is
-          asked, and timed, once for all pods of a template that an event may move.
+          asked, and timed, once for all pods of a template that an event may move, and one with a
+          filing only about pods that it may queue.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.config.types import DEFAULT_SCHEDULER_NAME
-from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.cluster_event import ClusterEvent, Filing
 from kubesched.framework.plugin_error import PluginError, ReportPluginError, log_plugin_error
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.queue_events import Change
@@ -56,12 +57,21 @@ def scheduler_name_of(info: PodInfo) -> str:
 
 
 class _Matches(msgspec.Struct, frozen=True):
-    """What is registered for one incoming event."""
+    """What is registered for one incoming event.
+
+    Attributes:
+        is_wildcard: Whether it concerns every pod.
+        is_of_interest: Whether there is anything.
+        by_profile: The registrations.
+        topics: Those of plugins whose hints are asked about every pod that they rejected.
+        filings: The topics of other plugins, each with a filing that makes it narrower.
+    """
 
     is_wildcard: bool
     is_of_interest: bool
     by_profile: Mapping[str, Sequence[Registration]]
     topics: Sequence[Topic]
+    filings: Sequence[tuple[Topic, Filing]]
 
 
 class QueueingHints:
@@ -82,6 +92,11 @@ class QueueingHints:
         for own in self._registrations.values():
             for each in own:
                 self._events_of[each.plugin] = (*self._events_of.get(each.plugin, ()), each.event)
+        self._filings: dict[Topic, dict[Filing, None]] = {}
+        for name, own in self._registrations.items():
+            for each in own:
+                if each.filing is not None:
+                    self._filings.setdefault((name, each.plugin), {})[each.filing] = None
         self._matches: dict[ClusterEvent, _Matches] = {}
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
@@ -93,17 +108,27 @@ class QueueingHints:
         return self._events_of.get(plugin, ())
 
     def topics_of_pod(self, queued: QueuedPodInfo) -> Sequence[Topic]:
-        """Return the topics to file a pod under: one for each plugin that rejected it."""
+        """Return the topics to file a pod under: those of each plugin that rejected it."""
         name = scheduler_name_of(queued.pod_info)
         rejectors = queued.rejecting_plugins
         if not rejectors or name not in self._registrations:
             return (_ANY_EVENT,)
-        return [(name, plugin) for plugin in rejectors]
+        topics: list[Topic] = [(name, plugin) for plugin in rejectors]
+        for topic in tuple(topics):
+            for filing in self._filings.get(topic, ()):
+                topics += ((*topic, about) for about in filing.of_pod(queued.pod_info.pod))
+        return tuple(dict.fromkeys(topics))
 
-    def topics_of_event(self, event: ClusterEvent) -> Sequence[Topic] | None:
-        """Return the topics of pods that the event may concern; None for all pods."""
-        matches = self._matches_of(event)
-        return None if matches.is_wildcard else matches.topics
+    def topics_of_change(self, change: Change) -> Sequence[Topic] | None:
+        """Return the topics of pods that the change may concern; None for all pods."""
+        matches = self._matches_of(change.event)
+        if matches.is_wildcard:
+            return None
+        topics = list(matches.topics)
+        for topic, filing in matches.filings:
+            about = filing.of_change(change.old, change.new)
+            topics.append(topic if about is None else (*topic, about))
+        return topics
 
     def strategy(self, queued: QueuedPodInfo, change: Change) -> Strategy:
         """Weigh a change for a pod: the best that a plugin which rejected it makes of it."""
@@ -192,9 +217,19 @@ class QueueingHints:
                 name: tuple(each for each in own if each.event.matches(event))
                 for name, own in self._registrations.items()
             }
-            topics = {(name, each.plugin): None for name, own in by_profile.items() for each in own}
-            is_of_interest = event.is_wildcard or any(by_profile.values())
-            matches = _Matches(event.is_wildcard, is_of_interest, by_profile, (*topics, _ANY_EVENT))
+            every = [
+                ((name, each.plugin), each) for name, own in by_profile.items() for each in own
+            ]
+            topics = {topic: None for topic, each in every if each.filing is None}
+            filings = [
+                (topic, each.filing)
+                for topic, each in every
+                if each.filing is not None and topic not in topics
+            ]
+            is_of_interest = event.is_wildcard or bool(every)
+            matches = _Matches(
+                event.is_wildcard, is_of_interest, by_profile, (*topics, _ANY_EVENT), filings
+            )
             self._matches[event] = matches
         return matches
 

@@ -27,6 +27,7 @@ from kubesched.framework.cluster_event import (
     Action,
     ClusterEvent,
     ClusterEventWithHint,
+    Filing,
     QueueingHint,
 )
 from kubesched.framework.plugin import (
@@ -67,13 +68,14 @@ _TAINT_UPDATE: Final = ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
 class Registration(msgspec.Struct, frozen=True):
     """One event of one plugin, and the hint that weighs it (None: always worth a try).
 
-    `per_template` as in `ClusterEventWithHint`.
+    `per_template` and `filing` as in `ClusterEventWithHint`.
     """
 
     plugin: str
     event: ClusterEvent
     hint: QueueingHint | None = None
     per_template: bool = False
+    filing: Filing | None = None
 
 
 def registrations_of(
@@ -112,7 +114,7 @@ def _registered(plugin: str, events: Sequence[ClusterEventWithHint]) -> Iterator
     for each in events:
         if each.event.resource == NODE:
             on_nodes |= each.event.action
-        yield Registration(plugin, each.event, each.hint, per_template=each.per_template)
+        yield Registration(plugin, each.event, each.hint, each.per_template, each.filing)
     # A new node may first be seen with taints, and be of use only when they go.
     if on_nodes & Action.ADD and not on_nodes & Action.UPDATE_NODE_TAINT:
         yield Registration(plugin, _TAINT_UPDATE)

@@ -287,15 +287,16 @@ class SchedulingQueue:
         if not self.hints.is_of_interest(event):
             return False
         candidates: Sequence[QueuedPodInfo]
+        change = Change(event, old, new)
         if not self._unschedulable:
             candidates = ()
-        elif (topics := self.hints.topics_of_event(event)) is None:
+        elif (topics := self.hints.topics_of_change(change)) is None:
             candidates = self._unschedulable.pods()
         else:
             candidates = self._unschedulable.filed_under(topics)
         if pre_check is not None:
             candidates = [queued for queued in candidates if pre_check(queued)]
-        return self._move(candidates, Change(event, old, new), now)
+        return self._move(candidates, change, now)
 
     def _move(self, candidates: Sequence[QueuedPodInfo], change: Change, now: float) -> bool:
         event, woke = change.event, False

@@ -1,7 +1,8 @@
 """UnschedulablePods holds pods that wait for something to happen, gated ones among them.
 
 An event that a few plugins have registered concerns only pods that one of them rejected, so pods
-are filed under topics, one for each plugin that rejected them (`QueueingHints.topics_of_pod`).
+are filed under topics: one for each plugin that rejected them, and more if a plugin can tell which
+objects a pod waits for (`QueueingHints.topics_of_pod`).
 
 Upstream: pkg/scheduler/backend/queue/unschedulable_pods.go (v1.36)
 Invariants: every pod is filed under exactly its topics; `gated` counts the gated ones.
@@ -15,8 +16,8 @@ from typing import NamedTuple
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 
-# Profile and plugin.
-Topic = tuple[str, str]
+# Profile and plugin, and perhaps a name from the plugin's `Filing`.
+Topic = tuple[str, ...]
 
 
 class _Entry(NamedTuple):

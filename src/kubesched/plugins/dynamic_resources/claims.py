@@ -38,7 +38,7 @@ def pod_resource_claims(pod: Pod, get: GetClaim) -> list[ResourceClaim]:
     """
     claims: list[ResourceClaim] = []
     for entry in pod.spec.resource_claims:
-        name, is_generated = _claim_name(pod, entry)
+        name, is_generated = claim_name(pod, entry)
         if name is None:
             continue
         namespace = pod.metadata.namespace
@@ -56,8 +56,11 @@ def pod_resource_claims(pod: Pod, get: GetClaim) -> list[ResourceClaim]:
     return claims
 
 
-def _claim_name(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
-    """The name of the claim, None if none is needed; whether it was generated."""
+def claim_name(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
+    """The name of the claim, None if none is needed; whether it was generated.
+
+    Raises ClaimsNotReadyError.
+    """
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name, False
     if entry.resource_claim_template_name is None:

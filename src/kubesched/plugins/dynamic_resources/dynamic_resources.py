@@ -99,7 +99,11 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
     special_claim,
 )
 from kubesched.plugins.dynamic_resources.filtering import NodeFilter
-from kubesched.plugins.dynamic_resources.hints import after_claim_change, after_pod_change
+from kubesched.plugins.dynamic_resources.hints import (
+    BY_CLAIM,
+    after_claim_change,
+    after_pod_change,
+)
 from kubesched.plugins.dynamic_resources.node_devices import Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
@@ -185,7 +189,9 @@ class DynamicResources(
         node_actions = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         return (
             ClusterEventWithHint(ClusterEvent(NODE, node_actions)),
-            ClusterEventWithHint(ClusterEvent(RESOURCE_CLAIM, add_update), self._after_claim),
+            ClusterEventWithHint(
+                ClusterEvent(RESOURCE_CLAIM, add_update), self._after_claim, filing=BY_CLAIM
+            ),
             ClusterEventWithHint(
                 ClusterEvent(POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM), self._after_pod
             ),

@@ -5,11 +5,16 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, 
 Differs:  nothing.
 """
 
+from collections.abc import Iterator
+from typing import Final
+
 from kubesched.api.core import Pod
 from kubesched.api.resource import ResourceClaim
+from kubesched.framework.cluster_event import Filing
 from kubesched.plugins.dynamic_resources.claims import (
     ClaimsNotReadyError,
     GetClaim,
+    claim_name,
     pod_resource_claims,
 )
 
@@ -23,15 +28,44 @@ def after_claim_change(pod: Pod, old: object | None, new: object | None, get: Ge
         claims = pod_resource_claims(pod, get)
     except ClaimsNotReadyError:
         return False
-    if (
-        before is not None
-        and before.status.allocation is not None
-        and new.status.allocation is None
-    ):
+    if _is_deallocation(before, new):
         return True
     if not any(claim.metadata.uid == new.metadata.uid for claim in claims):
         return False
     return before is None or before.status != new.status
+
+
+def _is_deallocation(before: ResourceClaim | None, new: ResourceClaim) -> bool:
+    return (
+        before is not None
+        and before.status.allocation is not None
+        and new.status.allocation is None
+    )
+
+
+def _claims_of(pod: Pod) -> Iterator[str]:
+    """The claims that the pod names, as far as they have names."""
+    for entry in pod.spec.resource_claims:
+        try:
+            name, _ = claim_name(pod, entry)
+        except ClaimsNotReadyError:
+            continue
+        if name is not None:
+            yield f"{pod.metadata.namespace}/{name}"
+
+
+def _claim_of(old: object | None, new: object | None) -> str | None:
+    """The changed claim; None if it was deallocated, which may help any pod."""
+    if not isinstance(new, ResourceClaim):
+        return None
+    before = old if isinstance(old, ResourceClaim) else None
+    if _is_deallocation(before, new):
+        return None
+    return f"{new.metadata.namespace}/{new.metadata.name}"
+
+
+BY_CLAIM: Final = Filing(_claims_of, _claim_of)
+"""Files pods by their claims: `after_claim_change` is about them, unless one is deallocated."""
 
 
 def after_pod_change(pod: Pod, new: object | None, get: GetClaim) -> bool:

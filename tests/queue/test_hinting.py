@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
@@ -201,6 +201,7 @@ def test_events_of() -> None:
     assert () == one.events_of("Spread")
 
 
+@example({"Volumes"}, set(), PROFILE, CLAIM_ADD, {"Volumes"}, make_pod("p"))
 @given(
     st.sets(st.sampled_from([*PLUGINS, "Gone"])),
     st.sets(st.sampled_from(PLUGINS), max_size=2),

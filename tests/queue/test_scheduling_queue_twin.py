@@ -35,8 +35,10 @@ NAMES = st.sampled_from(["a", "b", "c", "d"])
 ALL_PLUGINS = ("Fit", "Spread", "Volumes", "Taints", "Features", "Gates")
 PLUGINS = st.sampled_from(ALL_PLUGINS)
 PLUGIN_SETS = st.sets(PLUGINS, max_size=3)
-# Most rejections and most events are about the same two plugins, so that they meet.
-REJECTIONS = st.sampled_from([{"Fit"}, {"Spread"}, {"Fit", "Spread"}, set[str]()]) | PLUGIN_SETS
+# Most rejections and most events are about the same three plugins, so that they meet.
+REJECTIONS = (
+    st.sampled_from([{"Fit"}, {"Spread"}, {"Volumes"}, {"Fit", "Spread"}, set[str]()]) | PLUGIN_SETS
+)
 PENDING = st.sampled_from([set[str](), set[str](), {"Fit"}, {"Spread"}, {"Volumes"}])
 EVENTS = st.sampled_from(
     [
@@ -161,6 +163,15 @@ class QueueAndTwin(RuleBasedStateMachine):
         assert expected == self.queue.move_all(
             event, None, new, self.now, lambda queued: queued.pod_info.priority <= limit
         )
+
+    @rule(data=st.data())
+    def claim_comes(self, data: st.DataObject) -> None:
+        """Something happens that concerns one waiting pod by name."""
+        waiting = [queued.pod_info for queued in self.queue.pods(Place.UNSCHEDULABLE)]
+        if waiting:
+            new = data.draw(st.sampled_from(waiting)).pod
+            expected = self.twin.move_all(CLAIM_ADD, None, new, self.now, lambda _: True)
+            assert expected == self.queue.move_all(CLAIM_ADD, None, new, self.now)
 
     @rule(times=st.integers(1, 4))
     def try_in_vain(self, times: int) -> None:

@@ -178,5 +178,7 @@ class NodeFilter:
 
     def _with_shared(self, results: tuple[AllocationResult, ...]) -> tuple[AllocationResult, ...]:
         """Return one result per claim without an allocation, pending ones that are shared too."""
+        if not any(self._state.shared):
+            return results
         new, shared = iter(results), self._state.shared
         return tuple(shared[at] or next(new) for at in self._state.to_allocate())

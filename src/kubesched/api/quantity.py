@@ -20,6 +20,8 @@ BINARY_SI: Final = "BinarySI"
 
 _INT64_MAX: Final = 2**63 - 1
 _NANO: Final = -9
+NANO: Final = 10**9
+"""Nano-units in one unit, see `nano_value`."""
 _EXPONENT_MAX: Final = 1000
 _TEXT_LENGTH_MAX: Final = 1000
 _BITS_MAX: Final = 3000
@@ -311,6 +313,14 @@ def value(quantity: Quantity) -> int:
 def milli_value(quantity: Quantity) -> int:
     """Return thousandths, rounded away from zero, as an int64."""
     return parse_quantity(quantity).milli_value()
+
+
+@lru_cache(maxsize=65_536)
+def nano_value(quantity: Quantity) -> int:
+    """Return units of 10**-9, rounded away from zero: exact, of any size, and fast to add."""
+    amount = parse_quantity(quantity)
+    magnitude = _rounded_up_to_nano(abs(amount.unscaled), amount.exponent)
+    return amount.sign * magnitude
 
 
 def canonical(quantity: Quantity) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from kubesched.api.cel.quantities import nano_value
+from kubesched.api.quantity import nano_value
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.framework.handle import Handle
 from kubesched.snapshot.objects import Objects

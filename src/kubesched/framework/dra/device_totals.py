@@ -10,14 +10,14 @@ Differs:  nothing. As upstream, generations and missing slices of pools are not 
 
 from collections.abc import Iterable, Iterator
 
-from kubesched.api.cel.values import CelError
 from kubesched.api.core import Node
-from kubesched.api.device_selectors import (
+from kubesched.api.resource import Device, DeviceClass, ResourceSlice
+from kubesched.cel.device_selectors import (
     DeviceSelectorError,
     compile_selector,
     device_variables,
 )
-from kubesched.api.resource import Device, DeviceClass, ResourceSlice
+from kubesched.cel.values import CelError
 from kubesched.framework.dra.claim_tracker import AllocatedState
 from kubesched.framework.dra.node_matching import NodeSelectorError, matches_node_selector
 

@@ -10,8 +10,7 @@ Differs:  nothing. As upstream, a device that is refused late leaves behind what
 
 from collections.abc import Callable, Sequence
 
-from kubesched.api.cel.quantities import nano_value
-from kubesched.api.quantity import Quantity
+from kubesched.api.quantity import Quantity, nano_value
 from kubesched.api.resource import ResourceClaim
 from kubesched.framework.dra import AllocatedState
 from kubesched.plugins.dynamic_resources.capacity import consumed_capacity

@@ -8,8 +8,7 @@ Differs:  a request equal in amount to the policy's default counts as the defaul
 
 from collections.abc import Mapping
 
-from kubesched.api.cel.quantities import NANO, binary_quantity, nano_value
-from kubesched.api.quantity import Quantity
+from kubesched.api.quantity import BINARY_SI, NANO, Amount, Quantity, nano_value
 from kubesched.api.resource import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -75,7 +74,7 @@ def _round_up_to_range(
         return requested
     start, step = _whole(least), _whole(valid_range.step)
     steps = -(-(_whole(requested) - start) // step)
-    return binary_quantity(start + step * steps)
+    return str(Amount(start + step * steps, format=BINARY_SI))
 
 
 def _violates(amount: int, policy: CapacityRequestPolicy | None) -> bool:

@@ -9,7 +9,7 @@ Differs:  nothing. As upstream, pools of the same name share one account, whatev
 
 from collections.abc import Callable
 
-from kubesched.api.cel.quantities import nano_value
+from kubesched.api.quantity import nano_value
 from kubesched.api.resource import Device
 from kubesched.plugins.dynamic_resources.pools import DeviceID, Pool
 

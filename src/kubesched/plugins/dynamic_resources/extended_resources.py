@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.api.cel.quantities import NANO, nano_value
 from kubesched.api.core import Container, ContainerExtendedResourceRequest, Pod
 from kubesched.api.meta import ObjectMeta, OwnerReference
+from kubesched.api.quantity import NANO, nano_value
 from kubesched.api.resource import (
     EXACT_COUNT,
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,

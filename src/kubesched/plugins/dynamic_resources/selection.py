@@ -8,14 +8,14 @@ Differs:  what a selector says of a device is remembered as long as the device d
 
 from collections.abc import Iterable
 
-from kubesched.api.cel.values import CelError
-from kubesched.api.device_selectors import (
+from kubesched.api.resource import Device, DeviceSelector
+from kubesched.cel.device_selectors import (
     DeviceSelectorError,
     DeviceVariables,
     compile_selector,
     device_variables,
 )
-from kubesched.api.resource import Device, DeviceSelector
+from kubesched.cel.values import CelError
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 
 

@@ -1,0 +1,162 @@
+"""Device selectors: CEL expressions on one device, compiled once.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/cel/{compile,cache}.go (v1.36)
+Reads:    device.attributes, device.capacity, device.allowMultipleAllocations; the driver's name
+Differs:  the cost of an evaluation is counted in rounds of loops; list-typed attributes are not
+          supported (gate DRAListTypeAttributes, off in 1.36).
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from kubesched.api.quantity import nano_value
+from kubesched.api.resource import Device, DeviceAttribute
+from kubesched.cel.checker import OUTPUT_TYPES, CheckedTypes, TypeCheckError, check
+from kubesched.cel.comprehensions import (
+    BUDGET,
+    Budget,
+    CostLimitExceededError,
+    Evaluation,
+)
+from kubesched.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
+from kubesched.cel.evaluator import plan
+from kubesched.cel.parser import parse
+from kubesched.cel.semver import SemverError, parse_semver
+from kubesched.cel.syntax import CelCompileError
+from kubesched.cel.values import CelError, CelQuantity, DefaultMap, type_name
+
+_DEVICE = Type("kubernetes.DRADevice")
+_TYPES = CheckedTypes(
+    {
+        _DEVICE.name: {
+            "driver": STRING,
+            "allowMultipleAllocations": BOOL,
+            "attributes": map_of(STRING, map_of(STRING, ANY)),
+            "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+        }
+    }
+)
+
+# How Go's values refuse to become a bool.
+_NOT_A_BOOL = {
+    "string": "unsupported native conversion from string to 'bool'",
+    "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "double": "type conversion error from Double to 'bool'",
+    "bytes": "type conversion error from Bytes to 'bool'",
+    "list": "type conversion error from list to 'bool'",
+    "map": "type conversion error from map to 'bool'",
+    "null_type": "type conversion error from 'null_type' to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+    "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
+    "google.protobuf.Duration": "type conversion error from 'Duration' to 'bool'",
+    "google.protobuf.Timestamp": "type conversion error from 'Timestamp' to 'bool'",
+}
+
+_ROUNDS_MAX = 1_000_000
+
+DeviceVariables = Mapping[str, object]
+
+
+class DeviceSelectorError(ValueError):
+    """A selector that does not compile; the text is upstream's."""
+
+
+class CompiledSelector:
+    """An expression that can be asked about devices."""
+
+    __slots__ = ("_evaluate", "expression")
+
+    def __init__(self, expression: str, evaluate: Evaluation) -> None:
+        self.expression = expression
+        self._evaluate = evaluate
+
+    def matches(self, device: DeviceVariables) -> bool:
+        """Whether the expression is true of the device (see `device_variables`).
+
+        Raises CelError.
+        """
+        try:
+            result = self._evaluate({"device": device, BUDGET: Budget(_ROUNDS_MAX)})
+        except CostLimitExceededError as error:
+            raise CelError(str(error)) from error
+        except RecursionError as error:
+            raise CelError("expression is too deep") from error
+        if isinstance(result, bool):
+            return result
+        kind = type_name(result)
+        reason = _NOT_A_BOOL.get(kind, f"type conversion error from '{kind}' to 'bool'")
+        raise CelError(f"CEL result of type {kind} could not be converted to bool: {reason}")
+
+
+@lru_cache(1024)
+def compile_selector(expression: str) -> CompiledSelector:
+    """Compile an expression. Raises DeviceSelectorError."""
+    try:
+        node = parse(expression)
+        result = check(expression, node, {"device": _DEVICE}, _TYPES)
+        evaluate = plan(node)
+    except (CelCompileError, TypeCheckError) as error:
+        raise DeviceSelectorError(f"compilation failed: {error}") from error
+    except RecursionError as error:
+        raise DeviceSelectorError("compilation failed: expression is too deep") from error
+    if result not in OUTPUT_TYPES:
+        raise DeviceSelectorError(f"must evaluate to bool or the unknown type, not {result}")
+    return CompiledSelector(expression, evaluate)
+
+
+def device_variables(
+    driver: str, device: Device, *, allow_multiple_allocations: bool | None = None
+) -> DeviceVariables:
+    """What the variable `device` is for a device of a driver.
+
+    Args:
+        driver: The driver's name, the domain of names that have none.
+        device: The device.
+        allow_multiple_allocations: Instead of what the device says.
+
+    Raises CelError for an attribute of an unknown kind or a version that is none.
+    """
+    shared = device.allow_multiple_allocations or False
+    return {
+        "driver": driver,
+        "allowMultipleAllocations": (
+            shared if allow_multiple_allocations is None else allow_multiple_allocations
+        ),
+        "attributes": _by_domain(
+            driver, {name: _value(name, attr) for name, attr in device.attributes.items()}
+        ),
+        "capacity": _by_domain(
+            driver,
+            {
+                name: CelQuantity(nano_value(capacity.value))
+                for name, capacity in device.capacity.items()
+            },
+        ),
+    }
+
+
+def qualified_name(name: str, driver: str) -> tuple[str, str]:
+    """The domain and the identifier of a name; without a domain it is the driver's."""
+    domain, slash, identifier = name.partition("/")
+    return (domain, identifier) if slash else (driver, name)
+
+
+def _by_domain(driver: str, values: Mapping[str, object]) -> DefaultMap:
+    domains: dict[object, dict[object, object]] = {}
+    for name, value in values.items():
+        domain, identifier = qualified_name(name, driver)
+        domains.setdefault(domain, {})[identifier] = value
+    return DefaultMap(domains)
+
+
+def _value(name: str, attribute: DeviceAttribute) -> object:
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
+    if attribute.version_value is None:
+        raise CelError(f"attribute {name}: unsupported attribute value")
+    try:
+        return parse_semver(attribute.version_value)
+    except SemverError as error:
+        raise CelError(f"attribute {name}: parse semantic version: {error}") from error

@@ -1,0 +1,395 @@
+"""Turn a syntax tree into a Python function, once; call it with variables, often.
+
+Upstream: google/cel-go interpreter/{planner,interpretable,attributes}.go
+Invariants: a compiled expression changes nothing it is given.
+Differs:  nothing.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from kubesched.cel.comprehensions import FOLDS, Evaluation, Loop, Variables
+from kubesched.cel.declarations import Function, Overload, declare
+from kubesched.cel.functions import LIBRARIES
+from kubesched.cel.syntax import (
+    Bind,
+    Call,
+    Comprehension,
+    Ident,
+    Index,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    OptionalMap,
+    Select,
+)
+from kubesched.cel.values import (
+    NONE,
+    CelError,
+    CelType,
+    DefaultMap,
+    Optional,
+    equal,
+    map_key,
+    no_such_overload,
+    text,
+    type_name,
+)
+
+FUNCTIONS: Final[dict[str, Function]] = declare(*LIBRARIES)
+TYPE_IDENTS: Final[dict[str, CelType]] = {
+    name: CelType(name)
+    for name in ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type")
+} | {"type": CelType("type"), "optional_type": CelType("optional_type")}
+
+_MISSING: Final = object()
+
+
+def plan(node: Node) -> Evaluation:
+    """The function that evaluates `node`; it raises CelError."""
+    return _PLANS[type(node)](node)
+
+
+def qualified_name(node: Node) -> str | None:
+    """`a.b.c` as one name, None if the node is anything else."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not node.optional and not node.test_only:
+        prefix = qualified_name(node.operand)
+        return None if prefix is None else f"{prefix}.{node.field}"
+    return None
+
+
+def resolve(call: Call) -> tuple[tuple[Overload, ...], tuple[Node, ...], str] | None:
+    """The overloads that a call may mean, its arguments (target first), and the function's name."""
+    if call.target is not None:
+        prefix = qualified_name(call.target)
+        function = FUNCTIONS.get(f"{prefix}.{call.function}") if prefix else None
+        if function is not None:
+            return function.plain, call.args, function.name
+    function = FUNCTIONS.get(call.function)
+    if function is None:
+        return None
+    if call.target is None:
+        return function.plain, call.args, function.name
+    return function.member, (call.target, *call.args), function.name
+
+
+def _plan_literal(node: Literal) -> Evaluation:
+    value = node.value
+    return lambda _: value
+
+
+def _plan_ident(node: Ident) -> Evaluation:
+    name = node.name
+    default = TYPE_IDENTS.get(name)
+
+    def evaluate(variables: Variables) -> object:
+        value = variables.get(name, default)
+        if value is None and name not in variables:
+            raise CelError(f"no such attribute(s): {name}")
+        return value
+
+    return evaluate
+
+
+# Selection and indexing.
+
+
+def _find(container: object, key: object) -> object:
+    """The element at `key`, _MISSING if there is none. Raises CelError for a key of a bad type."""
+    if isinstance(container, dict):
+        found = container.get(map_key(key), _MISSING) if _is_key(key) else _MISSING
+        if found is _MISSING and isinstance(container, DefaultMap):
+            return {}
+        return found
+    if isinstance(container, tuple):
+        at = _list_index(key)
+        return container[at] if 0 <= at < len(container) else _MISSING
+    return _MISSING
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, bool | int | float | str)
+
+
+def _list_index(key: object) -> int:
+    if isinstance(key, float) and not key.is_integer():
+        raise CelError(f"unsupported index value {text(key)} in list")
+    if isinstance(key, bool) or not isinstance(key, int | float):
+        raise CelError(f"unsupported index type '{type_name(key)}' in list")
+    return int(key)
+
+
+def _missing(container: object, key: object) -> CelError:
+    if isinstance(container, tuple):
+        return CelError(f"index out of bounds: {text(key)}")
+    return CelError(f"no such key: {text(key)}")
+
+
+def _qualify(container: object, key: object, optional: bool) -> object:
+    """`container[key]`, as an optional if asked for, or if the container is one."""
+    if isinstance(container, Optional):
+        if not container.has_value:
+            return NONE
+        container, optional = container.value, True
+    found = _find(container, key)
+    if optional:
+        if isinstance(found, Optional):
+            return found
+        return NONE if found is _MISSING else Optional(found, has_value=True)
+    if found is _MISSING:
+        raise _missing(container, key)
+    return found
+
+
+def _plan_select(node: Select) -> Evaluation:
+    operand, field, optional = plan(node.operand), node.field, node.optional
+    if node.test_only:
+        return _plan_has(operand, field)
+
+    def select(variables: Variables) -> object:
+        container = operand(variables)
+        if type(container) is dict and not optional:
+            try:
+                return container[field]
+            except KeyError:
+                raise CelError(f"no such key: {field}") from None
+        return _qualify(container, field, optional)
+
+    return select
+
+
+def _plan_has(operand: Evaluation, field: str) -> Evaluation:
+    def has(variables: Variables) -> bool:
+        container = operand(variables)
+        if isinstance(container, Optional):
+            return container.has_value and _find(container.value, field) is not _MISSING
+        return _find(container, field) is not _MISSING
+
+    return has
+
+
+def _plan_index(node: Index) -> Evaluation:
+    operand, index, optional = plan(node.operand), plan(node.index), node.optional
+    return lambda variables: _qualify(operand(variables), index(variables), optional)
+
+
+# Operators that do not evaluate all they are given, and equality.
+
+
+def _plan_and(*operands: Evaluation) -> Evaluation:
+    return _plan_logical(operands, decisive=False)
+
+
+def _plan_or(*operands: Evaluation) -> Evaluation:
+    return _plan_logical(operands, decisive=True)
+
+
+def _plan_logical(operands: tuple[Evaluation, ...], *, decisive: bool) -> Evaluation:
+    """One decisive operand decides, whatever becomes of the others."""
+
+    def logical(variables: Variables) -> bool:
+        error: CelError | None = None
+        for operand in operands:
+            try:
+                value = operand(variables)
+            except CelError as failed:
+                error = error or failed
+                continue
+            if value is decisive:
+                return decisive
+            if not isinstance(value, bool):
+                error = error or no_such_overload()
+        if error is not None:
+            raise error
+        return not decisive
+
+    return logical
+
+
+def _plan_conditional(condition: Evaluation, then: Evaluation, otherwise: Evaluation) -> Evaluation:
+    def conditional(variables: Variables) -> object:
+        chosen = condition(variables)
+        if not isinstance(chosen, bool):
+            raise no_such_overload()
+        return then(variables) if chosen else otherwise(variables)
+
+    return conditional
+
+
+def _plan_equals(left: Evaluation, right: Evaluation) -> Evaluation:
+    return lambda variables: equal(left(variables), right(variables))
+
+
+def _plan_not_equals(left: Evaluation, right: Evaluation) -> Evaluation:
+    def not_equals(variables: Variables) -> bool:
+        one, other = left(variables), right(variables)
+        try:
+            return not equal(one, other)
+        except CelError:
+            # Upstream takes the failure to compare for "not equal".
+            return True
+
+    return not_equals
+
+
+def _plan_or_value(left: Evaluation, right: Evaluation) -> Evaluation:
+    def or_value(variables: Variables) -> object:
+        optional = left(variables)
+        if not isinstance(optional, Optional):
+            return optional
+        return optional.value if optional.has_value else right(variables)
+
+    return or_value
+
+
+def _plan_optional_or(left: Evaluation, right: Evaluation) -> Evaluation:
+    def optional_or(variables: Variables) -> object:
+        optional = left(variables)
+        if isinstance(optional, Optional) and not optional.has_value:
+            return right(variables)
+        return optional
+
+    return optional_or
+
+
+_SPECIAL: dict[tuple[str, bool], Callable[..., Evaluation]] = {
+    ("_&&_", False): _plan_and,
+    ("_||_", False): _plan_or,
+    ("_?_:_", False): _plan_conditional,
+    ("_==_", False): _plan_equals,
+    ("_!=_", False): _plan_not_equals,
+    ("orValue", True): _plan_or_value,
+    ("or", True): _plan_optional_or,
+}
+
+
+def _plan_call(node: Call) -> Evaluation:
+    special = _SPECIAL.get((node.function, node.target is not None))
+    if special is not None:
+        operands = node.args if node.target is None else (node.target, *node.args)
+        return special(*map(plan, operands))
+    resolved = resolve(node)
+    assert resolved is not None, f"unchecked call of {node.function}"
+    overloads, args, name = resolved
+    if len(node.chosen) == 1:
+        overloads = tuple(node.chosen)
+    return _plan_dispatch(name, overloads, tuple(map(plan, args)))
+
+
+def _plan_dispatch(
+    name: str, overloads: tuple[Overload, ...], args: tuple[Evaluation, ...]
+) -> Evaluation:
+    implementations = {overload.implementation for overload in overloads}
+    if name[0] in "_-!@" and len(implementations) == 1:
+        # An operator tells its operands' types apart by itself.
+        operator = next(iter(implementations))
+        return lambda variables: operator(*[arg(variables) for arg in args])
+
+    def dispatch(variables: Variables) -> object:
+        values = tuple(arg(variables) for arg in args)
+        for overload in overloads:
+            if overload.accepts(values):
+                return overload.implementation(*values)
+        # Upstream asks for the trait of having a size, and says only that it is missing.
+        raise (
+            no_such_overload(name, *values)
+            if name != "size"
+            else CelError("no such overload: size")
+        )
+
+    return dispatch
+
+
+# Aggregates.
+
+
+def _plan_list(node: ListLiteral) -> Evaluation:
+    elements, optional = tuple(map(plan, node.elements)), node.optional
+
+    def evaluate(variables: Variables) -> tuple[object, ...]:
+        values = []
+        for at, element in enumerate(elements):
+            value = element(variables)
+            if at in optional:
+                if not isinstance(value, Optional):
+                    raise CelError(
+                        "cannot initialize optional list element from non-optional value"
+                        f" {text(value)}"
+                    )
+                if not value.has_value:
+                    continue
+                value = value.value
+            values.append(value)
+        return tuple(values)
+
+    return evaluate
+
+
+def _plan_map(node: MapLiteral) -> Evaluation:
+    entries, optional = [(plan(key), plan(value)) for key, value in node.entries], node.optional
+
+    def evaluate(variables: Variables) -> dict[object, object]:
+        values: dict[object, object] = {}
+        for at, (key_plan, value_plan) in enumerate(entries):
+            key, value = key_plan(variables), value_plan(variables)
+            if at in optional:
+                if not isinstance(value, Optional):
+                    raise CelError(
+                        f"cannot initialize optional entry '{text(key)}' from non-optional value"
+                        f" {text(value)}"
+                    )
+                if not value.has_value:
+                    values.pop(map_key(key), None)
+                    continue
+                value = value.value
+            values[map_key(key)] = value
+        return values
+
+    return evaluate
+
+
+# Macros.
+
+
+def _plan_bind(node: Bind) -> Evaluation:
+    name, value, body = node.name, plan(node.value), plan(node.body)
+    return lambda variables: body({**variables, name: value(variables)})
+
+
+def _plan_optional_map(node: OptionalMap) -> Evaluation:
+    target, name, body, flat = plan(node.target), node.name, plan(node.body), node.flat
+
+    def evaluate(variables: Variables) -> object:
+        optional = target(variables)
+        if not isinstance(optional, Optional):
+            raise no_such_overload("hasValue", optional)
+        if not optional.has_value:
+            return NONE
+        result = body({**variables, name: optional.value})
+        return result if flat else Optional(result, has_value=True)
+
+    return evaluate
+
+
+def _plan_comprehension(node: Comprehension) -> Evaluation:
+    source, names, fold = plan(node.range), node.variables, FOLDS[node.kind]
+    predicate = None if node.predicate is None else plan(node.predicate)
+    transform = None if node.transform is None else plan(node.transform)
+    return lambda variables: fold(Loop(source(variables), names, variables, predicate, transform))
+
+
+_PLANS: dict[type, Callable[..., Evaluation]] = {
+    Literal: _plan_literal,
+    Ident: _plan_ident,
+    Select: _plan_select,
+    Index: _plan_index,
+    Call: _plan_call,
+    ListLiteral: _plan_list,
+    MapLiteral: _plan_map,
+    Comprehension: _plan_comprehension,
+    Bind: _plan_bind,
+    OptionalMap: _plan_optional_map,
+}

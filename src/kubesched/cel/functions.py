@@ -1,0 +1,425 @@
+"""All functions on values; here those on strings, lists, sets, optionals, quantities, versions.
+
+Upstream: google/cel-go common/stdlib/standard.go, ext/{strings,lists,sets}.go, cel/library.go;
+          staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex,quantity,semverlib}.go
+Differs:  no functions on authorization.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable
+
+from kubesched.api.quantity import NANO, nano_value
+from kubesched.cel import (
+    cidr,
+    conversions,
+    formats,
+    ip,
+    operators,
+    regular_expressions,
+    string_format,
+    times,
+    url,
+)
+from kubesched.cel.declarations import Library
+from kubesched.cel.semver import Semver, SemverError, normalize_semver, parse_semver
+from kubesched.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    CelError,
+    CelQuantity,
+    Duration,
+    Optional,
+    UInt,
+    compare,
+    is_comparable,
+    is_zero,
+    quietly_equal,
+    text,
+    type_name,
+)
+
+Values = tuple[object, ...]
+
+
+# Strings.
+
+
+def _char_at(string: str, index: int) -> str:
+    if not 0 <= index <= len(string):
+        raise CelError(f"index out of range: {index}")
+    return string[index : index + 1]
+
+
+def _index_of(string: str, part: str, offset: int = 0) -> int:
+    if not part:
+        return offset
+    if offset < 0:
+        raise CelError(f"index out of range: {offset}")
+    return string.find(part, offset)
+
+
+def _last_index_of(string: str, part: str, offset: int | None = None) -> int:
+    if not part:
+        return len(string) if offset is None else offset
+    if offset is None:
+        return string.rfind(part)
+    if offset < 0:
+        raise CelError(f"index out of range: {offset}")
+    if offset >= len(string):
+        return -1
+    return string.rfind(part, 0, offset + len(part))
+
+
+def _replace(string: str, old: str, new: str, count: int = -1) -> str:
+    operators.check_length(len(string) + len(new) * (string.count(old) if new else 0))
+    return string.replace(old, new, count)
+
+
+def _split(string: str, separator: str, count: int = -1) -> Values:
+    if count == 0:
+        return ()
+    if separator:
+        return tuple(string.split(separator, count - 1 if count > 0 else -1))
+    if 0 < count < len(string):
+        return (*string[: count - 1], string[count - 1 :])
+    return tuple(string)
+
+
+def _substring(string: str, start: int, end: int | None = None) -> str:
+    stop = len(string) if end is None else end
+    if end is not None and start > end:
+        raise CelError(f"invalid substring range. start: {start}, end: {end}")
+    for index in (start, stop):
+        if not 0 <= index <= len(string):
+            raise CelError(f"index out of range: {index}")
+    return string[start:stop]
+
+
+def _ascii(convert: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda string: "".join(convert(char) if char.isascii() else char for char in string)
+
+
+def _quote(string: str) -> str:
+    escapes = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    escapes |= {"\v": "\\v", "\\": "\\\\", '"': '\\"'}
+    return '"' + "".join(escapes.get(char, char) for char in string) + '"'
+
+
+def _join(strings: Values, separator: str = "") -> str:
+    for string in strings:
+        if not isinstance(string, str):
+            raise CelError(f"join: invalid input: {text(string)}")
+    return separator.join(string for string in strings if isinstance(string, str))
+
+
+_SPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+)
+_SPACE += "\u2028\u2029\u202f\u205f\u3000"
+
+_STRINGS: Library = {
+    "@contains(string, string): bool": lambda string, part: part in string,
+    "@startsWith(string, string): bool": str.startswith,
+    "@endsWith(string, string): bool": str.endswith,
+    "@charAt(string, int): string": _char_at,
+    "@indexOf(string, string): int": _index_of,
+    "@indexOf(string, string, int): int": _index_of,
+    "@lastIndexOf(string, string): int": _last_index_of,
+    "@lastIndexOf(string, string, int): int": _last_index_of,
+    "@lowerAscii(string): string": _ascii(str.lower),
+    "@upperAscii(string): string": _ascii(str.upper),
+    "@replace(string, string, string): string": _replace,
+    "@replace(string, string, string, int): string": _replace,
+    "@split(string, string): list(string)": _split,
+    "@split(string, string, int): list(string)": _split,
+    "@substring(string, int): string": _substring,
+    "@substring(string, int, int): string": _substring,
+    "@trim(string): string": lambda string: string.strip(_SPACE),
+    "strings.quote(string): string": _quote,
+    "@join(list(string)): string": _join,
+    "@join(list(string), string): string": _join,
+}
+
+
+# Lists and sets.
+
+
+_INCLUDES_MAX = 48
+
+
+def _includes(target: object, value: object) -> bool:
+    """Whether the target, or one of its elements if it is a list, is the value."""
+    if not isinstance(target, tuple):
+        return quietly_equal(target, value)
+    if any(quietly_equal(element, value) for element in target[:_INCLUDES_MAX]):
+        return True
+    if len(target) > _INCLUDES_MAX:
+        raise CelError(
+            f"'includes' function cannot be applied to lists longer than {_INCLUDES_MAX} values"
+        )
+    return False
+
+
+def _size(value: str | bytes | Values | dict[object, object]) -> int:
+    return len(value)
+
+
+def _is_sorted(values: Values) -> bool:
+    return all(compare(left, right) <= 0 for left, right in itertools.pairwise(values))
+
+
+def _sum(zero: object) -> Callable[[Values], object]:
+    return lambda values: functools.reduce(operators.add, values, zero)
+
+
+def _extreme(name: str, sign: int) -> Callable[[Values], object]:
+    def extreme(values: Values) -> object:
+        if not values:
+            raise CelError(f"{name} called on empty list")
+        best = values[0]
+        for value in values[1:]:
+            if compare(best, value) == -sign:
+                best = value
+        return best
+
+    return extreme
+
+
+def _list_index_of(values: Values, item: object) -> int:
+    return next((at for at, value in enumerate(values) if quietly_equal(value, item)), -1)
+
+
+def _list_last_index_of(values: Values, item: object) -> int:
+    at = _list_index_of(values[::-1], item)
+    return -1 if at < 0 else len(values) - 1 - at
+
+
+def _range(count: int) -> Values:
+    operators.check_length(count)
+    return tuple(range(count))
+
+
+def _slice(values: Values, start: int, end: int) -> Values:
+    if start < 0 or end < 0:
+        raise CelError(f"cannot slice({start}, {end}), negative indexes not supported")
+    if start > end:
+        raise CelError(
+            f"cannot slice({start}, {end}), start index must be less than or equal to end index"
+        )
+    if len(values) < end:
+        raise CelError(f"cannot slice({start}, {end}), list is length {len(values)}")
+    return values[start:end]
+
+
+def _flatten(values: Values, depth: int = 1) -> Values:
+    if depth < 0:
+        raise CelError("level must be non-negative")
+    flat: list[object] = []
+    for value in values:
+        if isinstance(value, tuple) and depth > 0:
+            flat.extend(_flatten(value, depth - 1))
+        else:
+            flat.append(value)
+    return tuple(flat)
+
+
+def _distinct(values: Values) -> Values:
+    found: list[object] = []
+    for value in values:
+        if not any(quietly_equal(value, other) for other in found):
+            found.append(value)
+    return tuple(found)
+
+
+def sort_by(values: Values, keys: Values) -> Values:
+    """The values in the order of their keys. Raises CelError if the keys have none."""
+    if not keys:
+        return values
+    if not is_comparable(keys[0]):
+        raise CelError("list elements must be comparable")
+    if len({type_name(key) for key in keys}) > 1:
+        raise CelError("list elements must have the same type")
+    order = functools.cmp_to_key(compare)
+    pairs = sorted(zip(keys, values, strict=True), key=lambda pair: order(pair[0]))
+    return tuple(value for _, value in pairs)
+
+
+def _sets_contains(values: Values, others: Values) -> bool:
+    return all(operators.contains(other, values) for other in others)
+
+
+def _sets_intersects(values: Values, others: Values) -> bool:
+    return any(operators.contains(value, others) for value in values)
+
+
+_SUMMABLE: dict[str, object] = {
+    "int": 0,
+    "uint": UInt(0),
+    "double": 0.0,
+    "duration": Duration(0),
+}
+_COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+
+_LISTS: Library = {
+    **{
+        f"{call}size({kind}): int": _size
+        for call in ("", "@")
+        for kind in ("bytes", "list(A)", "map(A, B)", "string")
+    },
+    **{f"@isSorted(list({kind})): bool": _is_sorted for kind in _COMPARABLE},
+    **{f"@sum(list({kind})): {kind}": _sum(zero) for kind, zero in _SUMMABLE.items()},
+    **{f"@max(list({kind})): {kind}": _extreme("max", 1) for kind in _COMPARABLE},
+    **{f"@min(list({kind})): {kind}": _extreme("min", -1) for kind in _COMPARABLE},
+    **{
+        f"@sort(list({kind})): list({kind})": lambda values: sort_by(values, values)
+        for kind in _COMPARABLE
+    },
+    "@indexOf(list(A), A): int": _list_index_of,
+    "@lastIndexOf(list(A), A): int": _list_last_index_of,
+    "@slice(list(A), int, int): list(A)": _slice,
+    "@flatten(list(list(A))): list(A)": _flatten,
+    "@flatten(list(dyn), int): list(dyn)": _flatten,
+    "@reverse(list(A)): list(A)": lambda values: values[::-1],
+    "@distinct(list(A)): list(A)": _distinct,
+    "@includes(dyn, dyn): bool": _includes,
+    "lists.range(int): list(int)": _range,
+    "sets.contains(list(A), list(A)): bool": _sets_contains,
+    "sets.intersects(list(A), list(A)): bool": _sets_intersects,
+    "sets.equivalent(list(A), list(A)): bool": lambda values, others: (
+        _sets_contains(values, others) and _sets_contains(others, values)
+    ),
+}
+
+
+# Optionals.
+
+
+def _optional_value(optional: Optional) -> object:
+    if not optional.has_value:
+        raise CelError("optional.none() dereference")
+    return optional.value
+
+
+def _of_non_zero(value: object) -> Optional:
+    return NONE if is_zero(value) else Optional(value, has_value=True)
+
+
+def _unwrap(values: Values) -> Values:
+    for value in values:
+        if not isinstance(value, Optional):
+            raise CelError(f"value {text(value)} is not optional")
+    return tuple(value.value for value in values if isinstance(value, Optional) and value.has_value)
+
+
+def _first(values: Values) -> Optional:
+    return Optional(values[0], has_value=True) if values else NONE
+
+
+def _last(values: Values) -> Optional:
+    return Optional(values[-1], has_value=True) if values else NONE
+
+
+_OPTIONALS: Library = {
+    "optional.of(A): optional(A)": lambda value: Optional(value, has_value=True),
+    "optional.ofNonZeroValue(A): optional(A)": _of_non_zero,
+    "optional.none(): optional(A)": lambda: NONE,
+    "optional.unwrap(list(optional(A))): list(A)": _unwrap,
+    "@unwrapOpt(list(optional(A))): list(A)": _unwrap,
+    "@value(optional(A)): A": _optional_value,
+    "@hasValue(optional(A)): bool": lambda optional: optional.has_value,
+    "@first(list(A)): optional(A)": _first,
+    "@last(list(A)): optional(A)": _last,
+}
+
+
+# Quantities and versions.
+
+
+def _quantity(string: str) -> CelQuantity:
+    try:
+        return CelQuantity(nano_value(string))
+    except ValueError as error:
+        # The message names the text first, upstream's does not.
+        raise CelError(str(error).rpartition("': ")[2]) from error
+
+
+def _is_quantity(string: str) -> bool:
+    try:
+        nano_value(string)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_integer(quantity: CelQuantity) -> bool:
+    return quantity.nano % NANO == 0 and INT_MIN <= quantity.nano // NANO <= INT_MAX
+
+
+def _as_integer(quantity: CelQuantity) -> int:
+    if not _is_integer(quantity):
+        raise CelError("cannot convert value to integer")
+    return quantity.nano // NANO
+
+
+def _compare_quantities(left: CelQuantity, right: CelQuantity) -> int:
+    return (left.nano > right.nano) - (left.nano < right.nano)
+
+
+def _semver(string: str, normalize: bool = False) -> Semver:
+    try:
+        return parse_semver(normalize_semver(string) if normalize else string)
+    except SemverError as error:
+        raise CelError(str(error)) from error
+
+
+def _is_semver(string: str, normalize: bool = False) -> bool:
+    try:
+        _semver(string, normalize)
+    except CelError:
+        return False
+    return True
+
+
+_KUBERNETES: Library = {
+    "quantity(string): quantity": _quantity,
+    "isQuantity(string): bool": _is_quantity,
+    "sign(quantity): int": lambda quantity: (quantity.nano > 0) - (quantity.nano < 0),
+    "@isGreaterThan(quantity, quantity): bool": lambda left, right: left.nano > right.nano,
+    "@isLessThan(quantity, quantity): bool": lambda left, right: left.nano < right.nano,
+    "@compareTo(quantity, quantity): int": _compare_quantities,
+    "@asApproximateFloat(quantity): double": lambda quantity: quantity.nano / NANO,
+    "@asInteger(quantity): int": _as_integer,
+    "@isInteger(quantity): bool": _is_integer,
+    "@add(quantity, quantity): quantity": lambda a, b: CelQuantity(a.nano + b.nano),
+    "@add(quantity, int): quantity": lambda a, b: CelQuantity(a.nano + b * NANO),
+    "@sub(quantity, quantity): quantity": lambda a, b: CelQuantity(a.nano - b.nano),
+    "@sub(quantity, int): quantity": lambda a, b: CelQuantity(a.nano - b * NANO),
+    "semver(string): semver": _semver,
+    "semver(string, bool): semver": _semver,
+    "isSemver(string): bool": _is_semver,
+    "isSemver(string, bool): bool": _is_semver,
+    "@isGreaterThan(semver, semver): bool": lambda left, right: left.compare(right) > 0,
+    "@isLessThan(semver, semver): bool": lambda left, right: left.compare(right) < 0,
+    "@compareTo(semver, semver): int": Semver.compare,
+    "@major(semver): int": lambda version: version.major,
+    "@minor(semver): int": lambda version: version.minor,
+    "@patch(semver): int": lambda version: version.patch,
+}
+
+LIBRARIES = (
+    operators.LIBRARY,
+    conversions.LIBRARY,
+    times.LIBRARY,
+    _STRINGS,
+    regular_expressions.LIBRARY,
+    string_format.LIBRARY,
+    _LISTS,
+    _OPTIONALS,
+    _KUBERNETES,
+    ip.LIBRARY,
+    cidr.LIBRARY,
+    url.LIBRARY,
+    formats.LIBRARY,
+)

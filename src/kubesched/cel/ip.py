@@ -1,0 +1,215 @@
+"""IP addresses.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/cel/library/ip.go, Go's package net/netip
+Rejects:  zones, IPv4-mapped addresses, numbers with leading zeros
+Differs:  nothing.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import ClassVar
+
+from kubesched.cel.declarations import Library
+from kubesched.cel.values import CelError, quoted
+
+Address = IPv4Address | IPv6Address
+
+_V6_BYTES = 16
+_GROUP = re.compile("[0-9A-Fa-f]*")
+
+
+class AddressError(ValueError):
+    """A text that is no address; the message is upstream's."""
+
+    def __init__(self, text: str, problem: str, at: str = "") -> None:
+        place = f" (at {quoted(at)})" if at else ""
+        super().__init__(f"ParseAddr({quoted(text)}): {problem}{place}")
+
+
+@dataclass(frozen=True, slots=True)
+class IP:
+    """An address."""
+
+    address: Address
+
+    type_name: ClassVar[str] = "net.IP"
+    is_opaque: ClassVar[bool] = True
+
+
+def parse_address(text: str) -> tuple[Address, str]:
+    """The address that `text` is and its zone. Raises AddressError."""
+    for char in text:
+        if char == ".":
+            return IPv4Address(_v4_bytes(text, text)), ""
+        if char == ":":
+            return _parse_v6(text)
+        if char == "%":
+            raise AddressError(text, "missing IPv6 address")
+    raise AddressError(text, "unable to parse IP")
+
+
+def is_mapped(address: Address) -> bool:
+    """Whether the address is an IPv4 address in IPv6's clothes."""
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+
+
+def _v4_bytes(text: str, dotted: str) -> bytes:
+    """The four bytes of `dotted`, the end of `text`. Raises AddressError."""
+    fields: list[int] = []
+    digits = ""
+    for at, char in enumerate(dotted):
+        if char in "0123456789":
+            if digits == "0":
+                raise AddressError(text, "IPv4 field has octet with leading zero")
+            digits += char
+            if int(digits) > 255:
+                raise AddressError(text, "IPv4 field has value >255")
+        elif char == ".":
+            if not digits or at == len(dotted) - 1:
+                raise AddressError(text, "IPv4 field must have at least one digit", dotted[at:])
+            if len(fields) == 3:
+                raise AddressError(text, "IPv4 address too long")
+            fields.append(int(digits))
+            digits = ""
+        else:
+            raise AddressError(text, "unexpected character", dotted[at:])
+    if len(fields) < 3:
+        raise AddressError(text, "IPv4 address too short")
+    return bytes([*fields, int(digits)])
+
+
+def _parse_v6(text: str) -> tuple[IPv6Address, str]:
+    rest, percent, zone = text.partition("%")
+    if percent and not zone:
+        raise AddressError(text, "zone must be a non-empty string")
+    groups = _V6Groups(text)
+    if rest.startswith("::"):
+        groups.ellipsis = 0
+        rest = rest[2:]
+    while rest and len(groups.found) < _V6_BYTES:
+        rest = groups.read(rest)
+    if rest:
+        raise AddressError(text, "trailing garbage after address", rest)
+    return IPv6Address(groups.expanded()), zone
+
+
+class _V6Groups:
+    """The groups of an IPv6 address as they are read."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.found = b""
+        self.ellipsis: int | None = None
+
+    def read(self, rest: str) -> str:
+        """Take the next group and what separates it from the one after; what is left."""
+        match = _GROUP.match(rest)
+        digits = match.group() if match else ""
+        if len(digits) > 4:
+            raise AddressError(self._text, "each group must have 4 or less digits", rest)
+        if not digits:
+            problem = "each colon-separated field must have at least one digit"
+            raise AddressError(self._text, problem, rest)
+        after = rest[len(digits) :]
+        if after.startswith("."):
+            self._read_v4(rest)
+            return ""
+        self.found += int(digits, 16).to_bytes(2, "big")
+        return self._read_colons(after) if after else ""
+
+    def _read_v4(self, rest: str) -> None:
+        if self.ellipsis is None and len(self.found) != _V6_BYTES - 4:
+            problem = "embedded IPv4 address must replace the final 2 fields of the address"
+            raise AddressError(self._text, problem, rest)
+        if len(self.found) + 4 > _V6_BYTES:
+            problem = "too many hex fields to fit an embedded IPv4 at the end of the address"
+            raise AddressError(self._text, problem, rest)
+        self.found += _v4_bytes(self._text, rest)
+
+    def _read_colons(self, rest: str) -> str:
+        if rest[0] != ":":
+            raise AddressError(self._text, "unexpected character, want colon", rest)
+        if len(rest) == 1:
+            raise AddressError(self._text, "colon must be followed by more characters", rest)
+        if rest[1] != ":":
+            return rest[1:]
+        if self.ellipsis is not None:
+            raise AddressError(self._text, "multiple :: in address", rest[1:])
+        self.ellipsis = len(self.found)
+        return rest[2:]
+
+    def expanded(self) -> bytes:
+        """All bytes, the ellipsis filled with zeros. Raises AddressError."""
+        missing = _V6_BYTES - len(self.found)
+        if self.ellipsis is None and missing:
+            raise AddressError(self._text, "address string too short")
+        if self.ellipsis is not None and not missing:
+            problem = "the :: must expand to at least one field of zeros"
+            raise AddressError(self._text, problem)
+        at = self.ellipsis or 0
+        return self.found[:at] + bytes(missing) + self.found[at:]
+
+
+def parse_ip(text: str) -> IP:
+    """The address that `text` is. Raises CelError."""
+    try:
+        address, zone = parse_address(text)
+    except AddressError as error:
+        raise CelError(
+            f"IP Address {quoted(text)} parse error during conversion from string: {error}"
+        ) from error
+    if zone:
+        raise CelError(f"IP address {quoted(text)} with zone value is not allowed")
+    if is_mapped(address):
+        raise CelError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+    return IP(address)
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        parse_ip(text)
+    except CelError:
+        return False
+    return True
+
+
+_LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+_LINK_LOCAL = (IPv4Network("169.254.0.0/16"), IPv6Network("fe80::/10"))
+_MULTICAST = (IPv4Network("224.0.0.0/4"), IPv6Network("ff00::/8"))
+_BROADCAST = IPv4Address("255.255.255.255")
+
+
+def _within(*networks: IPv4Network | IPv6Network) -> Callable[[IP], bool]:
+    return lambda ip: any(ip.address in network for network in networks)
+
+
+_is_loopback, _is_link_local = _within(*_LOOPBACK), _within(*_LINK_LOCAL)
+_is_multicast = _within(*_MULTICAST)
+
+
+def _is_link_local_multicast(ip: IP) -> bool:
+    packed = ip.address.packed
+    if isinstance(ip.address, IPv4Address):
+        return packed[:3] == b"\xe0\x00\x00"
+    return packed[0] == 0xFF and packed[1] & 0x0F == 2
+
+
+def _is_global_unicast(ip: IP) -> bool:
+    special = ip.address == _BROADCAST or ip.address.is_unspecified
+    return not (special or _is_loopback(ip) or _is_multicast(ip) or _is_link_local(ip))
+
+
+LIBRARY: Library = {
+    "ip(string): ip": parse_ip,
+    "isIP(string): bool": _is_ip,
+    "ip.isCanonical(string): bool": lambda text: str(parse_ip(text).address) == text,
+    "@family(ip): int": lambda ip: ip.address.version,
+    "@isUnspecified(ip): bool": lambda ip: ip.address.is_unspecified,
+    "@isLoopback(ip): bool": _is_loopback,
+    "@isLinkLocalMulticast(ip): bool": _is_link_local_multicast,
+    "@isLinkLocalUnicast(ip): bool": _is_link_local,
+    "@isGlobalUnicast(ip): bool": _is_global_unicast,
+    "string(ip): string": lambda ip: str(ip.address),
+}

@@ -1,0 +1,381 @@
+"""Parse an expression, expanding its macros.
+
+Upstream: google/cel-go parser/parser.go, parser/macro.go, ext/bindings.go, ext/comprehensions.go
+Differs:  the wording of syntax errors; message literals (`Type{…}`) are refused; expressions nest
+          100 levels deep, upstream 250.
+"""
+
+from collections.abc import Callable
+
+from kubesched.cel.lexer import Token, tokenize
+from kubesched.cel.syntax import (
+    Bind,
+    Call,
+    CelCompileError,
+    Comprehension,
+    Ident,
+    Index,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    OptionalMap,
+    Select,
+)
+from kubesched.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
+
+_RESERVED = frozenset(
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
+)
+_CONSTANTS: dict[str, object] = {"true": True, "false": False, "null": None}
+_BINARY = {
+    "||": 1,
+    "&&": 2,
+    "<": 3,
+    "<=": 3,
+    ">": 3,
+    ">=": 3,
+    "==": 3,
+    "!=": 3,
+    "in": 3,
+    "+": 4,
+    "-": 4,
+    "*": 5,
+    "/": 5,
+    "%": 5,
+}
+_ACCUMULATORS = {"__result__", "@result"}
+_DEPTH_MAX = 100
+_DIGITS_MAX = 1000
+
+
+def parse(source: str) -> Node:
+    """The syntax tree of `source`. Raises CelCompileError."""
+    return _Parser(source).parse()
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._tokens = tokenize(source)
+        self._position = 0
+        self._depth = 0
+
+    def parse(self) -> Node:
+        node = self._expression()
+        if self._next.kind != "end":
+            raise self._unexpected()
+        return node
+
+    # Tokens.
+
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._position]
+
+    def _take(self) -> Token:
+        token = self._next
+        self._position += 1
+        return token
+
+    def _is(self, text: str) -> bool:
+        return self._next.text == text and self._next.kind in {"op", "ident"}
+
+    def _accept(self, text: str) -> Token | None:
+        return self._take() if self._is(text) else None
+
+    def _expect(self, text: str) -> Token:
+        if not self._is(text):
+            raise self._unexpected(text)
+        return self._take()
+
+    def _unexpected(self, expecting: str = "") -> CelCompileError:
+        token = self._next
+        hint = f" expecting '{expecting}'" if expecting else ""
+        return self._error(token.offset, f"Syntax error: mismatched input '{token.text}'{hint}")
+
+    def _error(self, offset: int, message: str) -> CelCompileError:
+        return CelCompileError(self._source, offset, message)
+
+    # Expressions, from the loosest binding to the tightest.
+
+    def _expression(self) -> Node:
+        self._depth += 1
+        if self._depth > _DEPTH_MAX:
+            message = f"expression recursion limit exceeded: {_DEPTH_MAX}"
+            raise self._error(self._next.offset, message)
+        condition = self._binary(1)
+        question = self._accept("?")
+        if question is not None:
+            then = self._binary(1)
+            self._expect(":")
+            otherwise = self._expression()
+            condition = Call(question.offset, "_?_:_", None, (condition, then, otherwise))
+        self._depth -= 1
+        return condition
+
+    def _binary(self, precedence: int) -> Node:
+        left = self._unary()
+        while self._next.kind in {"op", "ident"}:
+            strength = _BINARY.get(self._next.text, 0)
+            if strength < precedence:
+                break
+            operator = self._take()
+            right = self._binary(strength + 1)
+            left = _binary_call(operator, left, right)
+        return left
+
+    def _unary(self) -> Node:
+        for text, name in (("!", "!_"), ("-", "-_")):
+            if not self._is(text):
+                continue
+            if text == "-" and self._tokens[self._position + 1].kind in {"int", "float"}:
+                break
+            first = self._next
+            count = 0
+            while self._accept(text) is not None:
+                count += 1
+            operand = self._member(self._primary())
+            return Call(first.offset, name, None, (operand,)) if count % 2 else operand
+        return self._member(self._primary())
+
+    def _member(self, node: Node) -> Node:
+        while True:
+            if (dot := self._accept(".")) is not None:
+                node = self._select_or_call(node, dot)
+            elif (bracket := self._accept("[")) is not None:
+                optional = self._accept("?") is not None
+                index = self._expression()
+                self._expect("]")
+                node = Index(bracket.offset, node, index, optional)
+            else:
+                return node
+
+    def _select_or_call(self, node: Node, dot: Token) -> Node:
+        optional = self._accept("?") is not None
+        token = self._take()
+        if token.kind not in {"ident", "escaped"}:
+            self._position -= 1
+            raise self._unexpected()
+        name = token.text.strip("`")
+        if token.kind == "ident" and name in {"true", "false", "null", "in"}:
+            raise self._error(
+                token.offset, f"Syntax error: no viable alternative at input '.{name}'"
+            )
+        if token.kind == "ident" and not optional and self._is("("):
+            opening = self._take()
+            return self._call(opening.offset, name, node, self._arguments())
+        return Select(dot.offset, node, name, optional)
+
+    def _arguments(self) -> tuple[Node, ...]:
+        args: list[Node] = []
+        if self._accept(")") is not None:
+            return ()
+        args.append(self._expression())
+        while self._accept(",") is not None:
+            args.append(self._expression())
+        self._expect(")")
+        return tuple(args)
+
+    def _primary(self) -> Node:
+        token = self._take()
+        if token.kind in {"int", "uint", "float"}:
+            return self._number(token, "")
+        if token.kind == "string":
+            return Literal(token.offset, token.text)
+        if token.kind == "bytes":
+            return Literal(token.offset, token.text.encode("latin-1"))
+        if token.kind == "ident":
+            return self._identifier(token)
+        if token.kind == "op":
+            return self._bracketed(token)
+        self._position -= 1
+        raise self._unexpected()
+
+    def _bracketed(self, token: Token) -> Node:
+        match token.text:
+            case "(":
+                node = self._expression()
+                self._expect(")")
+                return node
+            case "[":
+                return self._list(token)
+            case "{":
+                return self._map(token)
+            case "-":
+                return self._number(self._take(), "-", token.offset)
+            case "." if self._next.kind == "ident":
+                return self._identifier(self._take())
+        self._position -= 1
+        raise self._unexpected()
+
+    def _number(self, token: Token, sign: str, offset: int | None = None) -> Node:
+        offset = token.offset if offset is None else offset
+        if token.kind == "float":
+            return Literal(offset, float(sign + token.text))
+        text = token.text.rstrip("uU") if token.kind == "uint" else token.text
+        if len(text) > _DIGITS_MAX:
+            raise self._error(offset, f"invalid {token.kind} literal")
+        number = int(sign + text, 16 if text.startswith("0x") else 10)
+        if token.kind == "uint":
+            if number > UINT_MAX:
+                raise self._error(offset, "invalid uint literal")
+            return Literal(offset, UInt(number))
+        if not INT_MIN <= number <= INT_MAX:
+            raise self._error(offset, "invalid int literal")
+        return Literal(offset, number)
+
+    def _identifier(self, token: Token) -> Node:
+        name = token.text
+        if name in _CONSTANTS:
+            return Literal(token.offset, _CONSTANTS[name])
+        if name in _RESERVED:
+            raise self._error(token.offset, f"reserved identifier: {name}")
+        if self._is("("):
+            opening = self._take()
+            return self._call(opening.offset, name, None, self._arguments())
+        return Ident(token.offset, name)
+
+    def _list(self, token: Token) -> Node:
+        elements: list[Node] = []
+        optional: set[int] = set()
+        while not self._is("]"):
+            if self._accept("?") is not None:
+                optional.add(len(elements))
+            elements.append(self._expression())
+            if self._accept(",") is None:
+                break
+        self._expect("]")
+        return ListLiteral(token.offset, tuple(elements), frozenset(optional))
+
+    def _map(self, token: Token) -> Node:
+        entries: list[tuple[Node, Node]] = []
+        optional: set[int] = set()
+        while not self._is("}"):
+            if self._accept("?") is not None:
+                optional.add(len(entries))
+            key = self._expression()
+            self._expect(":")
+            entries.append((key, self._expression()))
+            if self._accept(",") is None:
+                break
+        self._expect("}")
+        return MapLiteral(token.offset, tuple(entries), frozenset(optional))
+
+    # Calls and macros.
+
+    def _call(self, offset: int, name: str, target: Node | None, args: tuple[Node, ...]) -> Node:
+        if target is None:
+            if name == "has" and len(args) == 1:
+                return self._has(args[0])
+            return Call(offset, name, None, args)
+        if name == "bind" and len(args) == 3 and _is_named(target, "cel"):
+            return self._bind(offset, args)
+        macro = _MACROS.get((name, len(args)))
+        if macro is None:
+            return Call(offset, name, target, args)
+        return macro(self, offset, target, args)
+
+    def _has(self, operand: Node) -> Node:
+        if not isinstance(operand, Select) or operand.optional:
+            raise self._error(operand.offset, "invalid argument to has() macro")
+        return Select(operand.offset, operand.operand, operand.field, test_only=True)
+
+    def _bind(self, offset: int, args: tuple[Node, ...]) -> Node:
+        message = "cel.bind() variable names must be simple identifiers"
+        return Bind(offset, self._variable(args[0], message), args[1], args[2])
+
+    def _variable(self, node: Node, message: str) -> str:
+        if not isinstance(node, Ident):
+            raise self._error(node.offset, message)
+        if node.name in _ACCUMULATORS:
+            raise self._error(node.offset, "iteration variable overwrites accumulator variable")
+        return node.name
+
+    def comprehension(
+        self, kind: str, offset: int, target: Node, args: tuple[Node, ...], variables: int
+    ) -> Node:
+        """A comprehension whose first `variables` arguments are names."""
+        simple = kind in {"all", "exists", "exists_one"}
+        message = "argument must be a simple name" if simple else "argument is not an identifier"
+        names = tuple(self._variable(arg, message) for arg in args[:variables])
+        rest = args[variables:]
+        if simple or kind in {"filter", "sortBy"}:
+            return Comprehension(offset, kind, target, names, rest[0], None)
+        predicate = rest[0] if len(rest) == 2 else None
+        return Comprehension(offset, kind, target, names, predicate, rest[-1])
+
+    def optional_map(
+        self, offset: int, target: Node, args: tuple[Node, ...], *, flat: bool
+    ) -> Node:
+        """`optMap` and `optFlatMap`."""
+        function = "optFlatMap" if flat else "optMap"
+        message = f"{function}() variable name must be a simple identifier"
+        return OptionalMap(offset, target, self._variable(args[0], message), args[1], flat)
+
+
+def _binary_call(operator: Token, left: Node, right: Node) -> Call:
+    name = "@in" if operator.text == "in" else f"_{operator.text}_"
+    if name in {"_&&_", "_||_"} and isinstance(left, Call) and left.function == name:
+        # A chain of these is one call, so that a long one is not a deep one.
+        return Call(left.offset, name, None, (*left.args, right))
+    return Call(operator.offset, name, None, (left, right))
+
+
+_Macro = Callable[[_Parser, int, Node, tuple[Node, ...]], Node]
+
+
+def _comprehension(kind: str, variables: int) -> _Macro:
+    return lambda parser, offset, target, args: parser.comprehension(
+        kind, offset, target, args, variables
+    )
+
+
+_MACROS: dict[tuple[str, int], _Macro] = {
+    ("all", 2): _comprehension("all", 1),
+    ("exists", 2): _comprehension("exists", 1),
+    ("exists_one", 2): _comprehension("exists_one", 1),
+    ("existsOne", 2): _comprehension("exists_one", 1),
+    ("map", 2): _comprehension("map", 1),
+    ("map", 3): _comprehension("map", 1),
+    ("filter", 2): _comprehension("filter", 1),
+    ("sortBy", 2): _comprehension("sortBy", 1),
+    ("all", 3): _comprehension("all", 2),
+    ("exists", 3): _comprehension("exists", 2),
+    ("exists_one", 3): _comprehension("exists_one", 2),
+    ("existsOne", 3): _comprehension("exists_one", 2),
+    ("transformList", 3): _comprehension("transformList", 2),
+    ("transformList", 4): _comprehension("transformList", 2),
+    ("transformMap", 3): _comprehension("transformMap", 2),
+    ("transformMap", 4): _comprehension("transformMap", 2),
+    ("transformMapEntry", 3): _comprehension("transformMapEntry", 2),
+    ("transformMapEntry", 4): _comprehension("transformMapEntry", 2),
+    ("optMap", 2): lambda p, o, t, a: p.optional_map(o, t, a, flat=False),
+    ("optFlatMap", 2): lambda p, o, t, a: p.optional_map(o, t, a, flat=True),
+}
+
+
+def _is_named(node: Node, name: str) -> bool:
+    return isinstance(node, Ident) and node.name == name

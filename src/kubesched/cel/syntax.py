@@ -1,0 +1,138 @@
+"""The syntax tree of an expression; every node knows the offset it is reported at."""
+
+from dataclasses import dataclass, field
+
+from kubesched.cel.declarations import Overload
+
+
+class CelCompileError(ValueError):
+    """An expression that does not compile; the text is upstream's `ERROR: <input>:1:1: …`."""
+
+    def __init__(self, source: str, offset: int, message: str) -> None:
+        self.source = source
+        self.offset = offset
+        self.message = message
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        before = self.source[: self.offset]
+        line = before.count("\n") + 1
+        column = len(before) - (before.rfind("\n") + 1)
+        text = self.source.split("\n")[line - 1]
+        return f"ERROR: <input>:{line}:{column + 1}: {self.message}\n | {text}\n | {'.' * column}^"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant: int, UInt, float, str, bytes, bool or None."""
+
+    offset: int
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Ident:
+    """A variable, or the name of a type."""
+
+    offset: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`operand.field`, `operand.?field`, or with `test_only` the macro `has(operand.field)`."""
+
+    offset: int
+    operand: "Node"
+    field: str
+    optional: bool = False
+    test_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`operand[index]` or `operand[?index]`."""
+
+    offset: int
+    operand: "Node"
+    index: "Node"
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function, with a target if it is called as a member; operators have names like `_+_`.
+
+    `chosen` is the checker's to fill: the overloads that fit the types of the arguments.
+    """
+
+    offset: int
+    function: str
+    target: "Node | None"
+    args: "tuple[Node, ...]"
+    chosen: list[Overload] = field(default_factory=list, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral:
+    """`[a, ?b]`; `optional` are the positions marked with a question mark."""
+
+    offset: int
+    elements: "tuple[Node, ...]"
+    optional: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MapLiteral:
+    """`{a: b, ?c: d}`; `optional` are the positions marked with a question mark."""
+
+    offset: int
+    entries: "tuple[tuple[Node, Node], ...]"
+    optional: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """A macro over a list or a map: kind, range, one or two variables, predicate, transform."""
+
+    offset: int
+    kind: str
+    range: "Node"
+    variables: tuple[str, ...]
+    predicate: "Node | None"
+    transform: "Node | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """`cel.bind(name, value, body)`: the body with one more variable."""
+
+    offset: int
+    name: str
+    value: "Node"
+    body: "Node"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalMap:
+    """`target.optMap(name, body)`, or with `flat` optFlatMap."""
+
+    offset: int
+    target: "Node"
+    name: str
+    body: "Node"
+    flat: bool
+
+
+Node = (
+    Literal
+    | Ident
+    | Select
+    | Index
+    | Call
+    | ListLiteral
+    | MapLiteral
+    | Comprehension
+    | Bind
+    | OptionalMap
+)

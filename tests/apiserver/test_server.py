@@ -140,6 +140,27 @@ def test_alpha_is_served_on_demand() -> None:
     assert found == [404, 200]
 
 
+def test_taint_rules_are_kept_and_checked() -> None:
+    """A rule that taints devices is created; one that says nothing usable is refused."""
+    server = new_server(has_alpha=True)
+    path = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
+
+    async def main() -> tuple[Any, Any]:
+        taint = {"key": "broken", "effect": "NoExecute"}
+        spec = {"deviceSelector": {"pool": "p1"}, "taint": taint}
+        made = await ask(server, "POST", path, {"metadata": {"name": "r1"}, "spec": spec})
+        wrong = {"deviceSelector": {"driver": "A_", "pool": "A"}, "taint": {"effect": "Sometimes"}}
+        refused = await ask(server, "POST", path, {"metadata": {"name": "r2"}, "spec": wrong})
+        assert (201, 422) == (made.status, refused.status)
+        return json.loads(made.body), json.loads(refused.body)
+
+    made, refused = asyncio.run(main())
+    assert (1, "p1") == (made["metadata"]["generation"], made["spec"]["deviceSelector"]["pool"])
+    fields = {cause["field"] for cause in refused["details"]["causes"]}
+    expected = {"spec.deviceSelector.driver", "spec.deviceSelector.pool", "spec.taint.key"}
+    assert expected | {"spec.taint.effect"} == fields
+
+
 def test_managers_can_be_left_out() -> None:
     """A server that does not track managers stores none."""
 

@@ -54,6 +54,14 @@ def test_pod_groups_are_watched_behind_their_gate() -> None:
     assert "podgroups" in [kind.plural for kind in kinds]
 
 
+def test_taint_rules_are_watched_behind_their_gate() -> None:
+    """With DRADeviceTaintRules, in the version that 1.36 serves as beta."""
+    gates = FeatureGates.of({"DRADeviceTaintRules": True})
+    kinds = watched_kinds(plugins_of("", gates), gates)
+    found = [(kind.plural, kind.versions[0]) for kind in kinds if "taint" in kind.plural]
+    assert [("devicetaintrules", "v1beta2")] == found
+
+
 def test_kinds_that_no_plugin_reads_are_left_alone() -> None:
     """A profile of two plugins needs nodes, namespaces and pods."""
     text = """

@@ -1,10 +1,17 @@
 """Feature gates: defaults, settings, and what a flag line may not say."""
 
+import re
+from pathlib import Path
+from typing import Final
+
 import pytest
 
+import kubesched
 from kubesched.config.faults import ConfigError
-from kubesched.config.feature_gate_table import GATES, Stage
+from kubesched.config.feature_gate_table import GATES, OTHER_GATES, SCHEDULER_GATES, Stage
 from kubesched.config.feature_gates import FeatureGates
+
+SOURCE: Final = Path(kubesched.__file__).parent
 
 
 def _bad_value(name: str, value: str) -> str:
@@ -41,6 +48,18 @@ def test_dependencies_are_gates() -> None:
     for gate in GATES.values():
         for name in gate.depends_on:
             assert GATES[name].default or not gate.default
+
+
+def test_each_gate_of_the_scheduler_has_an_effect_or_a_reason() -> None:
+    """A gate is read, cannot be changed, cannot be turned on, or says why nothing depends on it."""
+    sources = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
+    read = {name for text in sources for name in re.findall(r'enabled\(\s*"(\w+)"', text)}
+    for gate in SCHEDULER_GATES:
+        reasons = (gate.name in read, gate.locked, bool(gate.refused), bool(gate.no_effect))
+        # What is locked may be read all the same.
+        assert sum(reasons) == 1 or (gate.locked and not any(reasons[2:])), gate.name
+    assert not read & {gate.name for gate in OTHER_GATES}
+    assert not [gate.name for gate in OTHER_GATES if gate.no_effect or gate.refused]
 
 
 def test_unknown_name_raises() -> None:
@@ -95,6 +114,20 @@ def test_parse_sets_gates() -> None:
             id="dependents-on-by-default",
         ),
         pytest.param(
+            "CoordinatedLeaderElection=true,DRANodeAllocatableResources=true",
+            [
+                (
+                    "CoordinatedLeaderElection cannot be turned on: leaders are elected by Lease"
+                    " alone; write CoordinatedLeaderElection=false"
+                ),
+                (
+                    "DRANodeAllocatableResources cannot be turned on: what devices take of a node's"
+                    " allocatable resources is not counted; write DRANodeAllocatableResources=false"
+                ),
+            ],
+            id="not there",
+        ),
+        pytest.param(
             "A,B=true,PodLevelResources=2",
             [
                 "missing bool value for A",
@@ -119,10 +152,12 @@ def test_setting_a_locked_gate_to_its_default_is_allowed() -> None:
 
 def test_all_alpha_and_all_beta_address_gates_of_a_stage() -> None:
     """A switch moves the gates of its stage, except those set themselves, in any order."""
-    gates = FeatureGates.parse("VolumeLimitScaling=false,AllAlpha=true")
+    off = {gate.name for gate in GATES.values() if gate.refused} | {"VolumeLimitScaling"}
+    line = ",".join(f"{name}=false" for name in sorted(off))
+    gates = FeatureGates.parse(f"{line},AllAlpha=true")
     for gate in GATES.values():
         if gate.stage is Stage.ALPHA:
-            assert (gate.name != "VolumeLimitScaling") is gates.enabled(gate.name)
+            assert (gate.name not in off) is gates.enabled(gate.name)
         else:
             assert gate.default is gates.enabled(gate.name)
     assert not FeatureGates.of({"AllBeta": False}).enabled("NodeDeclaredFeatures")

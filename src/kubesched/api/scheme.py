@@ -25,6 +25,7 @@ from kubesched.api.meta import KubeStruct
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import (
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
@@ -147,6 +148,14 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     Kind(ResourceSlice, _RESOURCE_GROUP, _RESOURCE, "ResourceSlice", "resourceslices", False),
     Kind(DeviceClass, _RESOURCE_GROUP, _RESOURCE, "DeviceClass", "deviceclasses", False),
+    Kind(
+        DeviceTaintRule,
+        _RESOURCE_GROUP,
+        ("v1beta2", "v1alpha3"),
+        "DeviceTaintRule",
+        "devicetaintrules",
+        False,
+    ),
 )
 
 _BY_NAME: Final = {

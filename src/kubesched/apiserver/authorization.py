@@ -105,6 +105,7 @@ _SCHEDULER_GRANTS: Final = (
                 _READ,
             ),
             _Rule(("resource.k8s.io",), ("deviceclasses", "resourceslices"), _READ),
+            _Rule(("resource.k8s.io",), ("devicetaintrules",), _READ),
             _Rule(
                 ("resource.k8s.io",),
                 ("resourceclaims", "resourceclaims/status"),

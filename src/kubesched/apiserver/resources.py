@@ -19,7 +19,7 @@ A line of the table is a kind, indented lines below it are its subresources:
     echoed          a deletion answers with the object, not with a Status
     plain           finalizers need no domain
     orphans         dependents stay where a deletion does not choose
-    alpha           the group version is served on demand only
+    alpha           the group version, alpha or beta, is served on demand only
 
 Upstream: pkg/controlplane/instance.go, pkg/registry/*/*/strategy.go,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (APIResource),
@@ -202,7 +202,7 @@ class Resources:
         """Serve the built-in kinds.
 
         Args:
-            has_alpha: Whether alpha versions are among them.
+            has_alpha: Whether versions that are served on demand only are among them.
         """
         self._built_in = tuple(one for one in _table() if has_alpha or not one.is_alpha)
         self.define(())

@@ -39,6 +39,7 @@ _GENERATION_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
             "DaemonSet",
             "Deployment",
             "DeviceClass",
+            "DeviceTaintRule",
             "FlowSchema",
             "Ingress",
             "IngressClass",
@@ -68,7 +69,10 @@ _GENERATION_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 # The status of a pod is looked at before it is dropped.
 _KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node", "Pod"))
 _RESETS_METADATA_FOR_STATUS: Final = frozenset(
-    ("FlowSchema", "PriorityLevelConfiguration", "ResourceClaim", "VolumeAttachment")
+    (
+        *("DeviceTaintRule", "FlowSchema", "PriorityLevelConfiguration", "ResourceClaim"),
+        "VolumeAttachment",
+    )
 )
 _SYSTEM_METADATA: Final = ("deletionGracePeriodSeconds", "deletionTimestamp", "selfLink")
 

@@ -21,7 +21,7 @@ from kubesched.api.core import (
 )
 from kubesched.api.meta import KubeStruct
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import KINDS, Kind, kind_of
 from kubesched.api.storage import (
@@ -86,4 +86,6 @@ def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind,
         found[PodGroup] = kind_of(PodGroup)
     else:
         found.pop(PodGroup, None)
+    if gates.enabled("DRADeviceTaintRules"):
+        found[DeviceTaintRule] = kind_of(DeviceTaintRule)
     return (*found.values(), kind_of(Pod))

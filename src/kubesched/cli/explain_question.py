@@ -64,7 +64,7 @@ def ask(
     looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
     cluster = new_cluster(looked_at, options, remembers=False)
     cluster.load(pod if item is found else item for item in objects)
-    report = _asked(cluster, PodInfo(pod), all_filters)
+    report = _asked(cluster, cluster.pending[PodInfo(pod).uid], all_filters)
     cluster.check_plugins()
     notes = [*_notes(found), *_sampling_notes(report, scheduler.configuration)]
     return msgspec.structs.replace(report, bound_to=found.spec.node_name, notes=tuple(notes))

@@ -61,13 +61,17 @@ def options_of(flags: dict[str, Any]) -> Options:
         ConfigError: A feature gate, version or metric is not known.
     """
     faults = [*version_faults(flags["emulated_version"], flags["min_compatibility_version"])]
+    gates = FeatureGates.parse(",".join(flags["feature_gates"]))
+    if flags["requestheader_uid_headers"] and not gates.enabled("RemoteRequestHeaderUID"):
+        words = 'requires the "RemoteRequestHeaderUID" feature to be enabled'
+        faults.append(Fault("", f"--requestheader-uid-headers {words}"))
     if faults:
         raise ConfigError(faults)
     return Options(
         config_file=flags["config_file"],
         master=flags["master"],
         max_in_unschedulable_seconds=flags["max_in_unschedulable_seconds"],
-        feature_gates=FeatureGates.parse(",".join(flags["feature_gates"])),
+        feature_gates=gates,
         election=ElectionOptions(**{ours: flags[theirs] for theirs, ours in _ELECTION.items()}),
         allow_removed_locks=flags["leader_elect_allow_removed_locks"],
         deprecated=DeprecatedOptions(**{name: flags[name] for name in _DEPRECATED}),

@@ -4,7 +4,8 @@ A flag line is often shared by all components of a cluster, so gates that no sch
 known here too: they are accepted, checked, and otherwise without effect.
 
 Upstream: pkg/features, apiserver/pkg/features, client-go/features, component-base (v1.36)
-Differs:  nothing.
+Differs:  the gates that `refused` explains cannot be turned on: CoordinatedLeaderElection,
+          DRAListTypeAttributes, DRANodeAllocatableResources and DRAWorkloadResourceClaims.
 """
 
 from enum import StrEnum
@@ -22,13 +23,25 @@ class Stage(StrEnum):
 
 
 class GateSpec(msgspec.Struct, frozen=True):
-    """What is known of one gate: its default, whether it may be changed, and what it needs."""
+    """What is known of one gate.
+
+    Attributes:
+        name: Its name.
+        default: Whether it is on by default.
+        stage: How mature it is.
+        locked: Whether the default cannot be changed.
+        depends_on: The gates that must be on with it.
+        no_effect: Why no decision depends on it, if nothing here reads it.
+        refused: Why it cannot be turned on; "" if it can.
+    """
 
     name: str
     default: bool
     stage: Stage
     locked: bool = False
     depends_on: tuple[str, ...] = ()
+    no_effect: str = ""
+    refused: str = ""
 
 
 def _gate(
@@ -38,23 +51,50 @@ def _gate(
     *,
     locked: bool = False,
     depends_on: tuple[str, ...] = (),
+    no_effect: str = "",
+    refused: str = "",
 ) -> GateSpec:
-    return GateSpec(name, default, stage, locked, depends_on)
+    return GateSpec(name, default, stage, locked, depends_on, no_effect, refused)
+
+
+_API_SERVER = "the API server reads it"
+_CLIENT = "how objects are read from the API server does not change which objects they are"
 
 
 SCHEDULER_GATES = (
     _gate("SchedulerQueueingHints", True, Stage.GA, locked=True),
     _gate("SchedulerPopFromBackoffQ", True, Stage.BETA),
     _gate("SchedulerAsyncPreemption", True, Stage.BETA),
-    _gate("SchedulerAsyncAPICalls", False, Stage.BETA),
-    _gate("OpportunisticBatching", True, Stage.BETA),
+    _gate(
+        "SchedulerAsyncAPICalls",
+        False,
+        Stage.BETA,
+        no_effect="writes never hold up the next decision here, with or without it",
+    ),
+    _gate(
+        "OpportunisticBatching",
+        True,
+        Stage.BETA,
+        no_effect="remembered answers equal those of asking again, so they are always used",
+    ),
     _gate("NominatedNodeNameForExpectation", True, Stage.BETA),
-    _gate("ClearingNominatedNodeNameAfterBinding", True, Stage.BETA),
+    _gate(
+        "ClearingNominatedNodeNameAfterBinding",
+        True,
+        Stage.BETA,
+        no_effect=_API_SERVER,
+    ),
     _gate("GenericWorkload", False, Stage.ALPHA),
     _gate("GangScheduling", False, Stage.ALPHA, depends_on=("GenericWorkload",)),
     _gate("TopologyAwareWorkloadScheduling", False, Stage.ALPHA, depends_on=("GenericWorkload",)),
     _gate("WorkloadAwarePreemption", False, Stage.ALPHA, depends_on=("GangScheduling",)),
-    _gate("WorkloadWithJob", False, Stage.ALPHA, depends_on=("GenericWorkload",)),
+    _gate(
+        "WorkloadWithJob",
+        False,
+        Stage.ALPHA,
+        depends_on=("GenericWorkload",),
+        no_effect="the Job controller reads it",
+    ),
     _gate("NodeDeclaredFeatures", True, Stage.BETA),
     _gate("PodLevelResources", True, Stage.BETA),
     _gate("InPlacePodVerticalScaling", True, Stage.GA, locked=True),
@@ -63,6 +103,7 @@ SCHEDULER_GATES = (
         False,
         Stage.ALPHA,
         depends_on=("InPlacePodVerticalScaling",),
+        no_effect="the kubelet reads it",
     ),
     _gate(
         "InPlacePodLevelResourcesVerticalScaling",
@@ -81,6 +122,7 @@ SCHEDULER_GATES = (
         True,
         Stage.BETA,
         depends_on=("MatchLabelKeysInPodTopologySpread",),
+        no_effect=_API_SERVER,
     ),
     _gate("MatchLabelKeysInPodAffinity", True, Stage.GA, locked=True),
     _gate("NodeInclusionPolicyInPodTopologySpread", True, Stage.GA, locked=True),
@@ -88,14 +130,29 @@ SCHEDULER_GATES = (
     _gate("VolumeLimitScaling", False, Stage.ALPHA),
     _gate("VolumeAttributesClass", True, Stage.GA, locked=True),
     _gate("SidecarContainers", True, Stage.GA, locked=True),
-    _gate("CoordinatedLeaderElection", False, Stage.BETA),
+    _gate(
+        "CoordinatedLeaderElection",
+        False,
+        Stage.BETA,
+        refused="leaders are elected by Lease alone",
+    ),
     _gate("PodObservedGenerationTracking", True, Stage.GA, locked=True),
     _gate("PodSchedulingReadiness", True, Stage.GA, locked=True),
     _gate("ComponentFlagz", True, Stage.BETA),
     _gate("ComponentStatusz", True, Stage.BETA),
-    _gate("WatchListClient", True, Stage.BETA),
+    _gate(
+        "WatchListClient",
+        True,
+        Stage.BETA,
+        no_effect=_CLIENT,
+    ),
     _gate("InOrderInformers", True, Stage.GA, locked=True),
-    _gate("AtomicFIFO", True, Stage.BETA),
+    _gate(
+        "AtomicFIFO",
+        True,
+        Stage.BETA,
+        no_effect=_CLIENT,
+    ),
     _gate("DynamicResourceAllocation", True, Stage.GA, locked=True),
     _gate("DRAAdminAccess", True, Stage.GA, locked=True, depends_on=("DynamicResourceAllocation",)),
     _gate("DRAConsumableCapacity", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
@@ -111,9 +168,19 @@ SCHEDULER_GATES = (
     _gate("DRADeviceTaintRules", False, Stage.BETA, depends_on=("DRADeviceTaints",)),
     _gate("DRADeviceTaints", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
     _gate("DRAExtendedResource", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
-    _gate("DRAListTypeAttributes", False, Stage.ALPHA, depends_on=("DynamicResourceAllocation",)),
     _gate(
-        "DRANodeAllocatableResources", False, Stage.ALPHA, depends_on=("DynamicResourceAllocation",)
+        "DRAListTypeAttributes",
+        False,
+        Stage.ALPHA,
+        depends_on=("DynamicResourceAllocation",),
+        refused="attributes of devices that are lists are not compared",
+    ),
+    _gate(
+        "DRANodeAllocatableResources",
+        False,
+        Stage.ALPHA,
+        depends_on=("DynamicResourceAllocation",),
+        refused="what devices take of a node's allocatable resources is not counted",
     ),
     _gate("DRAPartitionableDevices", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
     _gate("DRAPrioritizedList", True, Stage.GA, depends_on=("DynamicResourceAllocation",)),
@@ -126,8 +193,15 @@ SCHEDULER_GATES = (
             "DynamicResourceAllocation",
             "DRAResourceClaimDeviceStatus",
         ),
+        no_effect=_API_SERVER,
     ),
-    _gate("DRAResourcePoolStatus", False, Stage.ALPHA, depends_on=("DynamicResourceAllocation",)),
+    _gate(
+        "DRAResourcePoolStatus",
+        False,
+        Stage.ALPHA,
+        depends_on=("DynamicResourceAllocation",),
+        no_effect="the API server and a controller read it",
+    ),
     _gate("DRASchedulerFilterTimeout", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
     _gate(
         "DRAWorkloadResourceClaims",
@@ -137,9 +211,33 @@ SCHEDULER_GATES = (
             "DynamicResourceAllocation",
             "GenericWorkload",
         ),
+        refused="claims of pod groups are not allocated",
     ),
+    _gate(
+        "AllowParsingUserUIDFromCertAuth",
+        True,
+        Stage.BETA,
+        no_effect="the uid of a client certificate is always read",
+    ),
+    _gate("ClientsAllowCARotation", True, Stage.BETA, no_effect=_CLIENT),
+    _gate("ClientsAllowCBOR", False, Stage.ALPHA, no_effect="requests and answers are JSON"),
+    _gate("ClientsAllowTLSCacheGC", True, Stage.BETA, no_effect=_CLIENT),
+    _gate("ClientsPreferCBOR", False, Stage.ALPHA, no_effect="requests and answers are JSON"),
+    _gate("ContextualLogging", True, Stage.BETA, no_effect="it changes log lines alone"),
+    _gate("InOrderInformersBatchProcess", True, Stage.BETA, no_effect=_CLIENT),
+    _gate("InformerResourceVersion", True, Stage.GA, no_effect=_CLIENT),
+    _gate("LoggingAlphaOptions", False, Stage.ALPHA),
+    _gate("LoggingBetaOptions", True, Stage.BETA, no_effect="JSON is always a format of logs"),
+    _gate(
+        "NativeHistograms",
+        False,
+        Stage.ALPHA,
+        no_effect="histograms are always of the classic form",
+    ),
+    _gate("RemoteRequestHeaderUID", True, Stage.BETA),
+    _gate("UnlockWhileProcessingFIFO", True, Stage.BETA, no_effect=_CLIENT),
 )
-"""What the scheduler, its plugins and its client read."""
+"""What kube-scheduler reads: its plugins, its client, its logs and its secure port."""
 
 OTHER_GATES = (
     _gate("APIResponseCompression", True, Stage.BETA),
@@ -150,7 +248,6 @@ OTHER_GATES = (
     _gate("AllowDNSOnlyNodeCSR", False, Stage.DEPRECATED),
     _gate("AllowInsecureKubeletCertificateSigningRequests", False, Stage.DEPRECATED),
     _gate("AllowOverwriteTerminationGracePeriodSeconds", True, Stage.DEPRECATED, locked=True),
-    _gate("AllowParsingUserUIDFromCertAuth", True, Stage.BETA),
     _gate("AllowServiceExternalIPs", True, Stage.GA),
     _gate("AllowUnsafeMalformedObjectDeletion", False, Stage.ALPHA),
     _gate("AnonymousAuthConfigurableEndpoints", True, Stage.GA, locked=True),
@@ -175,10 +272,6 @@ OTHER_GATES = (
     _gate("CSIServiceAccountTokenSecrets", True, Stage.GA, locked=True),
     _gate("CSIVolumeHealth", False, Stage.ALPHA),
     _gate("ChangeContainerStatusOnKubeletRestart", False, Stage.DEPRECATED),
-    _gate("ClientsAllowCARotation", True, Stage.BETA),
-    _gate("ClientsAllowCBOR", False, Stage.ALPHA),
-    _gate("ClientsAllowTLSCacheGC", True, Stage.BETA),
-    _gate("ClientsPreferCBOR", False, Stage.ALPHA),
     _gate("CloudControllerManagerWatchBasedRoutesReconciliation", False, Stage.ALPHA),
     _gate("CloudControllerManagerWebhook", False, Stage.ALPHA),
     _gate("ClusterTrustBundle", False, Stage.BETA),
@@ -189,7 +282,6 @@ OTHER_GATES = (
     _gate("ContainerCheckpoint", True, Stage.BETA),
     _gate("ContainerRestartRules", True, Stage.BETA),
     _gate("ContainerStopSignals", False, Stage.ALPHA),
-    _gate("ContextualLogging", True, Stage.BETA),
     _gate("CrossNamespaceVolumeDataSource", False, Stage.ALPHA),
     _gate("CustomCPUCFSQuotaPeriod", True, Stage.GA),
     _gate("CustomResourceFieldSelectors", True, Stage.GA, locked=True),
@@ -231,7 +323,6 @@ OTHER_GATES = (
     _gate("ImageMaximumGCAge", True, Stage.GA, locked=True),
     _gate("ImageVolume", True, Stage.GA, locked=True),
     _gate("ImageVolumeWithDigest", False, Stage.ALPHA, depends_on=("ImageVolume",)),
-    _gate("InOrderInformersBatchProcess", True, Stage.BETA),
     _gate(
         "InPlacePodVerticalScalingExclusiveMemory",
         False,
@@ -247,7 +338,6 @@ OTHER_GATES = (
             "NodeDeclaredFeatures",
         ),
     ),
-    _gate("InformerResourceVersion", True, Stage.GA),
     _gate("JobBackoffLimitPerIndex", True, Stage.GA, locked=True),
     _gate("JobManagedBy", True, Stage.GA, locked=True),
     _gate("JobPodReplacementPolicy", True, Stage.GA, locked=True),
@@ -269,8 +359,6 @@ OTHER_GATES = (
     _gate("ListFromCacheSnapshot", True, Stage.BETA),
     _gate("LocalStorageCapacityIsolationFSQuotaMonitoring", False, Stage.BETA),
     _gate("LogarithmicScaleDown", True, Stage.GA, locked=True),
-    _gate("LoggingAlphaOptions", False, Stage.ALPHA),
-    _gate("LoggingBetaOptions", True, Stage.BETA),
     _gate("ManifestBasedAdmissionControlConfig", False, Stage.ALPHA),
     _gate("MaxUnavailableStatefulSet", False, Stage.BETA),
     _gate("MemoryQoS", False, Stage.ALPHA),
@@ -281,7 +369,6 @@ OTHER_GATES = (
     _gate("MutableSchedulingDirectivesForSuspendedJobs", True, Stage.BETA),
     _gate("MutatingAdmissionPolicy", True, Stage.GA),
     _gate("NFTablesProxyMode", True, Stage.GA, locked=True),
-    _gate("NativeHistograms", False, Stage.ALPHA),
     _gate("NodeLogQuery", True, Stage.GA, locked=True),
     _gate("NodeSwap", True, Stage.GA, locked=True),
     _gate("OpenAPIEnums", True, Stage.BETA),
@@ -317,7 +404,6 @@ OTHER_GATES = (
     _gate("RelaxedServiceNameValidation", True, Stage.BETA),
     _gate("ReloadKubeletClientCAFile", True, Stage.BETA),
     _gate("ReloadKubeletServerCertificateFile", True, Stage.BETA),
-    _gate("RemoteRequestHeaderUID", True, Stage.BETA),
     _gate("ResilientWatchCacheInitialization", True, Stage.GA, locked=True),
     _gate("ResourceHealthStatus", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
     _gate("ResourceHealthStatusMessage", True, Stage.BETA, depends_on=("ResourceHealthStatus",)),
@@ -388,7 +474,6 @@ OTHER_GATES = (
     _gate(
         "UnknownVersionInteroperabilityProxy", True, Stage.BETA, depends_on=("APIServerIdentity",)
     ),
-    _gate("UnlockWhileProcessingFIFO", True, Stage.BETA),
     _gate(
         "UserNamespacesHostNetworkSupport",
         False,

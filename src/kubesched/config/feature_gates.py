@@ -2,7 +2,7 @@
 
 Upstream: component-base/featuregate/feature_gate.go (v1.36)
 Rejects:  unknown gates, values that are no booleans, changes of locked gates, and gates that are on
-          while something they depend on is off.
+          while something they depend on is off; gates whose behaviour is not there.
 Differs:  all faults of a line are reported, not the first; versions are not emulated.
 """
 
@@ -86,7 +86,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
     @classmethod
     def _checked(cls, settings: Mapping[str, bool]) -> "FeatureGates":
         gates = cls(dict(settings))
-        faults = tuple(_dependency_faults(gates))
+        faults = (*_dependency_faults(gates), *_refusals(gates))
         if faults:
             raise ConfigError(faults)
         return gates
@@ -121,3 +121,10 @@ def _dependency_faults(gates: FeatureGates) -> Iterable[Fault]:
             listed = " ".join(missing)
             message = f"is enabled, but depends on features that are disabled: [{listed}]"
             yield Fault(FLAG, f"{gate.name} {message}")
+
+
+def _refusals(gates: FeatureGates) -> Iterable[Fault]:
+    for gate, is_on in gates.states():
+        if is_on and gate.refused:
+            words = f"cannot be turned on: {gate.refused}; write {gate.name}=false"
+            yield Fault(FLAG, f"{gate.name} {words}")

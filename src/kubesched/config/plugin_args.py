@@ -71,8 +71,8 @@ def _default_preemption(args: Args, _gates: FeatureGates) -> None:
 def _dynamic_resources(args: Args, gates: FeatureGates) -> None:
     if gates.enabled("DRASchedulerFilterTimeout"):
         args.setdefault("filterTimeout", "10s")
-    waits = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
-    if all(gates.enabled(gate) for gate in waits):
+    conditions = gates.enabled("DRADeviceBindingConditions")
+    if conditions and gates.enabled("DRAResourceClaimDeviceStatus"):
         args.setdefault("bindingTimeout", "10m0s")
 
 

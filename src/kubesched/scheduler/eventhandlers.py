@@ -28,7 +28,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
-from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import (
     CSIDriver,
@@ -40,6 +40,8 @@ from kubesched.api.storage import (
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework import cluster_event as resources
 from kubesched.framework.cluster_event import Action, ClusterEvent
+from kubesched.framework.disabled_fields import without_disabled_fields
+from kubesched.framework.dra import with_taints
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import V3, V4
 from kubesched.queue.node_events import node_events
@@ -111,10 +113,10 @@ class EventHandlers:
         self._pods = scheduler.pods
         self._now = scheduler.now
         self._pod_groups = scheduler.cache.pod_groups
-        self._has_gangs = any(
-            profile.feature_gates.enabled("GangScheduling")
-            for profile in scheduler.profiles.values()
-        )
+        # All profiles have the same.
+        self._gates = next(iter(scheduler.profiles.values())).feature_gates
+        self._has_gangs = self._gates.enabled("GangScheduling")
+        self._has_taint_rules = self._gates.enabled("DRADeviceTaintRules")
 
     def added(self, item: KubernetesObject) -> None:
         """Take in an object that came."""
@@ -179,6 +181,7 @@ class EventHandlers:
         return scheduler_name_of(pod) in self._scheduler.profiles
 
     def _pod_added(self, pod: Pod) -> None:
+        pod = without_disabled_fields(pod, self._gates)
         if pod.status.phase in FINISHED:
             return
         self._pods.put(pod)
@@ -197,6 +200,7 @@ class EventHandlers:
             self._handled(UNSCHEDULED_POD_ADD, began)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
+        old, new = (without_disabled_fields(pod, self._gates) for pod in (old, new))
         if new.status.phase in FINISHED:
             # The scheduler only watches unfinished pods: to it, this one is gone.
             self._pod_deleted(old, is_final_state_known=True)
@@ -220,6 +224,7 @@ class EventHandlers:
             self._waiting_updated(old, new)
 
     def _pod_deleted(self, pod: Pod, *, is_final_state_known: bool) -> None:
+        pod = without_disabled_fields(pod, self._gates)
         self._pods.delete(pod)
         is_assigned = bool(pod.spec.node_name)
         if is_assigned or not is_final_state_known:
@@ -320,9 +325,24 @@ class EventHandlers:
     # The queue.
 
     def _other(self, action: Action, old: object | None, new: object | None) -> None:
-        resource = _RESOURCES.get(type(old if new is None else new))
-        if resource is not None:
+        kind = type(old if new is None else new)
+        resource = _RESOURCES.get(kind)
+        if kind is DeviceTaintRule and self._has_taint_rules:
+            self._taint_rule_changed(old, new)
+        elif resource is not None:
             self._move_timed(ClusterEvent(resource, action), old, new, self.observer.now())
+
+    def _taint_rule_changed(self, old: object | None, new: object | None) -> None:
+        """A change of a rule is one of every slice whose devices get other taints by it."""
+        rules_before, rules_after = (
+            [rule] if isinstance(rule, DeviceTaintRule) else [] for rule in (old, new)
+        )
+        for item in tuple(self._cache.objects.list(ResourceSlice)):
+            before = next(with_taints([item], rules_before))
+            after = next(with_taints([item], rules_after))
+            if before.spec != after.spec:
+                event = ClusterEvent(resources.RESOURCE_SLICE, Action.UPDATE)
+                self._move_timed(event, before, after, self.observer.now())
 
     def _handled(self, event: ClusterEvent, began: float) -> None:
         if self.observer.is_listening:

@@ -17,6 +17,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.cache.cache import Cache
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import Configuration
+from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Status
@@ -54,6 +55,7 @@ class Cluster:
         seed: int = 0,
         remembers: bool = True,
     ) -> None:
+        self._gates = feature_gates
         self.cache = Cache()
         self.nominator = Nominator()
         self.pending: dict[str, PodInfo] = {}
@@ -82,6 +84,7 @@ class Cluster:
         self._nominate()
 
     def _load_pod(self, pod: Pod) -> None:
+        pod = without_disabled_fields(pod, self._gates)
         if pod.status.phase in _FINISHED:
             return
         if pod.spec.node_name:
@@ -92,7 +95,7 @@ class Cluster:
 
     def add_pending(self, pod: Pod) -> PodInfo:
         """Take in a pod to be placed, whatever its `spec.nodeName` says."""
-        info = PodInfo(pod)
+        info = PodInfo(without_disabled_fields(pod, self._gates))
         self.pending[info.uid] = info
         self._nominate()
         return info

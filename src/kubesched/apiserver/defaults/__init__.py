@@ -4,8 +4,8 @@ Most of them stand beside their fields, in the tables of types; those that depen
 are functions here, by type.
 
 Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
-Differs:  the time of a device taint is not filled in; of the older autoscaling version only the
-          number of replicas is.
+Differs:  the time of a device taint is neither filled in nor renewed with its effect; of the older
+          autoscaling version only the number of replicas is.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubesched.apiserver.plain import Plain, get
-from kubesched.apiserver.tables.texts import NONE, UNSET, age, name_of
+from kubesched.apiserver.tables.texts import NONE, UNSET, age, name_of, since
 
 __all__ = [
     "attachment_cells",
@@ -22,6 +22,7 @@ __all__ = [
     "csi_node_cells",
     "resource_claim_cells",
     "resource_slice_cells",
+    "taint_rule_cells",
     "volume_cells",
 ]
 
@@ -189,4 +190,18 @@ def resource_slice_cells(resource_slice: Plain, now: datetime) -> list[Any]:
         spec.get("driver", ""),
         get(spec, "pool", "name") or "",
         age(resource_slice, now),
+    ]
+
+
+def taint_rule_cells(rule: Plain, now: datetime) -> list[Any]:
+    """Return the cells of a rule that taints devices."""
+    taint = get(rule, "spec", "taint") or {}
+    added = taint.get("timeAdded")
+    return [
+        name_of(rule),
+        taint.get("key", ""),
+        taint.get("value", ""),
+        taint.get("effect", ""),
+        since(added, now) if added else "",
+        age(rule, now),
     ]

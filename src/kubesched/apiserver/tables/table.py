@@ -107,6 +107,7 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     ("node.k8s.io", "RuntimeClass"): cluster_rows.runtime_class_cells,
     ("policy", "PodDisruptionBudget"): workload_rows.disruption_budget_cells,
     ("resource.k8s.io", "DeviceClass"): _name_and_age,
+    ("resource.k8s.io", "DeviceTaintRule"): storage_rows.taint_rule_cells,
     ("resource.k8s.io", "ResourceClaim"): storage_rows.resource_claim_cells,
     ("resource.k8s.io", "ResourceClaimTemplate"): _name_and_age,
     ("resource.k8s.io", "ResourceSlice"): storage_rows.resource_slice_cells,

@@ -18,6 +18,7 @@ from kubesched.framework.dra.node_matching import (
     check_node_selector,
     matches_node_selector,
 )
+from kubesched.framework.dra.taint_rules import with_taints
 
 __all__ = [
     "AllocatedState",
@@ -34,4 +35,5 @@ __all__ = [
     "device_classes_of",
     "is_dra_extended_resource_name",
     "matches_node_selector",
+    "with_taints",
 ]

@@ -24,6 +24,7 @@ from kubesched.api.resource import (
     AllocationResult,
     DeviceClass,
     DeviceRequest,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimStatus,
     ResourceSlice,
@@ -46,6 +47,7 @@ from kubesched.framework.dra import (
     claim_tracker_of,
     claim_writer_of,
     device_classes_of,
+    with_taints,
 )
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import normalize
@@ -150,6 +152,7 @@ class DynamicResources(
         self._extended_resources = enabled("DRAExtendedResource")
         self._prioritized_list = enabled("DRAPrioritizedList")
         self._has_pod_groups = enabled("GenericWorkload")
+        self._taint_rules = enabled("DRADeviceTaintRules")
         self._binding_conditions = has_binding_conditions(handle.feature_gates)
         self._features = Features(
             admin_access=enabled("DRAAdminAccess"),
@@ -167,7 +170,7 @@ class DynamicResources(
         self._tries_max = int(timeout * _TRIES_PER_SECOND)
         self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
         self._tracker = claim_tracker_of(handle)
-        self._index: tuple[Objects, int, PoolIndex, DeviceMatcher] | None = None
+        self._index: tuple[Objects, tuple[int, int], PoolIndex, DeviceMatcher] | None = None
         self._searches: RememberedSearches | None = None
 
     @property
@@ -480,13 +483,14 @@ class DynamicResources(
 
     def _devices(self, objects: Objects) -> tuple[PoolIndex, DeviceMatcher]:
         """All slices, indexed; and what selectors said of their devices."""
-        version = objects.version(ResourceSlice)
+        versions = objects.version(ResourceSlice), objects.version(DeviceTaintRule)
         known = self._index
-        if known is None or known[0] is not objects or known[1] != version:
-            index = PoolIndex(
-                objects.list(ResourceSlice), partitionable=self._features.partitionable_devices
-            )
-            known = self._index = (objects, version, index, DeviceMatcher())
+        if known is None or known[0] is not objects or known[1] != versions:
+            slices = objects.list(ResourceSlice)
+            if self._taint_rules:
+                slices = with_taints(slices, objects.list(DeviceTaintRule))
+            index = PoolIndex(slices, partitionable=self._features.partitionable_devices)
+            known = self._index = (objects, versions, index, DeviceMatcher())
         return known[2], known[3]
 
     def _is_timed_out(self, claim: ResourceClaim) -> bool:

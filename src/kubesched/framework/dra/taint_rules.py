@@ -1,0 +1,55 @@
+"""Taint rules put taints on devices from outside the slices that publish them.
+
+Upstream: staging/src/k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go (v1.36)
+Reads:    ResourceSlices, DeviceTaintRules
+Differs:  taints of several rules are in the order in which the rules were created; upstream's order
+          changes. Snapshot and queueing hints hold slices as they were published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kubesched.api.resource import Device, DeviceTaintRule, DeviceTaintSelector, ResourceSlice
+
+_EVERYTHING = DeviceTaintSelector()
+
+
+def with_taints(
+    slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule]
+) -> Iterator[ResourceSlice]:
+    """Yield the slices, their devices with the taints that rules give them."""
+    rules = tuple(rules)
+    for item in slices:
+        concerned = [rule for rule in rules if _concerns(rule, item)]
+        if concerned:
+            devices = tuple(_tainted(device, concerned) for device in item.spec.devices)
+            yield replace(item, spec=replace(item.spec, devices=devices))
+        else:
+            yield item
+
+
+def _concerns(rule: DeviceTaintRule, item: ResourceSlice) -> bool:
+    """Whether a rule gives a device of the slice a taint."""
+    selector = _selector(rule)
+    if selector.driver not in (None, item.spec.driver):
+        return False
+    if selector.pool not in (None, item.spec.pool.name):
+        return False
+    return any(_is_selected(device, selector) for device in item.spec.devices)
+
+
+def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
+    added = tuple(rule.spec.taint for rule in rules if _is_selected(device, _selector(rule)))
+    return replace(device, taints=(*device.taints, *added)) if added else device
+
+
+def _selector(rule: DeviceTaintRule) -> DeviceTaintSelector:
+    """Return what a rule selects: without a selector everything, as upstream has it."""
+    return rule.spec.device_selector or _EVERYTHING
+
+
+def _is_selected(device: Device, selector: DeviceTaintSelector) -> bool:
+    return selector.device in (None, device.name)

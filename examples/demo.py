@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from kubesched.cli.main import kubesched
+from kubesched.explain.saving import SAVE_COMMAND
 
 CLUSTER = os.path.relpath(Path(__file__).resolve().parent / "demo" / "cluster.yaml")
 COLUMNS_MAX = 100
@@ -68,8 +69,8 @@ def main() -> None:
         That was kube-scheduler 1.36's logic, down to the messages, with no cluster behind it.
         Next, try it on yours (it only reads the file):
     """)
-    click.echo("""
-  kubectl get nodes,pods,pdb -A -o json > cluster.json
+    click.echo(f"""
+  {SAVE_COMMAND}
   .venv/bin/kubesched explain NAME-OF-A-PENDING-POD cluster.json
 
   More: docs/README.md""")

@@ -149,17 +149,21 @@ async def start_replica(folder: Path) -> Process:
     )
 
 
+_SAVED = (
+    "/api/v1/nodes",
+    "/api/v1/pods",
+    "/api/v1/services",
+    "/apis/apps/v1/replicasets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+)
+
+
 async def explain(rest: Rest, folder: Path, pod: str) -> None:
     """Save the cluster, and ask why a pod waits."""
-    items: list[Any] = []
-    for path in ("/api/v1/nodes", "/api/v1/pods", "/apis/scheduling.k8s.io/v1/priorityclasses"):
-        listing = msgspec.json.decode(await rest.send(Request(path=path)))
-        kind = listing["kind"].removesuffix("List")
-        items += [
-            {"apiVersion": listing["apiVersion"], "kind": kind, **each} for each in listing["items"]
-        ]
+    lists = [await rest.send(Request(path=path)) for path in _SAVED]
     dump = folder / "cluster.json"
-    dump.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
+    dump.write_bytes(b"\n".join(lists))
     click.secho(f"$ kubesched explain {pod} cluster.json\n", bold=True)
     asking = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "kubesched", "explain", pod, dump)

@@ -49,7 +49,11 @@ def test_unschedulable_pod(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout == (
         "Pod shop/big fits none of 4 nodes.\n"
-        "Evicting 1 pod on beta would make room for it.\n"
+        "As far as the files say, evicting 1 pod on beta would make room for it.\n"
+        "\n"
+        "Not known, because the files hold none of these\n"
+        "  PodDisruptionBudgets: they protect pods from eviction\n"
+        "  to know, add what this prints: kubectl get pdb -A -o json\n"
         "\n"
         "Why not\n"
         "  2 nodes: Insufficient cpu (NodeResourcesFit, UnschedulableAndUnresolvable)\n"
@@ -63,7 +67,7 @@ def test_unschedulable_pod(tmp_path: Path) -> None:
         "\n"
         "Preemption\n"
         "  NODE  CHOSEN  VICTIMS  TOP PRIORITY  BUDGETS VIOLATED  WHO\n"
-        "  beta  yes           1             0                 0  shop/busy\n"
+        "  beta  yes           1             0                 ?  shop/busy\n"
         "  3 nodes: evicting pods cannot cure the rejection\n"
         "\n"
         "What kubectl shows\n"

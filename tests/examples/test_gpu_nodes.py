@@ -39,6 +39,10 @@ def _documents(file: Path) -> list[Json]:
     return list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
 
 
+def _nodes(file: Path) -> list[Json]:
+    return [item for item in _documents(file) if item["kind"] == "Node"]
+
+
 def _needs_a_gpu(pod: Json) -> bool:
     return "nvidia.com/gpu" in pod["spec"]["containers"][0]["resources"]["requests"]
 
@@ -87,9 +91,9 @@ def test_the_ways_differ_in_who_has_to_know(
 def test_the_tainted_nodes_differ_in_the_taint_alone() -> None:
     """Without their taints they are the nodes of the example."""
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-    tainted = _documents(TAINTS[0] / "nodes.yaml")
+    tainted = _nodes(TAINTS[0] / "nodes.yaml")
     specs = {node["metadata"]["name"]: node.pop("spec", {}) for node in tainted}
-    assert _documents(NODES) == tainted
+    assert _nodes(NODES) == tainted
     assert {name: {"taints": [taint]} if name.startswith("gpu") else {} for name in specs} == specs
 
 

@@ -166,6 +166,8 @@ def _objects_in(
             skipped[f"{api_version}/{name}"] += 1
             return
         items = _list_items(raw, source)
+        if not items and name != "List":
+            skipped[f"{api_version}/{name}"] += 1
         # The items of a PodList do not say again what they are.
         of_items = _Header(api_version, name.removesuffix("List")) if name != "List" else _Header()
     for index, item in enumerate(items):

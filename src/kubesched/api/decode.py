@@ -65,7 +65,8 @@ def load(
 
     Args:
         paths: Read in this order; a directory's files in order of their names.
-        skipped: Counts `apiVersion/Kind` of objects that are not known.
+        skipped: Counts `apiVersion/Kind` of objects that are not known, and of lists of one kind
+            that are empty.
         namespace: For objects that name none although their kind is namespaced.
         standard_input: What `-` reads instead of the process' own input.
 

@@ -98,6 +98,10 @@ class Cache:
         if pods:
             self._waiting_for_node[name] = {info.uid: info for info in pods}
 
+    def know(self, kind: type) -> None:
+        """Note that all objects of a kind are here, even if there is none."""
+        self._objects.know(kind)
+
     def put(self, item: KubernetesObject) -> KubernetesObject | None:
         """Take in any other object; return what it replaces."""
         return self._objects.put(item)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kubesched.api.core import Node, Pod
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.scheme import KINDS
+from kubesched.api.scheme import KINDS, find_kind
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.explain.words import count, names
 from kubesched.simulator.defaults import (
@@ -36,10 +36,17 @@ _READ: Final = {
 
 
 class CompletedInput(NamedTuple):
-    """Objects with their defaults, and one line for each thing the user should know."""
+    """Objects with their defaults, and one line for each thing the user should know.
+
+    Attributes:
+        objects: The objects.
+        warnings: The lines.
+        listed: Kinds that the files list, and have no object of.
+    """
 
     objects: list[KubernetesObject]
     warnings: list[str]
+    listed: tuple[type, ...] = ()
 
 
 def completed(
@@ -62,7 +69,16 @@ def completed(
         *_groups(found, gates),
         *_shared_claims(found),
     ]
-    return CompletedInput(found, warnings)
+    return CompletedInput(found, warnings, tuple(_listed(skipped)))
+
+
+def _listed(skipped: Iterable[str]) -> Iterator[type]:
+    """Yield the kinds of empty lists, such as `v1/PersistentVolumeClaimList`."""
+    for name in skipped:
+        api_version, _, kind = name.rpartition("/")
+        found = find_kind(api_version, kind.removesuffix("List"))
+        if found is not None and kind.endswith("List"):
+            yield found.type
 
 
 def _with_defaults(item: KubernetesObject, classes: PriorityClasses) -> KubernetesObject:

@@ -57,10 +57,14 @@ def explain(
     at, whatever percentageOfNodesToScore says, and nothing is carried out: no pod is evicted. A pod
     that is on a node already is placed again, in the cluster without it.
 
+    `kubesched --help` has the command that saves all that decisions depend on. Of what the files
+    lack, the answer says what is not known, and which command brings it.
+
     \b
     Examples:
       kubesched explain web-1 cluster.json
-      kubectl get nodes,pods -A -o json | kubesched explain shop/web-1 - --node node-7 --all-filters
+      kubesched explain shop/web-1 cluster.json --node node-7 --all-filters
+      kubectl get pvc,pv,sc -A -o json | kubesched explain shop/db-0 cluster.json -
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
     from kubesched.cli.explain_question import ask
     from kubesched.cli.explain_text import write_explanation

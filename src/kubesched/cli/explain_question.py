@@ -25,6 +25,12 @@ from kubesched.cli.options import SchedulerOptions
 from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import PodExplanation
+from kubesched.explain.unknown import (
+    always_needed,
+    needed_kinds,
+    rejecting_plugins,
+    with_unknown,
+)
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
@@ -55,7 +61,7 @@ def ask(
         PluginError: A plugin raised.
     """
     scheduler = load_scheduler(options)
-    objects, warnings = load_objects(files, scheduler.feature_gates)
+    objects, warnings, listed = load_objects(files, scheduler.feature_gates)
     write_warnings(warnings)
     found = find_pod(pod_name, [item for item in objects if isinstance(item, Pod)])
     _check_nodes(nodes, [item.metadata.name for item in objects if isinstance(item, Node)])
@@ -64,6 +70,7 @@ def ask(
     looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
     cluster = new_cluster(looked_at, options, remembers=False)
     cluster.load(pod if item is found else item for item in objects)
+    cluster.know(listed)
     report = _asked(cluster, cluster.pending[PodInfo(pod).uid], all_filters)
     cluster.check_plugins()
     notes = [*_notes(found), *_sampling_notes(report, scheduler.configuration)]
@@ -74,12 +81,15 @@ def _asked(cluster: Cluster, info: PodInfo, all_filters: bool) -> PodExplanation
     profile = cluster.profile_of(info)
     assert profile is not None, "checked before"
     snapshot = cluster.snapshot()
+    needed = needed_kinds(profile, info, snapshot)
     held = cluster.pre_enqueue(info)
     if not held.is_success:
-        return explain_gate(profile, info, held, len(snapshot.nodes))
+        report = explain_gate(profile, info, held, len(snapshot.nodes))
+        return with_unknown(report, {held.plugin}, needed, always_needed(info))
     trace = Trace(all_filters=all_filters)
     decision = cluster.schedule_one(info, trace)
-    return explain_decision(profile, snapshot, trace, decision)
+    report = explain_decision(profile, snapshot, trace, decision)
+    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info))
 
 
 # The pod.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubesched.cli.output import Writer
 from kubesched.explain.groups import ReasonGroup, not_helped_groups, rejection_groups
-from kubesched.explain.report import Outcome, PodExplanation, Preemption
+from kubesched.explain.report import Outcome, PodExplanation, Unknown
 from kubesched.explain.tables import (
     candidate_table,
     deciding_plugins,
@@ -13,6 +15,7 @@ from kubesched.explain.tables import (
     verdict_table,
 )
 from kubesched.explain.words import (
+    as_far_as_known,
     choice_sentence,
     count,
     group_details,
@@ -20,6 +23,7 @@ from kubesched.explain.words import (
     headline,
     pre_filter_sentences,
     summary,
+    unknown_sentences,
 )
 
 _INDENT = 2
@@ -41,12 +45,21 @@ def write_explanation(
         writer.line(text)
     for note in report.notes:
         writer.line(f"Note: {note}", dim=True)
+    write_unknown(writer, report.unknown)
     _write_pre_filter(writer, report)
     _write_scores(writer, report, nodes, top)
     _write_nodes(writer, report, nodes)
-    _write_preemption(writer, report.preemption, top)
+    _write_preemption(writer, report, top)
     _write_condition(writer, report)
     _write_retry(writer, report)
+
+
+def write_unknown(writer: Writer, unknown: Sequence[Unknown]) -> None:
+    """Write what the files do not say, and the command that brings it."""
+    if unknown:
+        writer.heading("Not known, because the files hold none of these")
+        for sentence in unknown_sentences(unknown):
+            writer.line(sentence, indent=_INDENT)
 
 
 def _write_condition(writer: Writer, report: PodExplanation) -> None:
@@ -73,12 +86,15 @@ def _write_nodes(writer: Writer, report: PodExplanation, nodes: frozenset[str]) 
             writer.heading("Every filter, node by node" if report.all_filters else "Node by node")
             writer.table(verdict_table(chosen), indent=_INDENT)
         return
+    unknown = [verdict for verdict in chosen if verdict.unknown]
     rejected = [verdict for verdict in chosen if verdict.rejections and verdict.tried]
     if rejected:
         writer.heading("Why not the other nodes" if report.feasible_count else "Why not")
         for group in rejection_groups(rejected):
             _write_group(writer, group)
-    untried = [verdict for verdict in chosen if not verdict.tried]
+        if unknown:
+            writer.line(f"{count(len(unknown), 'node')}: not known", indent=_INDENT)
+    untried = [verdict for verdict in chosen if not (verdict.tried or verdict.unknown)]
     if untried and rejected:
         text = f"{count(len(untried), 'node')} not looked at"
         reason = untried[0].rejections[0].message if untried[0].rejections else ""
@@ -111,12 +127,13 @@ def _write_scores(writer: Writer, report: PodExplanation, nodes: frozenset[str],
 # What would help.
 
 
-def _write_preemption(writer: Writer, preemption: Preemption | None, top: int) -> None:
+def _write_preemption(writer: Writer, report: PodExplanation, top: int) -> None:
+    preemption = report.preemption
     if preemption is None or not preemption.eligible:
         return
     if preemption.candidates:
         writer.heading("Preemption")
-        if text := choice_sentence(preemption):
+        if text := as_far_as_known(report, choice_sentence(preemption)):
             writer.line(text, indent=_INDENT)
         writer.table(candidate_table(preemption, top), indent=_INDENT)
     elif preemption.not_helped:

@@ -13,6 +13,7 @@ import click
 from kubesched import __version__
 from kubesched.cli.errors import ReaderGoneError, naming, run
 from kubesched.cli.streams import prepare_streams
+from kubesched.explain.saving import SAVE_COMMAND
 
 
 class Subcommand(NamedTuple):
@@ -116,30 +117,35 @@ def _ended(command: Callable[[], object]) -> int:
     return code
 
 
+_HELP: Final = f"""Make the decisions of the Kubernetes scheduler, 1.36, and say why.
+
+`run` makes them for a cluster, and `sandbox` is a cluster to try that on. The others make them on
+files instead, such as a saved cluster, and send nothing anywhere.
+
+\b
+Examples:
+  kubesched run --kubeconfig ~/.kube/config --dry-run
+  kubesched sandbox --nodes 10
+  {SAVE_COMMAND}
+  kubesched explain web-1 cluster.json
+  kubesched simulate cluster.json --pods batch.yaml
+
+Exit codes: 0 done; 1 what was to be checked does not hold, or a plugin raised; 2 the input is at
+fault, or the output cannot be written (one line per fault on stderr); 70 a bug in kubesched; 130
+interrupted; 141 whoever read the output went away. NO_COLOR=1 turns colours off,
+KUBESCHED_DEBUG=1 turns tracebacks on.
+"""
+
+
 @click.group(
-    cls=LazyGroup, name="kubesched", context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    name="kubesched",
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, "-V", "--version", prog_name="kubesched")
 def kubesched() -> None:
-    """Make the decisions of the Kubernetes scheduler, 1.36, and say why.
-
-    `run` makes them for a cluster, and `sandbox` is a cluster to try that on. The others make them
-    on files instead: save what `kubectl get nodes,pods -A -o json` prints, and ask. Those send
-    nothing anywhere.
-
-    \b
-    Examples:
-      kubesched run --kubeconfig ~/.kube/config --dry-run
-      kubesched sandbox --nodes 10
-      kubectl get nodes,pods,pdb,priorityclasses,pv,pvc,sc -A -o json > cluster.json
-      kubesched explain web-1 cluster.json
-      kubesched simulate cluster.json --pods batch.yaml
-
-    Exit codes: 0 done; 1 what was to be checked does not hold, or a plugin raised; 2 the input is
-    at fault, or the output cannot be written (one line per fault on stderr); 70 a bug in kubesched;
-    130 interrupted; 141 whoever read the output went away. NO_COLOR=1 turns colours off,
-    KUBESCHED_DEBUG=1 turns tracebacks on.
-    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    """Run a subcommand."""
 
 
 def main() -> None:

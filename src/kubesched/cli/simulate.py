@@ -81,6 +81,9 @@ def simulate(
 
     Only objects of kind Pod are placed. Deployments and other workloads are not expanded: without
     their pods among the files they are an error.
+    `kubesched --help` has the command that saves a cluster. Of what the files lack, the report says
+    what is not known, and which command brings it.
+
     What the API server would fill in is filled in: requests from limits, priority from a
     PriorityClass.
 
@@ -172,9 +175,12 @@ def _place(
 
     scheduler = load_scheduler(options)
     cluster = new_cluster(scheduler, options)
-    objects, warnings = read_input(files, pod_files, options.profile, scheduler.feature_gates)
+    objects, warnings, listed = read_input(
+        files, pod_files, options.profile, scheduler.feature_gates
+    )
     write_warnings(warnings)
     cluster.load(objects)
+    cluster.know(listed)
     objects.clear()
     report, seconds = run_simulation(cluster, options.seed)
     if output is not OutputFormat.TABLE:

@@ -15,6 +15,7 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load, load_bytes
+from kubesched.api.scheme import KINDS
 from kubesched.cli.completed_input import CompletedInput, completed
 from kubesched.cli.errors import UserError
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
@@ -57,11 +58,14 @@ def read_input(
     given = distinct_objects(_chained(cluster, further))
     pods = [pod for _, found in placed for pod in found]
     expected = check_workloads(given, of_cluster, to_place, pods)
-    objects, warnings = completed(given, skipped, gates)
+    objects, warnings, listed = completed(given, skipped, gates)
     warnings += expected
     warnings += [f"--pods {file}: it holds no Pods" for file, found in placed if not found]
     warnings = [*unknown_fields([*files, *pod_files]), *warnings]
-    return CompletedInput([_owned(item, scheduler_name) for item in objects], warnings)
+    if any(is_openb(head_of(file)) for file in (*files, *pod_files)):
+        # A trace has no other objects, and no API server has them either.
+        listed = tuple(kind.type for kind in KINDS)
+    return CompletedInput([_owned(item, scheduler_name) for item in objects], warnings, listed)
 
 
 def _further(skipped: Counter[str], placed: Sequence[tuple[Path, list[Pod]]]) -> Iterator[Loaded]:

@@ -78,7 +78,8 @@ def unplaced_table(unplaced: Sequence[Unplaced]) -> Table:
     """Return one row per message, the most frequent first."""
     groups: dict[tuple[str, str], list[str]] = {}
     for pod in unplaced:
-        groups.setdefault((pod.message, ", ".join(pod.plugins)), []).append(pod.pod)
+        message = "not known" if pod.unknown else pod.message
+        groups.setdefault((message, ", ".join(pod.plugins)), []).append(pod.pod)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     rows = [
         (str(len(pods)), plugins or _NONE, names(pods), message)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.output import Writer
 from kubesched.cli.simulate_tables import (
     amount_table,
@@ -15,6 +16,7 @@ from kubesched.cli.simulate_tables import (
     zone_table,
 )
 from kubesched.explain.words import count, names
+from kubesched.framework.needed_kinds import Decides
 from kubesched.simulator.report import NodeUse, SimulationReport, Unplaced
 
 _INDENT: Final = 2
@@ -55,6 +57,8 @@ def headline(report: SimulationReport) -> str:
         return f"None of {count(summary.pods, 'pod')} can be placed: there are no nodes."
     used = f"{summary.nodes_used} of {count(summary.nodes, 'node')}"
     text = f"{summary.placed} of {count(summary.pods, 'pod')} placed"
+    if any(one.decides is not Decides.CHOICE for one in report.unknown):
+        text = f"As far as the files say, {text}"
     return f"{text}, on {used}." if summary.placed else f"{text}."
 
 
@@ -69,11 +73,18 @@ def _sentences(report: SimulationReport) -> list[str]:
             f"{len(waiting)} of them can be bound only after a wait: {first.pod} when it has "
             f"{' and '.join(first.waits_for)}{' ...' if len(waiting) > 1 else '.'}"
         )
-    if summary.unplaced:
-        found.append(f"{count(summary.unplaced, 'pod')} did not fit.")
-    if summary.gated:
-        plugins = names(sorted({pod.plugin for pod in report.gated}))
-        found.append(f"{count(summary.gated, 'pod')} held back by {plugins}.")
+    guesses = [pod.pod for pod in report.unplaced if pod.unknown]
+    guesses += (pod.pod for pod in report.gated if pod.unknown)
+    gated = [pod for pod in report.gated if not pod.unknown]
+    if unplaced := sum(not pod.unknown for pod in report.unplaced):
+        found.append(f"{count(unplaced, 'pod')} did not fit.")
+    if guesses:
+        found.append(
+            f"Whether {names(guesses)} {'fits' if len(guesses) == 1 else 'fit'} is not known."
+        )
+    if gated:
+        plugins = names(sorted({pod.plugin for pod in gated}))
+        found.append(f"{count(len(gated), 'pod')} held back by {plugins}.")
     if summary.evicted:
         preemptors = len({eviction.preemptor for eviction in report.evictions})
         text = f"{count(summary.evicted, 'pod')} evicted for {count(preemptors, 'other')}"
@@ -89,8 +100,10 @@ def _write_summary(writer: Writer, report: SimulationReport, top: int, *, short:
     writer.headline(headline(report))
     for sentence in _sentences(report):
         writer.line(sentence)
-    if short and report.unplaced:
-        _write_reasons(writer, report.unplaced, top)
+    write_unknown(writer, report.unknown)
+    known = [pod for pod in report.unplaced if not pod.unknown]
+    if short and known:
+        _write_reasons(writer, known, top)
     if not report.nodes:
         return
     writer.heading("Requested of allocatable")
@@ -156,7 +169,8 @@ def _write_unplaced(writer: Writer, report: SimulationReport) -> None:
     if report.unplaced:
         writer.table(unplaced_table(report.unplaced), indent=_INDENT)
     for gated in report.gated:
-        writer.line(f"{gated.pod} held back by {gated.plugin}: {gated.message}", indent=_INDENT)
+        message = "not known" if gated.unknown else gated.message
+        writer.line(f"{gated.pod} held back by {gated.plugin}: {message}", indent=_INDENT)
     for ignored in report.ignored:
         text = f"{ignored.pod} ignored: {ignored.reason} ({ignored.scheduler_name})"
         writer.line(text, indent=_INDENT)

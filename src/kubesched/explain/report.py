@@ -11,6 +11,8 @@ from enum import StrEnum
 
 import msgspec
 
+from kubesched.framework.needed_kinds import Decides
+
 
 class Outcome(StrEnum):
     """What becomes of the pod."""
@@ -19,10 +21,27 @@ class Outcome(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     GATED = "Gated"
     ERROR = "Error"
+    UNKNOWN = "Unknown"
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel"):
     """A part of the report: frozen, JSON names in camelCase."""
+
+
+class Unknown(_Part, frozen=True):
+    """A kind that the files hold no object of, though the answer depends on it.
+
+    Attributes:
+        kind: Its name.
+        decides: What its objects may change.
+        why: What they are to the pod.
+        command: Prints all objects of the kind.
+    """
+
+    kind: str
+    decides: Decides
+    why: str
+    command: str
 
 
 class Answer(_Part, frozen=True):
@@ -54,12 +73,14 @@ class NodeVerdict(_Part, frozen=True):
         feasible: Whether the pod fits.
         tried: Whether the filters were asked about it.
         rejections: The first filter that rejected it, or all of them if all were asked.
+        unknown: Whether the files lack what decides this; then there are no rejections.
     """
 
     node: str
     feasible: bool
     tried: bool = True
     rejections: tuple[Answer, ...] = ()
+    unknown: bool = False
 
 
 class PreFilterStep(_Part, frozen=True):
@@ -118,11 +139,17 @@ class Victim(_Part, frozen=True):
 
 
 class PreemptionCandidate(_Part, frozen=True):
-    """A node where evicting the victims, the most important first, makes room."""
+    """A node where evicting the victims, the most important first, makes room.
+
+    Attributes:
+        node: Its name.
+        victims: The pods to evict.
+        pdb_violations: How many of them a budget protects; None if budgets are not known.
+    """
 
     node: str
     victims: tuple[Victim, ...]
-    pdb_violations: int = 0
+    pdb_violations: int | None = 0
 
 
 class NotHelped(_Part, frozen=True):
@@ -198,6 +225,7 @@ class PodExplanation(_Part, frozen=True, kw_only=True):
         post_filters: What PostFilter plugins answered.
         preemption: How it was decided whom to evict; None if it did not come to that.
         retry_after: Events that make the pod be tried again, per plugin that rejected it.
+        unknown: What the files do not say, though the answer depends on it.
     """
 
     pod: str
@@ -223,6 +251,7 @@ class PodExplanation(_Part, frozen=True, kw_only=True):
     post_filters: tuple[PostFilterStep, ...] = ()
     preemption: Preemption | None = None
     retry_after: tuple[RetryEvents, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
     def narrowed(self, names: frozenset[str]) -> PodExplanation:
         """Return the explanation with the answers and scores of these nodes alone."""

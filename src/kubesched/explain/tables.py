@@ -41,7 +41,7 @@ def verdict_table(verdicts: Sequence[NodeVerdict]) -> Table:
     for verdict in verdicts:
         answers = verdict.rejections
         if not answers:
-            fits = "yes" if verdict.feasible else "not tried"
+            fits = "yes" if verdict.feasible else "not known" if verdict.unknown else "not tried"
             rows.append((verdict.node, fits, "", "", "", ""))
         rows.extend(
             (verdict.node, "no", answer.plugin, answer.code, answer.message, answer.detail)
@@ -119,7 +119,7 @@ def _harm(preemption: Preemption, found: PreemptionCandidate) -> tuple[bool, boo
     return (
         found.node != preemption.chosen,
         found.node not in preemption.ties,
-        found.pdb_violations,
+        found.pdb_violations or 0,
         found.victims[0].priority,
         len(found.victims),
     )
@@ -136,6 +136,6 @@ def _candidate_row(preemption: Preemption, found: PreemptionCandidate) -> tuple[
         chosen,
         str(len(found.victims)),
         str(found.victims[0].priority),
-        str(found.pdb_violations),
+        "?" if found.pdb_violations is None else str(found.pdb_violations),
         f"{who} and {more} more" if more > 0 else who,
     )

@@ -13,7 +13,9 @@ from kubesched.explain.report import (
     PodExplanation,
     Preemption,
     PreFilterStep,
+    Unknown,
 )
+from kubesched.explain.saving import get_command
 
 _NAMES_MAX = 3
 _USUAL_CODE = "Unschedulable"
@@ -30,9 +32,12 @@ def headline(report: PodExplanation) -> str:
             return f"{subject} is held back by {held.plugin}: {held.message}."
         case Outcome.ERROR:
             return f"{subject} cannot be judged: {report.message}."
+        case Outcome.UNKNOWN:
+            return f"Whether pod {report.pod} fits is not known."
         case Outcome.SCHEDULABLE:
             awaited = " and ".join(report.waits_for)
-            return f"{subject} goes to {report.node}{f' when it has {awaited}' * bool(awaited)}."
+            text = f"{subject} goes to {report.node}{f' when it has {awaited}' * bool(awaited)}."
+            return as_far_as_known(report, text)
         case _ if not report.node_count:
             return f"{subject} cannot be placed: there are no nodes."
         case _:
@@ -44,8 +49,31 @@ def summary(report: PodExplanation) -> str:
     if report.outcome is Outcome.SCHEDULABLE:
         return _why_there(report)
     if report.outcome is Outcome.UNSCHEDULABLE and report.preemption is not None:
-        return preemption_sentence(report.preemption)
+        return as_far_as_known(report, preemption_sentence(report.preemption))
     return ""
+
+
+def as_far_as_known(report: PodExplanation, text: str) -> str:
+    """Return a sentence that holds only if the files say everything."""
+    if not report.unknown or not text:
+        return text
+    return f"As far as the files say, {text[:1].lower()}{text[1:]}"
+
+
+def unknown_sentences(unknown: Sequence[Unknown]) -> Iterator[str]:
+    """Yield what the files do not hold and why that matters, then the command that brings it."""
+    kinds: dict[str, list[str]] = {}
+    for one in unknown:
+        kinds.setdefault(one.why, []).append(_plural(one.kind))
+    for why, found in kinds.items():
+        yield f"{names(found)}: {why}"
+    yield f"to know, add what this prints: {get_command(*(one.kind for one in unknown))}"
+
+
+def _plural(kind: str) -> str:
+    if kind.endswith("y"):
+        return f"{kind[:-1]}ies"
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
 
 
 def _why_there(report: PodExplanation) -> str:

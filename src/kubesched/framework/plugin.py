@@ -12,7 +12,7 @@ Differs:  Filter and Score answer for all rows at once; a plugin's state of a cy
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -112,6 +113,10 @@ class Plugin(ABC):
         Two pods with equal signatures must get equal answers on equal rows.
         """
         return UNSIGNED
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Return, for explain, kinds of other objects that the answer for the pod depends on."""
+        return ()
 
 
 class NoState(msgspec.Struct, frozen=True):

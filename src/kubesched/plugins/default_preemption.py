@@ -9,11 +9,12 @@ Differs:  the pod is taken as the cycle has it, upstream reads it anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 import msgspec
 
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheduling import PodGroup
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.faults import ConfigError, Fault, child, invalid
@@ -22,6 +23,7 @@ from kubesched.framework.cluster_event import POD, Action, ClusterEvent, Cluster
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evictions import RunningEvictions
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
 from kubesched.framework.pod_group_plugin import (
     PodGroupPostFilterPlugin,
@@ -122,6 +124,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if not self._is_asynchronous:
             return ()
         return (ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), _never, per_template=True),)
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Budgets."""
+        yield NeededKind(PodDisruptionBudget, "they protect pods from eviction", Decides.VICTIMS)
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Hold the pod back while its victims are being evicted."""

@@ -10,7 +10,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -59,6 +60,7 @@ from kubesched.plugins.affinity_state import (
 )
 from kubesched.plugins.template_memo import TemplateMemo
 from kubesched.plugins.topology_domains import DomainSums
+from kubesched.snapshot.affinity_terms import AffinityTerm
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -195,6 +197,18 @@ class InterPodAffinity(
             index[state.lacks_affinity(nodes)] = _LACKS_AFFINITY
         return NodeToStatus(index, _STATUSES)
 
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Namespaces, where a term selects them by label."""
+        index, terms = snapshot.nodes.groups.owned_terms, pod.template.affinity
+        required = list(_selecting(index.filtering))
+        preferred = list(_selecting(index.scoring))
+        if terms is not None:
+            required += (*terms.required_affinity, *terms.required_anti_affinity)
+            preferred += (*terms.preferred_affinity, *terms.preferred_anti_affinity)
+        for owned, decides in ((required, Decides.FIT), (preferred, Decides.CHOICE)):
+            if any(map(_reads_namespaces, owned)):
+                yield NeededKind(Namespace, "affinity terms select them by label", decides)
+
     def describe(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> str:
         """Name the domain that decided, the pods there, and the term that is about them."""
         return describe_affinity(state, pod, nodes)
@@ -311,3 +325,13 @@ def _stamp(objects: Objects, buckets: Buckets) -> tuple[object, ...]:
 def _namespace_labels(pod: PodInfo, objects: Objects) -> dict[str, str]:
     namespace = objects.get(Namespace, pod.namespace)
     return _NO_LABELS if namespace is None else namespace.metadata.labels
+
+
+def _selecting(index: TermIndex) -> Iterator[AffinityTerm]:
+    """Yield the terms of pods on nodes that select namespaces."""
+    return (term for _, term in index.about("")[1].terms)
+
+
+def _reads_namespaces(term: AffinityTerm) -> bool:
+    """Whether the labels of namespaces decide which pods a term is about."""
+    return bool(term.namespace_selector.requirements)

@@ -10,7 +10,7 @@ Differs:  the reasons of one node stand in a fixed order: pods, cpu, memory, eph
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import ClassVar, Final
 
@@ -32,8 +32,13 @@ from kubesched.framework.cluster_event import (
     ClusterEventWithHint,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name
+from kubesched.framework.dra import (
+    device_classes_of,
+    is_dra_extended_resource_name,
+    lacking_resources,
+)
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
@@ -192,6 +197,11 @@ class NodeResourcesFit(
             names = _names(state)
             return NodeToStatus.of([_status_of(key, names) for key in keys])
         return _encode(_keys_of_rows(state, nodes), _names(state))
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Device classes, where no node offers a resource that devices could provide."""
+        if self._devices and lacking_resources(pod, snapshot):
+            yield NeededKind(DeviceClass, "they say which devices provide what pods request")
 
     def describe(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> str:
         """Say how much of each missing resource is asked for, free and there at all."""

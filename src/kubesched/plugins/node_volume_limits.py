@@ -14,7 +14,7 @@ Differs:  of several missing drivers the first in the order of the pod's volumes
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -33,6 +33,7 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
@@ -70,6 +71,7 @@ from kubesched.plugins.volumes.csi_translation import (
     plugin_of_inline_volume,
     translate_inline_volume,
 )
+from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.objects import Objects
@@ -166,6 +168,11 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
                 if status is not SUCCESS:
                     answers.give_one(row, status)
         return answers.statuses()
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Claims, limits, and what is attached."""
+        yield from kinds_of_claims(pod.pod, snapshot.objects)
+        yield from kinds_of_limits(pod.pod, snapshot.objects)
 
     def describe(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> str:
         """Give the counts and limit of the first driver that is full."""

@@ -21,6 +21,7 @@ from kubesched.api.selectors import (
     matches_set,
     selector_from_set,
 )
+from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -80,6 +81,20 @@ def matching_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
         if not compiled.is_empty and compiled.matches(pod.labels):
             selector = selector.with_requirements(compiled.requirements)
     return selector
+
+
+def kinds_of_siblings(pod: PodInfo, decides: Decides) -> Iterator[NeededKind]:
+    """Yield what a selector returned here depends on.
+
+    A pod without labels belongs to no service, and a controller that selects a pod owns it.
+    """
+    why = "they say which pods are spread"
+    if pod.labels:
+        yield NeededKind(Service, why, decides)
+    owner = pod.template.controller or _NOBODY
+    for kind in (ReplicationController, ReplicaSet, StatefulSet):
+        if owner.kind == kind.__name__:
+            yield NeededKind(kind, why, decides)
 
 
 def _labels_of_services(pod: PodInfo, objects: Objects) -> dict[str, str]:

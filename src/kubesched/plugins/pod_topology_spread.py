@@ -11,7 +11,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import ClassVar, Final
 
@@ -24,6 +24,7 @@ from kubesched.api.selectors import SelectorError
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -43,7 +44,11 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
-from kubesched.plugins.pod_selectors import default_selector, versions_of_siblings
+from kubesched.plugins.pod_selectors import (
+    default_selector,
+    kinds_of_siblings,
+    versions_of_siblings,
+)
 from kubesched.plugins.spread_args import (
     SYSTEM_DEFAULTING,
     PodTopologySpreadArgs,
@@ -79,6 +84,7 @@ _STATUSES: Final = (
     unschedulable(_REASON),
 )
 _LACKS_LABEL, _TOO_SKEWED = 1, 2
+_DECIDES: Final = {DO_NOT_SCHEDULE: Decides.FIT, SCHEDULE_ANYWAY: Decides.CHOICE}
 _NONE: Final = Constraints()
 _UNKNOWN: Final = Constraints(error="services and controllers are not known yet")
 _TEMPLATES_MAX: Final = 8192
@@ -211,6 +217,14 @@ class PodTopologySpread(
             if None in label.positions:
                 index[label.equals(None)] = _LACKS_LABEL
         return NodeToStatus(index, _STATUSES)
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Services and the pod's controller, which give a pod its default constraints."""
+        if pod.spec.topology_spread_constraints:
+            return
+        for action, decides in _DECIDES.items():
+            if self._defaults[action]:
+                yield from kinds_of_siblings(pod, decides)
 
     def describe(self, state: SpreadState, pod: PodInfo, nodes: NodeTable) -> str:
         """Name the domain that decided, its count, the least count and the largest skew."""

@@ -11,7 +11,7 @@ Differs:  the scale, which upstream changed from 10 to 100, is an argument.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 import msgspec
@@ -25,6 +25,7 @@ from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.plugin import (
     PreScorePlugin,
     PreScoreResult,
@@ -32,7 +33,11 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP
-from kubesched.plugins.pod_selectors import matching_selector, versions_of_siblings
+from kubesched.plugins.pod_selectors import (
+    kinds_of_siblings,
+    matching_selector,
+    versions_of_siblings,
+)
 from kubesched.plugins.spread_constraints import count_siblings
 from kubesched.plugins.template_memo import TemplateMemo
 from kubesched.snapshot.coded import Coded
@@ -93,6 +98,12 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """None: it never rejects a pod."""
         return ()
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Services and the pod's controller."""
+        if pod.spec.topology_spread_constraints:
+            return ()
+        return kinds_of_siblings(pod, Decides.CHOICE)
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]

@@ -12,7 +12,7 @@ Differs:  what is decided for a row is worked out again when the row has been ch
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -39,6 +39,7 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
@@ -79,6 +80,7 @@ from kubesched.plugins.volumes.csi_nodes import CsiNodes
 from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.plugins.volumes.decisions import Decider, PodVolumeClaims, PodVolumes
 from kubesched.plugins.volumes.describing import describe_provision, describe_unbound_claims
+from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_new_volumes
 from kubesched.plugins.volumes.provisioning import volume_size_max
 from kubesched.plugins.volumes.scoring import score_pod_volumes
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
@@ -210,6 +212,11 @@ class VolumeBinding(
         csi_nodes = self._csi_nodes.of(table, objects)
         decider = Decider(claims, objects, self._binder.volumes, table, csi_nodes)
         return PreFilterResult(PodBinding(objects, table, decider))
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Claims and what their volumes depend on."""
+        yield from kinds_of_claims(pod.pod, snapshot.objects)
+        yield from kinds_of_new_volumes(pod.pod, snapshot.objects)
 
     def describe_rejection(self, pod: PodInfo, snapshot: Snapshot) -> str:
         """Name the claims that somebody else has to bind first."""

@@ -24,6 +24,7 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
@@ -42,6 +43,7 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.plugins.volumes.claims import claim_not_found
+from kubesched.plugins.volumes.needed import kinds_of_pod
 from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -166,6 +168,10 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
             others = failure(state.error) if state.error else self.claim_conflict
             return NodeToStatus(index, (SUCCESS, self.disk_conflict, others))
         return NodeToStatus.rejecting(rejected, self.disk_conflict)
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Claims, which may be for one pod only."""
+        return kinds_of_pod(pod.pod)
 
     def describe(self, state: ClaimConflicts, pod: PodInfo, nodes: NodeTable) -> str:
         """Name the pod that has the disk, or the claims."""

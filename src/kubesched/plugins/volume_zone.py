@@ -8,7 +8,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import msgspec
@@ -27,6 +27,7 @@ from kubesched.framework.cluster_event import (
     ClusterEventWithHint,
 )
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
@@ -45,6 +46,7 @@ from kubesched.plugins.volumes.claims import (
     volume_not_found,
 )
 from kubesched.plugins.volumes.describing import describe_unbound_claims
+from kubesched.plugins.volumes.needed import kinds_of_claims
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -114,6 +116,10 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         if not found:
             return PreFilterResult(status=SKIP)
         return PreFilterResult(tuple(found))
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Claims and what their volumes depend on."""
+        return kinds_of_claims(pod.pod, snapshot.objects)
 
     def describe_rejection(self, pod: PodInfo, snapshot: Snapshot) -> str:
         """Name the claims that have no volume."""

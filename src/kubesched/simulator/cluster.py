@@ -83,6 +83,11 @@ class Cluster:
                 self.cache.put(item)
         self._nominate()
 
+    def know(self, kinds: Iterable[type]) -> None:
+        """Note that there are no objects of these kinds but those that are loaded."""
+        for kind in kinds:
+            self.cache.know(kind)
+
     def _load_pod(self, pod: Pod) -> None:
         pod = without_disabled_fields(pod, self._gates)
         if pod.status.phase in _FINISHED:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.explain.report import Unknown
+
 _SHARE_DIGITS = 4
 
 
@@ -49,6 +51,7 @@ class Unplaced(_Part, frozen=True):
         nominated_node: The node it is promised; empty if none.
         preempted: The pods that were evicted for it all the same.
         error: Whether a plugin failed, so that nobody knows whether it fits.
+        unknown: Whether it may fit, because the files lack what the rejection rests on.
     """
 
     pod: str
@@ -59,14 +62,23 @@ class Unplaced(_Part, frozen=True):
     nominated_node: str = ""
     preempted: tuple[str, ...] = ()
     error: bool = False
+    unknown: bool = False
 
 
 class Gated(_Part, frozen=True):
-    """A pod that may not be tried, and the PreEnqueue plugin that says so."""
+    """A pod that may not be tried.
+
+    Attributes:
+        pod: `namespace/name`.
+        plugin: The PreEnqueue plugin that says so.
+        message: Why.
+        unknown: Whether it may be tried, because the files lack what the answer rests on.
+    """
 
     pod: str
     plugin: str
     message: str
+    unknown: bool = False
 
 
 class Ignored(_Part, frozen=True):
@@ -207,6 +219,7 @@ class SimulationReport(_Part, frozen=True):
         evictions: Pods that had to go, in this order.
         zones: Utilisation per zone.
         nodes: Utilisation per node.
+        unknown: What the files do not say, though the outcome depends on it.
     """
 
     partial: bool
@@ -219,3 +232,4 @@ class SimulationReport(_Part, frozen=True):
     evictions: tuple[Eviction, ...]
     zones: tuple[ZoneUse, ...]
     nodes: tuple[NodeUse, ...]
+    unknown: tuple[Unknown, ...] = ()

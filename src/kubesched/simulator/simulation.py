@@ -14,9 +14,9 @@ Differs:  there is no time: binding, evicting and backoff take none; a pod that 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -40,9 +40,12 @@ from kubesched.simulator.report import (
     Summary,
     Unplaced,
 )
+from kubesched.simulator.unknown_kinds import UnknownOutcomes
 from kubesched.simulator.utilisation import Usage, Utilisation
 from kubesched.simulator.waiting_pods import POD_ADDED, POD_DELETED, WaitingPods
 from kubesched.snapshot.pod_info import PodInfo
+
+T = TypeVar("T", Gated, Unplaced)
 
 _PREEMPTIONS_MAX: Final = 10
 """How often a pod may evict others before it has to let the next one try."""
@@ -78,6 +81,7 @@ class Simulation:
         self._evictions: list[Eviction] = []
         self._preempted: dict[str, tuple[str, ...]] = {}
         self._displaced = 0
+        self._had_choice: set[str] = set()
         self._attempts = 0
         self._before = Usage.of(cluster.cache.nodes)
         self._clock_seconds = self._latest_seconds()
@@ -193,6 +197,8 @@ class Simulation:
         there = self._on_node(info, node_name)
         self._cluster.bind(there, node_name)
         self._unplaced.pop(info.uid, None)
+        if placed.feasible > 1:
+            self._had_choice.add(info.uid)
         preempted = self._preempted.get(info.uid, ())
         self._placements[info.uid] = Placement(
             info.key, node_name, queued.attempts, nominated, preempted, awaited(profile, placed)
@@ -305,10 +311,18 @@ class Simulation:
         for placement in self._placements.values():
             placed[placement.node] = placed.get(placement.node, 0) + 1
         use = Utilisation(self._cluster.cache.nodes, self._before, placed)
+        outcomes = UnknownOutcomes(self._cluster.snapshot())
+        self._note_placed(outcomes)
         unplaced = tuple(
-            self._with_nomination(uid) for uid in self._queued if uid in self._unplaced
+            self._judged(outcomes, uid, self._with_nomination(uid), self._unplaced[uid].plugins)
+            for uid in self._queued
+            if uid in self._unplaced
         )
-        gated = tuple(self._gated[uid] for uid in self._queued if uid in self._gated)
+        gated = tuple(
+            self._judged(outcomes, uid, self._gated[uid], (self._gated[uid].plugin,))
+            for uid in self._queued
+            if uid in self._gated
+        )
         decided = len(self._placements) + len(unplaced) + len(gated) + self._displaced
         return SimulationReport(
             partial=partial,
@@ -334,7 +348,27 @@ class Simulation:
             evictions=tuple(self._evictions),
             zones=use.zones(),
             nodes=use.nodes(),
+            unknown=outcomes.unknown(),
         )
+
+    def _note_placed(self, outcomes: UnknownOutcomes) -> None:
+        for uid in self._placements:
+            info = self._queued[uid].pod_info
+            outcomes.placed(self._profile(info), info, had_choice=uid in self._had_choice)
+        for uid in self._preempted:
+            info = self._queued[uid].pod_info
+            outcomes.preempted(self._profile(info), info)
+
+    def _judged(
+        self, outcomes: UnknownOutcomes, uid: str, found: T, rejecting: Collection[str]
+    ) -> T:
+        """Return an outcome; one that rests on what the files lack is marked, without its words."""
+        info = self._queued[uid].pod_info
+        if not outcomes.is_guess(self._profile(info), info, rejecting):
+            return found
+        if isinstance(found, Unplaced):
+            return msgspec.structs.replace(found, unknown=True, message="", reasons=())
+        return msgspec.structs.replace(found, unknown=True, message="")
 
     def _with_nomination(self, uid: str) -> Unplaced:
         node_name = self._cluster.nominator.node_of(uid)

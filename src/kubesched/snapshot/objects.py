@@ -60,6 +60,10 @@ class Objects:
             return False
         return namespace is None or bool(spaces.get(namespace))
 
+    def knows(self, kind: type[K]) -> bool:
+        """Whether there is or was an object of the kind, or it is known that there is none."""
+        return kind in self._kinds
+
     def version(self, kind: type[K]) -> int:
         """A number that moves with every change of the kind; for remembering derived answers."""
         return self._versions.get(kind, 0)
@@ -76,6 +80,10 @@ class Objects:
 
 class ObjectStore(Objects):
     """Objects that their owner keeps up to date."""
+
+    def know(self, kind: type) -> None:
+        """Note that all objects of the kind are here, even if there is none."""
+        self._kinds.setdefault(kind, {})
 
     def put(self, item: KubernetesObject) -> KubernetesObject | None:
         """Add or replace; return what was replaced."""

@@ -11,6 +11,7 @@ from kubesched.framework.dra.device_classes import (
     DeviceClasses,
     device_classes_of,
     is_dra_extended_resource_name,
+    lacking_resources,
 )
 from kubesched.framework.dra.device_totals import DeviceTotals
 from kubesched.framework.dra.node_matching import (
@@ -34,6 +35,7 @@ __all__ = [
     "claim_writer_of",
     "device_classes_of",
     "is_dra_extended_resource_name",
+    "lacking_resources",
     "matches_node_selector",
     "with_taints",
 ]

@@ -14,6 +14,8 @@ from kubesched.api.meta import parse_time
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
 from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
 
 # Go's zero time in nanoseconds, which does not fit 64 bits.
 _ZERO_TIME = -6_795_364_578_871_345_152
@@ -22,6 +24,17 @@ _ZERO_TIME = -6_795_364_578_871_345_152
 def is_dra_extended_resource_name(name: str) -> bool:
     """Whether devices can stand for a resource of this name."""
     return is_extended_resource_name(name) or name.startswith(IMPLICIT_EXTENDED_RESOURCE_PREFIX)
+
+
+def lacking_resources(pod: PodInfo, snapshot: Snapshot) -> list[str]:
+    """Return what the pod requests and devices could stand for, and no node offers."""
+    return [
+        name
+        for name, amount in pod.template.requests.items()
+        if amount
+        and is_dra_extended_resource_name(name)
+        and not snapshot.nodes.allocatable_of(name).any()
+    ]
 
 
 class DeviceClasses:

@@ -11,7 +11,7 @@ Differs:  the search for devices ends after a number of tries in proportion to `
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 from uuid import UUID
 
@@ -47,9 +47,11 @@ from kubesched.framework.dra import (
     claim_tracker_of,
     claim_writer_of,
     device_classes_of,
+    lacking_resources,
     with_taints,
 )
 from kubesched.framework.handle import Handle
+from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.normalize import normalize
 from kubesched.framework.plugin import (
     UNSIGNED,
@@ -259,6 +261,29 @@ class DynamicResources(
         is_timed_out = self._is_timed_out if self._binding_conditions else None
         node_filter = NodeFilter(state, pod.pod, is_timed_out)
         return NodeToStatus.of([node_filter.ask(node) for node in nodes.nodes])
+
+    def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
+        """Claims; devices and classes, as far as something has to be allocated."""
+        if not self._enabled:
+            return
+        objects, claims = snapshot.objects, pod.spec.resource_claims
+        if claims:
+            yield NeededKind(ResourceClaim, "pods name them, and they hold devices")
+            try:
+                found = pod_resource_claims(pod.pod, self._getter(objects))
+            except ClaimsNotReadyError:
+                if objects.knows(ResourceClaim):
+                    return
+                found = []
+            if found and all(claim.status.allocation is not None for claim in found):
+                return
+        elif not self._extended_resources or not lacking_resources(pod, snapshot):
+            return
+        yield NeededKind(DeviceClass, "they say which devices provide what pods request")
+        if claims or objects.any(DeviceClass):
+            yield NeededKind(ResourceSlice, "they list the devices of nodes")
+            if self._taint_rules:
+                yield NeededKind(DeviceTaintRule, "they taint devices")
 
     def describe(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> str:
         """Name the requests that the node cannot serve, and count its devices."""

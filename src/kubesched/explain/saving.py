@@ -1,0 +1,44 @@
+"""Saving a cluster: the kinds that decisions depend on, and the commands that bring them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+KUBECTL_NAMES: Final[Mapping[str, str]] = {
+    "Node": "nodes",
+    "Pod": "pods",
+    "PodDisruptionBudget": "pdb",
+    "PriorityClass": "priorityclasses",
+    "Namespace": "namespaces",
+    "Service": "services",
+    "ReplicationController": "rc",
+    "ReplicaSet": "rs",
+    "StatefulSet": "sts",
+    "PersistentVolume": "pv",
+    "PersistentVolumeClaim": "pvc",
+    "StorageClass": "sc",
+    "CSINode": "csinodes",
+    "CSIDriver": "csidrivers",
+    "CSIStorageCapacity": "csistoragecapacities",
+    "VolumeAttachment": "volumeattachments",
+    "ResourceClaim": "resourceclaims",
+    "ResourceSlice": "resourceslices",
+    "DeviceClass": "deviceclasses",
+}
+"""All kinds that a decision may depend on, by what kubectl calls them."""
+
+
+def get_command(*kinds: str) -> str:
+    """Return the command that prints all objects of these kinds."""
+    listed = ",".join(KUBECTL_NAMES.get(kind, kind.lower()) for kind in kinds)
+    return f"kubectl get {listed} -A -o json"
+
+
+SAVE_COMMAND: Final = f"{get_command(*KUBECTL_NAMES)} > cluster.json"
+"""Saves a cluster with everything that a decision may depend on."""
+SAVE_KNOWN_COMMAND: Final = (
+    f"for kind in {' '.join(KUBECTL_NAMES.values())}; do kubectl get $kind -A -o json; "
+    "done > cluster.json"
+)
+"""The same for a server that lacks some of the kinds, and so refuses the other command."""

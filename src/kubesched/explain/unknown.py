@@ -1,0 +1,166 @@
+"""What the files do not say: kinds of which they hold no object, though the answer depends on them.
+
+Invariants: kinds stand in the order of the command that saves a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Node
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.scheduling import PriorityClass
+from kubesched.explain.report import NodeVerdict, Outcome, PodExplanation, Preemption, Unknown
+from kubesched.explain.saving import KUBECTL_NAMES, get_command
+from kubesched.framework.needed_kinds import Decides, NeededKind
+from kubesched.scheduler.decision import Decision, Failed, Rejected
+from kubesched.scheduler.profile import Profile
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+_NO_NODES: Final = NeededKind(Node, "pods are placed on them")
+
+
+def with_unknown(
+    report: PodExplanation,
+    rejecting: Collection[str],
+    needed: Mapping[str, Sequence[NeededKind]],
+    always: Iterable[NeededKind] = (),
+) -> PodExplanation:
+    """Return the explanation with what is not known, and without what would be a guess.
+
+    Args:
+        report: What the files lead to.
+        rejecting: The plugins that rejected the pod.
+        needed: The kinds that plugins need for the pod and the files lack.
+        always: Kinds that the answer depends on whatever it is.
+    """
+    kinds = UnknownKinds()
+    kinds.add(always)
+    if not report.node_count:
+        kinds.add([_NO_NODES])
+    every = [one for found in needed.values() for one in found]
+    guessing = guessing_plugins(rejecting, needed)
+    if report.outcome is Outcome.SCHEDULABLE:
+        kinds.add(one for one in every if one.decides is Decides.FIT)
+        if report.feasible_count > 1:
+            kinds.add(one for one in every if one.decides is Decides.CHOICE)
+    elif guessing:
+        kinds.add(one for one in every if one.decides is Decides.FIT)
+    elif _is_found_by(report.preemption, needed):
+        kinds.add(one for one in every if one.decides is not Decides.CHOICE)
+    report = msgspec.structs.replace(report, unknown=kinds.unknown())
+    if guessing:
+        return _without_guesses(report, guessing)
+    if report.preemption is None or not any(one.kind is PodDisruptionBudget for one in every):
+        return report
+    preemption = _without_budgets(report.preemption)
+    return msgspec.structs.replace(report, preemption=preemption)
+
+
+def _is_found_by(preemption: Preemption | None, needed: Mapping[str, Sequence[NeededKind]]) -> bool:
+    """Whether what was found out about evicting pods depends on what is needed."""
+    if preemption is None:
+        return False
+    rejecting = frozenset(node.answer.plugin for node in preemption.not_helped)
+    return bool(preemption.candidates or guessing_plugins(rejecting, needed))
+
+
+def _without_budgets(preemption: Preemption) -> Preemption:
+    candidates = tuple(
+        msgspec.structs.replace(found, pdb_violations=None) for found in preemption.candidates
+    )
+    return msgspec.structs.replace(preemption, candidates=candidates)
+
+
+def guessing_plugins(
+    rejecting: Collection[str], needed: Mapping[str, Sequence[NeededKind]]
+) -> frozenset[str]:
+    """Return the plugins whose rejection may come from what the files lack."""
+    return frozenset(
+        name
+        for name, found in needed.items()
+        if name in rejecting and any(one.decides is Decides.FIT for one in found)
+    )
+
+
+def _without_guesses(report: PodExplanation, guessing: Collection[str]) -> PodExplanation:
+    step = report.pre_filter
+    return msgspec.structs.replace(
+        report,
+        outcome=Outcome.UNKNOWN,
+        message="",
+        held_by=None,
+        pre_filter=None if step is not None and step.plugin in guessing else step,
+        nodes=tuple(_judged(verdict, guessing) for verdict in report.nodes),
+        post_filters=(),
+        preemption=None,
+        retry_after=(),
+    )
+
+
+def _judged(verdict: NodeVerdict, guessing: Collection[str]) -> NodeVerdict:
+    found = tuple(answer for answer in verdict.rejections if answer.plugin not in guessing)
+    if found:
+        return msgspec.structs.replace(verdict, rejections=found)
+    return NodeVerdict(verdict.node, feasible=False, tried=verdict.tried, unknown=True)
+
+
+class UnknownKinds:
+    """Collects the kinds that are needed and not there."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, NeededKind] = {}
+
+    def add(self, needed: Iterable[NeededKind]) -> None:
+        """Note that the answer depends on these kinds."""
+        for one in needed:
+            self._found.setdefault(one.kind.__name__, one)
+
+    def unknown(self) -> tuple[Unknown, ...]:
+        """Return what has been noted."""
+        known = [kind for kind in KUBECTL_NAMES if kind in self._found]
+        order = {kind: self._found[kind] for kind in [*known, *self._found]}
+        return tuple(
+            Unknown(kind, one.decides, one.why, get_command(kind)) for kind, one in order.items()
+        )
+
+
+def always_needed(pod: PodInfo) -> list[NeededKind]:
+    """Return what the pod's priority depends on, if it only names a class that was not found."""
+    if pod.spec.priority is not None or not pod.spec.priority_class_name:
+        return []
+    return [NeededKind(PriorityClass, "pods have their priority from them")]
+
+
+def no_nodes(snapshot: Snapshot) -> list[NeededKind]:
+    """Return that nodes are needed, if there are none."""
+    return [] if len(snapshot.nodes) else [_NO_NODES]
+
+
+def rejecting_plugins(decision: Decision) -> frozenset[str]:
+    """Return the plugins that rejected the pod or failed."""
+    match decision:
+        case Rejected():
+            diagnosis = decision.diagnosis
+            return diagnosis.unschedulable_plugins | diagnosis.pending_plugins
+        case Failed():
+            return frozenset({decision.status.plugin})
+        case _:
+            return frozenset()
+
+
+def needed_kinds(profile: Profile, pod: PodInfo, snapshot: Snapshot) -> dict[str, list[NeededKind]]:
+    """Return, per plugin of a profile, the kinds it needs for a pod and the files lack."""
+    found: dict[str, list[NeededKind]] = {}
+    for name, plugin in profile.plugins.items():
+        try:
+            needed = list(plugin.kinds_needed(pod, snapshot))
+        except Exception:  # noqa: BLE001, S112 - a user's plugin may raise anything
+            continue
+        if missing := [one for one in needed if not snapshot.objects.knows(one.kind)]:
+            found[name] = missing
+    return found

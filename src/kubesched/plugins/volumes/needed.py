@@ -1,0 +1,112 @@
+"""Which kinds of objects the volumes of a pod depend on.
+
+Reads:    pod.spec.volumes; claims, storage classes, CSIDrivers, CSINodes
+Differs:  upstream needs no such question; it is for explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubesched.framework.needed_kinds import NeededKind
+from kubesched.plugins.volumes.attachable import AttachableError, add_volumes_of, may_attach
+from kubesched.plugins.volumes.claims import (
+    NO_PROVISIONER,
+    WAIT_FOR_FIRST_CONSUMER,
+    claims_of,
+    class_of_claim,
+    has_claims,
+)
+from kubesched.plugins.volumes.csi_nodes import limits_of
+from kubesched.snapshot.objects import Objects
+
+
+def kinds_of_pod(pod: Pod) -> Iterator[NeededKind]:
+    """Yield what the pod's volumes name."""
+    if has_claims(pod.spec.volumes):
+        yield NeededKind(PersistentVolumeClaim, "volumes of pods name them")
+
+
+def kinds_of_claims(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
+    """Yield claims, volumes and classes, as far as the pod's volumes lead to them."""
+    yield from kinds_of_pod(pod)
+    claims = [
+        objects.get(PersistentVolumeClaim, used.name, pod.metadata.namespace)
+        for used in claims_of(pod)
+    ]
+    if None in claims and objects.knows(PersistentVolumeClaim):
+        return  # The claim is missing, whatever else there is.
+    if any(claim is None or claim.spec.volume_name for claim in claims):
+        yield NeededKind(PersistentVolume, "claims are bound to them")
+    elif any(claim is not None and _may_match(claim, objects) for claim in claims):
+        yield NeededKind(PersistentVolume, "a claim could be bound to one")
+    if any(claim is None or not claim.spec.volume_name for claim in claims):
+        yield NeededKind(StorageClass, "they say when and where volumes of claims are made")
+
+
+def kinds_of_new_volumes(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
+    """Yield what says how much room there is for volumes still to be made."""
+    claims = (
+        objects.get(PersistentVolumeClaim, used.name, pod.metadata.namespace)
+        for used in claims_of(pod)
+    )
+    for claim in claims:
+        if claim is None and objects.knows(PersistentVolumeClaim):
+            continue
+        if claim is not None and not _is_made_late(claim, objects):
+            continue
+        yield NeededKind(CSIDriver, "they say whether drivers report their room")
+        if claim is None or _reports_room(claim, objects):
+            yield NeededKind(CSIStorageCapacity, "they say how much room there is where")
+
+
+def kinds_of_limits(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
+    """Yield what says how many volumes a node can have, and has."""
+    if not any(map(may_attach, pod.spec.volumes)):
+        return
+    yield NeededKind(CSINode, "they limit the volumes of a node")
+    found: dict[str, str] = {}
+    try:
+        add_volumes_of(pod, objects, found, has_csi_node=True, is_new=True)
+    except AttachableError:
+        if objects.knows(PersistentVolumeClaim):
+            return
+    limited = {driver for node in objects.list(CSINode) for driver in limits_of(node)}
+    if not objects.knows(CSINode) or limited.intersection(found.values()):
+        yield NeededKind(VolumeAttachment, "they count towards the limit of a node's volumes")
+
+
+def _may_match(claim: PersistentVolumeClaim, objects: Objects) -> bool:
+    """Whether the scheduler looks for a volume for the claim."""
+    storage_class = objects.get(StorageClass, class_of_claim(claim))
+    return storage_class is None or storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _is_made_late(claim: PersistentVolumeClaim, objects: Objects) -> bool:
+    """Whether a volume is made for the claim once its pod has a node, as far as is known."""
+    if claim.spec.volume_name:
+        return False
+    storage_class = objects.get(StorageClass, class_of_claim(claim))
+    if storage_class is None:
+        return not objects.knows(StorageClass)
+    return (
+        storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        and storage_class.provisioner not in ("", NO_PROVISIONER)
+    )
+
+
+def _reports_room(claim: PersistentVolumeClaim, objects: Objects) -> bool:
+    """Whether the driver of the claim's class reports how much room it has, as far as is known."""
+    storage_class = objects.get(StorageClass, class_of_claim(claim))
+    if storage_class is None or not objects.knows(CSIDriver):
+        return True
+    driver = objects.get(CSIDriver, storage_class.provisioner)
+    return driver is not None and bool(driver.spec.storage_capacity)

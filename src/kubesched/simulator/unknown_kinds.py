@@ -1,0 +1,70 @@
+"""What the files of a simulation do not say, and which of its outcomes rest on that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kubesched.explain.report import Unknown
+from kubesched.explain.unknown import (
+    UnknownKinds,
+    always_needed,
+    guessing_plugins,
+    needed_kinds,
+    no_nodes,
+)
+from kubesched.framework.needed_kinds import Decides, NeededKind
+from kubesched.scheduler.profile import Profile
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.snapshot import Snapshot
+
+Needed = Mapping[str, list[NeededKind]]
+
+
+class UnknownOutcomes:
+    """Asks, pod by pod, what its outcome depends on and the files lack.
+
+    Args:
+        snapshot: The cluster at the end.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._kinds = UnknownKinds()
+        self._by_template: dict[tuple[str, PodTemplate], Needed] = {}
+        self._kinds.add(no_nodes(snapshot))
+
+    def unknown(self) -> tuple[Unknown, ...]:
+        """Return what the outcomes so far depend on."""
+        return self._kinds.unknown()
+
+    def placed(self, profile: Profile, pod: PodInfo, *, had_choice: bool) -> None:
+        """Note what the place of a pod depends on."""
+        self._kinds.add(always_needed(pod))
+        wanted = (Decides.FIT, Decides.CHOICE) if had_choice else (Decides.FIT,)
+        self._add(self._needed(profile, pod), wanted)
+
+    def preempted(self, profile: Profile, pod: PodInfo) -> None:
+        """Note what the choice of victims depends on."""
+        self._add(self._needed(profile, pod), (Decides.FIT, Decides.VICTIMS))
+
+    def is_guess(self, profile: Profile, pod: PodInfo, rejecting: Collection[str]) -> bool:
+        """Note what a rejection depends on; return whether it may be wrong."""
+        self._kinds.add(always_needed(pod))
+        needed = self._needed(profile, pod)
+        if not guessing_plugins(rejecting, needed):
+            return False
+        self._add(needed, (Decides.FIT,))
+        return True
+
+    def _add(self, needed: Needed, wanted: Collection[Decides]) -> None:
+        self._kinds.add(one for found in needed.values() for one in found if one.decides in wanted)
+
+    def _needed(self, profile: Profile, pod: PodInfo) -> Needed:
+        if pod.spec.volumes or pod.spec.resource_claims:
+            # What these lead to differs between pods of one template.
+            return needed_kinds(profile, pod, self._snapshot)
+        key = (profile.scheduler_name, pod.template)
+        found = self._by_template.get(key)
+        if found is None:
+            found = self._by_template[key] = needed_kinds(profile, pod, self._snapshot)
+        return found

@@ -1,0 +1,379 @@
+"""What the files lack is reported as not known, and no guess is presented as a finding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesched.app.watched_kinds import watched_kinds
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
+from kubesched.explain.saving import KUBECTL_NAMES, SAVE_COMMAND, SAVE_KNOWN_COMMAND
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.cluster import Cluster
+
+from .cluster import Json, node, pod, run, write
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST = "kubernetes.io/hostname"
+VOLUMES = ["PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode", "CSIDriver"]
+VOLUMES += ["CSIStorageCapacity", "VolumeAttachment"]
+
+
+def explained(directory: Path, objects: Sequence[Json], *others: Path) -> Any:
+    """Return the explanation of pod `p`."""
+    result = run("explain", "p", write(directory, objects), *others, "-o", "json")
+    assert 0 == result.exit_code, result.stderr
+    return json.loads(result.stdout)
+
+
+def simulated(directory: Path, objects: Sequence[Json]) -> Any:
+    """Return the report of a simulation."""
+    result = run("simulate", write(directory, objects), "-o", "json")
+    assert 0 == result.exit_code, result.stderr
+    return json.loads(result.stdout)
+
+
+def kinds(report: Any) -> list[str]:
+    """Return the kinds that are not known."""
+    return [one["kind"] for one in report["unknown"]]
+
+
+def of(kind: str, name: str, api: str = "v1", **fields: Any) -> Json:
+    """Return an object in the pods' namespace."""
+    return {
+        "apiVersion": api,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop", **fields.pop("metadata", {})},
+        **fields,
+    }
+
+
+def classed() -> Json:
+    """Return pod `p`, which names a class and has no priority yet."""
+    made = pod("p", priorityClassName="high")
+    del made["spec"]["priority"]
+    return made
+
+
+def using(claim: str) -> Json:
+    """Return pod `p` with a volume from a claim."""
+    return pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": claim}}])
+
+
+def labelled(name: str = "p", **spec: Any) -> Json:
+    """Return a pod that services may select."""
+    made = pod(name, **spec)
+    made["metadata"]["labels"] = {"app": "web"}
+    return made
+
+
+def storage_class(provisioner: str, mode: str = "WaitForFirstConsumer") -> Json:
+    """Return class `c`."""
+    api = "storage.k8s.io/v1"
+    return of("StorageClass", "c", api, provisioner=provisioner, volumeBindingMode=mode)
+
+
+def claim(volume: str = "") -> Json:
+    """Return claim `data` of class `c`, bound if it has a volume."""
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    spec = {"storageClassName": "c", "volumeName": volume, "accessModes": ["ReadWriteOnce"]}
+    return of("PersistentVolumeClaim", "data", spec=spec, metadata={"annotations": annotations})
+
+
+def selecting(kind: str) -> Json:
+    """Return required affinity of a kind that selects namespaces by label."""
+    term = {
+        "topologyKey": HOST,
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "namespaceSelector": {"matchLabels": {"team": "x"}},
+    }
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+DEVICES: Json = {"resourceClaims": [{"name": "c", "resourceClaimName": "gpu"}]}
+GPU_CLAIM = of(
+    "ResourceClaim",
+    "gpu",
+    "resource.k8s.io/v1",
+    spec={"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu"}}]}},
+)
+NODES = [node("alpha"), node("beta", "8")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param([using("data")], VOLUMES, id="claims"),
+        pytest.param(
+            [using("data"), claim("v")],
+            ["PersistentVolume", "CSINode", "VolumeAttachment"],
+            id="volumes",
+        ),
+        pytest.param(
+            [using("data"), claim()],
+            ["PersistentVolume", *VOLUMES[2:]],
+            id="classes",
+        ),
+        pytest.param(
+            [using("data"), claim(), storage_class("x", "Immediate")], None, id="known rejection"
+        ),
+        pytest.param(
+            [pod("p", **DEVICES)], ["ResourceClaim", "ResourceSlice", "DeviceClass"], id="devices"
+        ),
+        pytest.param(
+            [pod("p", **DEVICES), GPU_CLAIM],
+            ["ResourceSlice", "DeviceClass"],
+            id="classes of devices",
+        ),
+        pytest.param([pod("p", affinity=selecting("podAffinity"))], ["Namespace"], id="affinity"),
+        pytest.param([], ["Node"], id="nodes"),
+    ],
+)
+def test_rejections_that_rest_on_what_is_not_there(
+    objects: list[Json], expected: list[str] | None, tmp_path: Path
+) -> None:
+    """The outcome is unknown, with the kinds; one that no kind could change is a finding."""
+    nodes = NODES if objects else []
+    report = explained(tmp_path, [*nodes, *(objects or [pod("p")])])
+    assert (expected or []) == kinds(report)
+    if expected in (None, ["Node"]):
+        assert "Unschedulable" == report["outcome"]
+        assert report["message"]
+        return
+    assert ("Unknown", "") == (report["outcome"], report["message"])
+    assert not (report["preFilter"] or {}).get("reasons")
+    assert all(verdict["unknown"] for verdict in report["nodes"])
+    assert not any(verdict["rejections"] for verdict in report["nodes"])
+
+
+def test_each_kind_has_reason_and_command(tmp_path: Path) -> None:
+    """Programs get what the text says."""
+    objects = [*NODES, using("data"), claim("v")]
+    expected = {
+        "kind": "PersistentVolume",
+        "decides": "Fit",
+        "why": "claims are bound to them",
+        "command": "kubectl get pv -A -o json",
+    }
+    assert expected == explained(tmp_path, objects)["unknown"][0]
+
+
+def test_text(tmp_path: Path) -> None:
+    """The headline judges nothing; the section has the kinds and one command for all."""
+    result = run("explain", "p", write(tmp_path, [*NODES, using("data"), claim("v")]))
+    assert (
+        "Whether pod shop/p fits is not known.\n"
+        "\n"
+        "Not known, because the files hold none of these\n"
+        "  PersistentVolumes: claims are bound to them\n"
+        "  CSINodes: they limit the volumes of a node\n"
+        "  VolumeAttachments: they count towards the limit of a node's volumes\n"
+        "  to know, add what this prints: kubectl get pv,csinodes,volumeattachments -A -o json\n"
+    ) == result.stdout
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param([pod("p")], [], id="no labels, no service"),
+        pytest.param([labelled()], ["Service"], id="services"),
+        pytest.param([labelled(), of("Service", "s")], [], id="known services"),
+        pytest.param(
+            [pod("p", affinity=selecting("podAntiAffinity"))], ["Namespace"], id="anti-affinity"
+        ),
+        pytest.param(
+            [pod("p"), labelled("q", node_name="beta", affinity=selecting("podAntiAffinity"))],
+            ["Namespace"],
+            id="anti-affinity of others",
+        ),
+        pytest.param(
+            [
+                labelled(
+                    topologySpreadConstraints=[
+                        {"topologyKey": HOST, "maxSkew": 9, "whenUnsatisfiable": "ScheduleAnyway"}
+                    ]
+                )
+            ],
+            [],
+            id="own constraints",
+        ),
+        pytest.param([labelled(nodeName="beta")], ["Service"], id="bound"),
+        pytest.param([classed()], ["PriorityClass"], id="priority"),
+        pytest.param([pod("p", priorityClassName="high", priority=5)], [], id="known priority"),
+    ],
+)
+def test_places_that_rest_on_what_is_not_there(
+    objects: list[Json], expected: list[str], tmp_path: Path
+) -> None:
+    """A pod that fits may fit less or elsewhere, where a kind could change that."""
+    report = explained(tmp_path, [*NODES, *objects])
+    assert ("Schedulable", expected) == (report["outcome"], kinds(report))
+
+
+def test_owners_spread_pods(tmp_path: Path) -> None:
+    """Of the kinds that own pods only the pod's own matters."""
+    owned = labelled()
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1"}
+    owned["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    assert ["Service", "ReplicaSet"] == kinds(explained(tmp_path, [*NODES, owned]))
+
+
+def test_only_one_node_is_no_choice(tmp_path: Path) -> None:
+    """Spreading decides nothing where the pod fits one node."""
+    assert [] == kinds(explained(tmp_path, [node("alpha"), labelled()]))
+
+
+BUDGET = of(
+    "PodDisruptionBudget", "b", "policy/v1", spec={"selector": {"matchLabels": {"app": "web"}}}
+)
+
+
+@pytest.mark.parametrize(
+    ("others", "expected", "violations"),
+    [
+        pytest.param([], ["PodDisruptionBudget"], None, id="none"),
+        pytest.param([BUDGET], [], 1, id="one"),
+        pytest.param(
+            [{"apiVersion": "policy/v1", "kind": "PodDisruptionBudgetList", "items": []}],
+            [],
+            0,
+            id="an empty list of its kind",
+        ),
+    ],
+)
+def test_victims(
+    others: list[Json], expected: list[str], violations: int | None, tmp_path: Path
+) -> None:
+    """Without budgets nobody knows whom they protect; an empty list says that there are none."""
+    busy = labelled("busy", cpu="3", node_name="alpha")
+    report = explained(tmp_path, [node("alpha"), busy, pod("p", "3", priority=9), *others])
+    assert ("Unschedulable", expected) == (report["outcome"], kinds(report))
+    [candidate] = report["preemption"]["candidates"]
+    assert violations == candidate["pdbViolations"]
+
+
+def test_rejections_that_nothing_could_change(tmp_path: Path) -> None:
+    """All nodes are too small, whatever namespaces there are."""
+    asked = pod("p", "99", affinity=selecting("podAntiAffinity"))
+    report = explained(tmp_path, [*NODES, asked])
+    assert ("Unschedulable", []) == (report["outcome"], kinds(report))
+
+
+def test_nodes_are_judged_one_by_one(tmp_path: Path) -> None:
+    """A node that is too small stays a finding beside those that are not known."""
+    asked = pod("p", "6", affinity=selecting("podAffinity"))
+    report = explained(tmp_path, [*NODES, asked])
+    assert "Unknown" == report["outcome"]
+    assert [False, True] == [verdict["unknown"] for verdict in report["nodes"]]
+    assert ["NodeResourcesFit", None] == [
+        verdict["rejections"][0]["plugin"] if verdict["rejections"] else None
+        for verdict in report["nodes"]
+    ]
+
+
+def test_resources_that_no_node_offers(tmp_path: Path) -> None:
+    """Devices could provide them, if a class says so."""
+    asked = pod("p")
+    asked["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    report = explained(tmp_path, [*NODES, asked])
+    assert ("Unknown", ["DeviceClass"]) == (report["outcome"], kinds(report))
+
+
+def test_gates(tmp_path: Path) -> None:
+    """A pod that waits for a claim is not held back if claims are not there at all."""
+    report = simulated(tmp_path, [*NODES, pod("p", **DEVICES)])
+    [gated] = report["gated"]
+    assert (True, "") == (gated["unknown"], gated["message"])
+    assert ["ResourceClaim", "ResourceSlice", "DeviceClass"] == kinds(report)
+
+
+def test_claims_that_are_missing(tmp_path: Path) -> None:
+    """Where there are other claims, the one that is not among them does not exist."""
+    other = {**GPU_CLAIM, "metadata": {"name": "other", "namespace": "shop"}}
+    report = explained(tmp_path, [*NODES, pod("p", **DEVICES), other])
+    assert ("Gated", []) == (report["outcome"], kinds(report))
+    report = explained(tmp_path, [*NODES, using("gone"), claim()])
+    assert ("Unschedulable", []) == (report["outcome"], kinds(report))
+
+
+def test_kinds_behind_gates(tmp_path: Path) -> None:
+    """Rules that taint devices are needed where the gate makes the plugin read them."""
+    file = write(tmp_path, [*NODES, pod("p", **DEVICES)])
+    gates = "DRADeviceTaints=true,DRADeviceTaintRules=true"
+    result = run("explain", "p", file, "--feature-gates", gates, "-o", "json")
+    expected = ["ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"]
+    assert expected == kinds(json.loads(result.stdout))
+
+
+def test_simulations(tmp_path: Path) -> None:
+    """Pods that may fit are not counted as those that do not."""
+    objects = [*NODES, using("data"), pod("huge", "99"), labelled("web")]
+    report = simulated(tmp_path, objects)
+    assert {"shop/p": True, "shop/huge": False} == {
+        found["pod"]: found["unknown"] for found in report["unplaced"]
+    }
+    order = ["Service", *VOLUMES]
+    assert order == kinds(report)
+    text = run("simulate", write(tmp_path, objects)).stdout
+    assert text.startswith(
+        "As far as the files say, 1 of 3 pods placed, on 1 of 2 nodes.\n"
+        "1 pod did not fit.\n"
+        "Whether shop/p fits is not known.\n"
+        "\n"
+        "Not known, because the files hold none of these\n"
+        "  Services: they say which pods are spread\n"
+    )
+    unplaced = run("simulate", write(tmp_path, objects), "--show", "unplaced").stdout
+    assert "not found" not in unplaced
+    assert "not known" in unplaced
+
+
+def test_simulated_preemption(tmp_path: Path) -> None:
+    """Whom it evicted rests on budgets."""
+    busy = pod("busy", "3", node_name="alpha")
+    report = simulated(tmp_path, [node("alpha"), busy, pod("p", "3", priority=9)])
+    assert ["PodDisruptionBudget"] == kinds(report)
+    assert ["Victims"] == [one["decides"] for one in report["unknown"]]
+
+
+def test_the_command_brings_all_kinds_that_the_scheduler_reads() -> None:
+    """What a live scheduler watches is what a file should hold."""
+    gates = FeatureGates()
+    cluster = Cluster(default_configuration(gates), in_tree_registry(), gates)
+    plugins = cluster.profiles["default-scheduler"].plugins.values()
+    watched = {kind.kind for kind in watched_kinds(plugins, gates)}
+    assert watched - KUBECTL_NAMES.keys() == set()
+
+
+def test_pages_recommend_that_command() -> None:
+    """Whatever saves a whole cluster, saves all of it."""
+    texts = {
+        str(page): page.read_text(encoding="utf-8")
+        for place in ("README.md", "docs/**/*.md", "examples/**/*.md", "examples/*.py")
+        for page in ROOT.glob(place)
+    }
+    texts["--help"] = run("--help").stdout
+    saving = {
+        (page, line.strip())
+        for page, text in texts.items()
+        for line in text.splitlines()
+        if "kubectl get" in line and ("> cluster.json" in line or "nodes,pods" in line)
+    }
+    assert {SAVE_COMMAND, SAVE_KNOWN_COMMAND} == {line for _, line in saving}
+    assert "--help" in {page for page, _ in saving}
+
+
+def test_one_kind_after_the_other(tmp_path: Path) -> None:
+    """Lists that follow each other in one file, as the second command prints them, are read."""
+    lists = [
+        {"apiVersion": "v1", "kind": "List", "items": items} for items in (NODES, [], [pod("p")])
+    ]
+    file = tmp_path / "cluster.json"
+    file.write_text("".join(f"{json.dumps(one, indent=4)}\n" for one in lists))
+    result = run("explain", "p", file, "-o", "json")
+    assert "Schedulable" == json.loads(result.stdout)["outcome"]

@@ -14,7 +14,7 @@ from kubesched.apiserver.controllers.deployments import template_hash
 from kubesched.apiserver.fake_kubelets import Latencies
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 from .sandbox_world import Json, World, live
 

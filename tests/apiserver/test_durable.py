@@ -19,7 +19,7 @@ import pytest
 
 from kubesched.apiserver.durable import DurableServer
 from kubesched.apiserver.journal import Entry, Journal, JournalError
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 from .test_server import POD, PODS, ask
 

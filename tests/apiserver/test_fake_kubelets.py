@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from kubesched.apiserver.fake_kubelets import EXIT_CODE, RUN_SECONDS, FakeKubelets, Latencies
-from kubesched.apiserver.store import Key
 from kubesched.apiserver.stored_object import StoredObject
+from kubesched.cluster.store import Key
 
 from .sandbox_world import Json, World, live
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key, Store
 from kubesched.apiserver.stored_object import StoredObject, stamp
+from kubesched.cluster.store import Key, Store
 from kubesched.simulator.virtual_loop import run
 
 KIND = "pods"

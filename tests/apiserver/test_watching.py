@@ -19,9 +19,9 @@ from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.request import Request
 from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
-from kubesched.apiserver.store import Store
 from kubesched.apiserver.stored_object import StoredObject, key_of, stamp
 from kubesched.apiserver.watching import WatchStream, start_of
+from kubesched.cluster.store import Store
 from kubesched.simulator.virtual_loop import run
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)

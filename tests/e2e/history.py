@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.apiserver.store import Change, ChangeType
 from kubesched.apiserver.stored_object import StoredObject
+from kubesched.cluster.store import Change, ChangeType
 
 LEASES: Final = "leases.coordination.k8s.io"
 PODS: Final = "pods"

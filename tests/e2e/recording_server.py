@@ -16,8 +16,8 @@ from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import Request, Response, User
 from kubesched.apiserver.server import ADMIN
 from kubesched.apiserver.status import StatusError
-from kubesched.apiserver.store import Change
 from kubesched.apiserver.stored_object import StoredObject
+from kubesched.cluster.store import Change
 
 from .history import WRITER, History, Posted
 

@@ -39,7 +39,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.scheme import KINDS
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.moves import Place
 from kubesched.scheduler.loop import Scheduler

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.apiserver.store import Store
+from kubesched.cluster.store import Store
 from kubesched.simulator.informer import Informer, is_anything, is_unfinished
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.virtual_loop import run

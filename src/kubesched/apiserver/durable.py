@@ -24,8 +24,8 @@ from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import Request, Response
 from kubesched.apiserver.server import ApiServer
 from kubesched.apiserver.status import StatusError
-from kubesched.apiserver.store import Change, ChangeType
 from kubesched.apiserver.stored_object import StoredObject
+from kubesched.cluster.store import Change, ChangeType
 
 
 class GroupCommit:

@@ -25,7 +25,7 @@ from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.pod_addresses import PodAddresses
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 RUN_SECONDS: Final = "sandbox/run-seconds"
 """The annotation that says for how many seconds a pod runs before it ends."""

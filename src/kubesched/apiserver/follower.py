@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from kubesched.api.errors import GoneError
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key, Store, Watch
 from kubesched.apiserver.stored_object import StoredObject
+from kubesched.cluster.store import Key, Store, Watch
 
 Told = Callable[[Key, Plain | None, Plain | None], None]
 """Is told of a change: which object, its state before, and after; None where there is none."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kubesched.apiserver.plain import Plain, decode, encode
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 # What tells our files from others: "ksbx", and the version of the tables.
 _APPLICATION: Final = 0x6B736278

@@ -18,8 +18,8 @@ from kubesched.apiserver.paging import ANY_VERSION, Page, page_of, token_of, too
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, expired
-from kubesched.apiserver.store import Listing, Store
 from kubesched.apiserver.stored_object import StoredObject, sort_key
+from kubesched.cluster.store import Listing, Store
 
 # How long a list waits for a version that has not come yet.
 _WAIT_SECONDS: Final = 3.0

@@ -13,9 +13,9 @@ from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request, User
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.store import Key, Store
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.times import Clock
+from kubesched.cluster.store import Key, Store
 
 _MASTERS = ("system:masters", "system:authenticated")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key, Store
 from kubesched.apiserver.stored_object import StoredObject, sort_key
+from kubesched.cluster.store import Key, Store
 
 
 class StoredObjects:

@@ -16,7 +16,7 @@ from kubesched.apiserver.fake_nodes import looked_after
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 _LEASES: Final = "leases.coordination.k8s.io"
 _LEASE_NAMESPACE: Final = "kube-node-lease"

@@ -34,9 +34,9 @@ from kubesched.apiserver.status import (
     invalid,
     not_found,
 )
-from kubesched.apiserver.store import Key, Store
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import Clock
+from kubesched.cluster.store import Key, Store
 
 _SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 

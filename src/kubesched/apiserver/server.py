@@ -40,10 +40,10 @@ from kubesched.apiserver.request import ANONYMOUS, JSON, Request, Response, User
 from kubesched.apiserver.resources import Resources
 from kubesched.apiserver.reviews import Reviewer
 from kubesched.apiserver.status import StatusError, unauthorized
-from kubesched.apiserver.store import CHANGES_KEPT, Store
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warning_texts import sendable
+from kubesched.cluster.store import CHANGES_KEPT, Store
 
 _LOG: Final = logging.getLogger(__name__)
 ADMIN: Final = User("admin", ("system:masters", "system:authenticated"))

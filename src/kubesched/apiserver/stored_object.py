@@ -12,7 +12,7 @@ from typing import Final
 from kubesched.apiserver.event_forms import EVENTS_GROUP, from_core
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 _TYPE: Final = frozenset(("kind", "apiVersion"))
 

@@ -23,8 +23,8 @@ from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import type_of
 from kubesched.apiserver.status import expired, failure
-from kubesched.apiserver.store import Change, ChangeType, Store
 from kubesched.apiserver.stored_object import StoredObject, head, sort_key, stamp
+from kubesched.cluster.store import Change, ChangeType, Store
 
 _BOOKMARK_SECONDS: Final = 60.0
 # A last bookmark comes so long before the end.

@@ -14,7 +14,7 @@ Invariants: checking changes nothing.
 from __future__ import annotations
 
 from kubesched.api.core import Pod
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 from kubesched.scheduler.loop import Scheduler
 from kubesched.simulator.object_server import PODS
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, PodLedger, Waiting

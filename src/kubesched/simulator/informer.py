@@ -17,7 +17,7 @@ from typing import Protocol
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import GoneError
-from kubesched.apiserver.store import Change, ChangeType, Key, Store, Watch
+from kubesched.cluster.store import Change, ChangeType, Key, Store, Watch
 from kubesched.simulator.object_server import FINISHED, key_of
 from kubesched.snapshot.objects import KubernetesObject
 

@@ -19,7 +19,7 @@ from kubesched.api.errors import ConflictError, NotFoundError
 from kubesched.api.meta import KubeStruct, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.scheme import kind_of
-from kubesched.apiserver.store import Key, Store
+from kubesched.cluster.store import Key, Store
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.admission import NOT_READY, complete_pod
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults

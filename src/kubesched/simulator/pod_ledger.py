@@ -15,7 +15,7 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import parse_quantity
-from kubesched.apiserver.store import Change, ChangeType
+from kubesched.cluster.store import Change, ChangeType
 from kubesched.simulator.object_server import FINISHED, NODES, PODS, ObjectServer
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo

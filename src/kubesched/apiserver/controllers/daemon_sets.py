@@ -19,7 +19,7 @@ from kubesched.apiserver.controllers.owner_controller import OwnerController, is
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 _HASH: Final = "controller-revision-hash"
 # So many pods are created before others have their turn.

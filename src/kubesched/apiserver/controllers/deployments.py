@@ -15,7 +15,7 @@ from kubesched.apiserver.controllers.owned_objects import OwnedObjects
 from kubesched.apiserver.controllers.owner_controller import OwnerController, with_conditions
 from kubesched.apiserver.local_client import LocalClient, key_of
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"

@@ -21,8 +21,8 @@ from kubesched.apiserver.controllers.work_queue import WorkQueue
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
 from kubesched.apiserver.times import moment_of
+from kubesched.cluster.store import Key
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _SCALES: Final = {"ReplicaSet": "replicasets.apps", "Deployment": "deployments.apps"}

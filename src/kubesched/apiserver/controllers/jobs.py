@@ -18,8 +18,8 @@ from kubesched.apiserver.controllers.owner_controller import (
 )
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
 from kubesched.apiserver.times import moment_of
+from kubesched.cluster.store import Key
 
 # So many pods are created or deleted before others have their turn.
 _BURST: Final = 50

@@ -13,7 +13,7 @@ from kubesched.apiserver.controllers.work_queue import WorkQueue
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient, key_of
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 _FINALIZER: Final = "kubernetes"
 _PAUSE_SECONDS: Final = 0.2

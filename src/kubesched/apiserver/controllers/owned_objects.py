@@ -12,7 +12,7 @@ from collections.abc import Callable
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient, key_of
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 OnChange = Callable[[str, str], None]
 """Is told the namespace and the name of an owner of which an object changed."""

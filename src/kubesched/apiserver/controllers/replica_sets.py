@@ -18,7 +18,7 @@ from kubesched.apiserver.controllers.owner_controller import (
 )
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 # So many pods are created or deleted before others have their turn.
 _BURST: Final = 50

@@ -19,7 +19,7 @@ from kubesched.apiserver.controllers.work_queue import WorkQueue
 from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 _FINISHED: Final = ("Succeeded", "Failed")
 

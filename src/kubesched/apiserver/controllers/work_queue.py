@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.store import Key
+from kubesched.cluster.store import Key
 
 log = logging.getLogger(__name__)
 

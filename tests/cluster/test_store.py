@@ -16,7 +16,7 @@ from kubesched.api.errors import (
     GoneError,
     NotFoundError,
 )
-from kubesched.apiserver.store import Change, ChangeType, Key, Store, Watch
+from kubesched.cluster.store import Change, ChangeType, Key, Store, Watch
 
 Value = tuple[str, int]
 POD = Key("pods", "default", "a")

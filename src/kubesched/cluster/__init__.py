@@ -1,0 +1,1 @@
+"""A cluster to play in: nodes, kubelets, controllers, disruption budgets, and the store below."""

@@ -64,6 +64,7 @@ class NodeFilter:
         ]
         to_allocate = [at for at in state.to_allocate() if state.shared[at] is None]
         self._to_allocate = [state.claims[at] for at in to_allocate]
+        self._shares = any(state.shared)
         self._allocates_special = bool(to_allocate) and state.is_special(to_allocate[-1])
 
     def ask(self, node: Node) -> Status:
@@ -133,7 +134,9 @@ class NodeFilter:
             results = self._allocate(state.allocator, node, special)
             if isinstance(results, Status):
                 return results
-            found = NodeAllocation(self._with_shared(results), special, requests.mappings)
+            if self._shares:
+                results = self._with_shared(results)
+            found = NodeAllocation(results, special, requests.mappings)
         if unavailable:
             # What is not written yet cannot be given up.
             written = [at for at in unavailable if state.shared[at] is None]
@@ -178,7 +181,5 @@ class NodeFilter:
 
     def _with_shared(self, results: tuple[AllocationResult, ...]) -> tuple[AllocationResult, ...]:
         """Return one result per claim without an allocation, pending ones that are shared too."""
-        if not any(self._state.shared):
-            return results
         new, shared = iter(results), self._state.shared
         return tuple(shared[at] or next(new) for at in self._state.to_allocate())

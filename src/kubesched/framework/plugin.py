@@ -58,6 +58,8 @@ class Plugin(ABC):
         score_scope: The same for `score` alone, where it differs.
         signed_kinds: Kinds of other objects that `sign` and remembered answers read; what was
             remembered is void when one of them changes.
+        per_template: Whether the plugin's answers about a pod that it does not sign depend on
+            nothing of the pod but its template, and on nothing else but the snapshot.
         survivors_only: Ask `filter` and `score` only about rows that nothing has rejected yet:
             for plugins whose answer is costly or has effects of its own. Answers that are
             remembered are asked about all rows.
@@ -67,6 +69,7 @@ class Plugin(ABC):
     scope: ClassVar[Scope] = Scope.CLUSTER
     score_scope: ClassVar[Scope | None] = None
     signed_kinds: ClassVar[tuple[type, ...]] = ()
+    per_template: ClassVar[bool] = False
     survivors_only: ClassVar[bool] = False
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -90,6 +90,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     """
 
     name: ClassVar = "DefaultPreemption"
+    per_template: ClassVar = True
     waiting: ClassVar = unresolvable("waiting for the preemption for this pod to be finished")
     group_waiting: ClassVar = unresolvable(
         "waiting for the preemption for this pod group to be finished"

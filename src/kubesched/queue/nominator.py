@@ -21,7 +21,11 @@ FindPod = Callable[[str, str], Pod | None]
 
 
 class Nominator:
-    """Node name -> pods nominated to it, in order of nomination."""
+    """Node name -> pods nominated to it, in order of nomination.
+
+    Attributes:
+        version: Moves with every promise that is made or taken back.
+    """
 
     def __init__(self, find_pod: FindPod | None = None) -> None:
         """Start without promises.
@@ -31,6 +35,7 @@ class Nominator:
                 no promise. None promises without asking.
         """
         self._find_pod = find_pod
+        self.version = 0
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
 
@@ -63,6 +68,7 @@ class Nominator:
         if node_name and self._may_be_nominated(info):
             self._by_node.setdefault(node_name, {})[info.uid] = info
             self._node_of[info.uid] = node_name
+            self.version += 1
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Take in a changed pod.
@@ -81,6 +87,7 @@ class Nominator:
         if node_name is not None:
             pods = self._by_node[node_name]
             del pods[uid]
+            self.version += 1
             if not pods:
                 del self._by_node[node_name]
 

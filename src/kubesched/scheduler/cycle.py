@@ -19,7 +19,7 @@ from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.answers import Answers
-from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed
+from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.missing_states import make_filter_states
 from kubesched.scheduler.nominated import ask_with_nominated
@@ -32,6 +32,7 @@ from kubesched.scheduler.profile import (
     relevant_nominated_pods,
 )
 from kubesched.scheduler.rejecting import Rejecting
+from kubesched.scheduler.rejection_memory import RejectionMemory
 from kubesched.scheduler.restriction import Restriction
 from kubesched.scheduler.row_answers import Filtering, RowAnswers
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
@@ -83,6 +84,7 @@ class SchedulingCycle:
         self.restriction = Restriction()
         self.rejecting = Rejecting(profile, self.restriction)
         self._memory = Memory(profile) if remembers else None
+        self._rejections = RejectionMemory(profile)
         self._nothing = Answers(profile, Plan(profile))
 
     def schedule_one(
@@ -95,22 +97,33 @@ class SchedulingCycle:
         timer.begin_cycle()
         try:
             if trace is None and self._memory is not None:
-                decision = self._schedule_knowing(pod, snapshot, self._memory)
-                if decision is not None:
-                    return decision
-                timer.begin_again()
+                return self._schedule_remembering(pod, snapshot, self._memory)
             return self._schedule(pod, snapshot, self._knowing_nothing(snapshot), trace)
         except PluginFailure as failure:
             return Failed(pod, failure.status)
         finally:
             timer.end_cycle()
 
+    def _schedule_remembering(self, pod: PodInfo, snapshot: Snapshot, memory: Memory) -> Decision:
+        if self.restriction.rows is not None:
+            return self._schedule(pod, snapshot, self._knowing_nothing(snapshot), None)
+        recalls = not self.restriction.skips_post_filters
+        recalled = self._rejections.recall(pod, snapshot) if recalls else None
+        if recalled is not None:
+            self.rejecting.count_again(recalled)
+            return recalled
+        decision = self._schedule_knowing(pod, snapshot, memory)
+        if decision is None:
+            self.profile.timer.begin_again()
+            decision = self._schedule(pod, snapshot, self._knowing_nothing(snapshot), None)
+        if recalls and isinstance(decision, Rejected) and not self.rejecting.has_drawn:
+            self._rejections.keep(decision, snapshot)
+        return decision
+
     def _schedule_knowing(
         self, pod: PodInfo, snapshot: Snapshot, memory: Memory
     ) -> Decision | None:
         """Decide with what is remembered; None if every plugin has to be asked."""
-        if self.restriction.rows is not None:
-            return None
         is_hinted = False
         try:
             known, is_hinted = memory.recall(pod, snapshot)

@@ -12,7 +12,7 @@ from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.status import NodeToStatus
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.decision import Rejected
-from kubesched.scheduler.phase_timer import POST_FILTER
+from kubesched.scheduler.phase_timer import FILTER, POST_FILTER, PRE_FILTER
 from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
 from kubesched.scheduler.profile import PluginFailure, Profile
 from kubesched.scheduler.restriction import Restriction
@@ -22,10 +22,15 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 class Rejecting:
-    """The PostFilter plugins of a profile."""
+    """The PostFilter plugins of a profile.
+
+    Attributes:
+        has_drawn: Whether the last rejection has drawn from the run's random source.
+    """
 
     def __init__(self, profile: Profile, restriction: Restriction | None = None) -> None:
         self._profile = profile
+        self.has_drawn = False
         self._restriction = restriction or Restriction()
 
     def reject(
@@ -38,15 +43,30 @@ class Rejecting:
     ) -> Rejected:
         """Ask the PostFilter plugins and put the outcome into words."""
         nodes = self._restriction.count(snapshot.nodes)
+        self.has_drawn = False
         if self._restriction.skips_post_filters or not self._profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(len(snapshot.nodes))
         timer = self._profile.timer
         timer.enter(POST_FILTER)
+        before = self._profile.random.getstate()
         result = self._post_filter(cycle, pod, snapshot, statuses, trace)
+        self.has_drawn = before != self._profile.random.getstate()
         timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
+
+    def count_again(self, rejected: Rejected) -> None:
+        """Measure a rejection that was recalled: its phases took no time."""
+        timer = self._profile.timer
+        for phase in (PRE_FILTER, FILTER):
+            timer.enter(phase)
+            timer.leave()
+        if rejected.post_filter is not None:
+            timer.enter(POST_FILTER)
+            for plugin in self._profile.post_filter_plugins:
+                timer.post_filtered(plugin.name)
+            timer.leave(rejected.post_filter.status.code)
 
     def _post_filter(
         self,

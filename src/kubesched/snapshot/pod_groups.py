@@ -109,6 +109,7 @@ class PodGroups:
         self._views: OrderedDict[PodSum, _View] = OrderedDict()
         self._views_by_place: dict[_Place, dict[PodSum, _View]] = {}
         self._views_of_any: dict[PodSum, _View] = {}
+        self._priorities: Counter[int] = Counter()
         self._affinity_keys: Counter[str] = Counter()
         self._anti_affinity_keys: Counter[str] = Counter()
 
@@ -121,6 +122,11 @@ class PodGroups:
     def required_anti_affinity_topology_keys(self) -> Iterable[str]:
         """Topology keys of the required anti-affinity terms of pods on nodes."""
         return self._anti_affinity_keys.keys()
+
+    @property
+    def least_priority(self) -> int | None:
+        """The lowest priority of a pod on a node; None if there are no pods."""
+        return min(self._priorities, default=None)
 
     def __iter__(self) -> Iterator[PodGroup]:
         return iter(self._groups.values())
@@ -237,6 +243,7 @@ class PodGroups:
     def add(self, info: PodInfo, row: int) -> None:
         """Count a pod that is on `row` now."""
         group = self._group_of(info)
+        self._priorities[info.priority] += 1
         group.rows[row] = group.rows.get(row, 0) + 1
         here = self._by_row[row]
         here[group] = here.get(group, 0) + 1
@@ -246,6 +253,7 @@ class PodGroups:
     def remove(self, info: PodInfo, row: int) -> None:
         """Uncount a pod that leaves `row`."""
         group = self._group_of(info)
+        _count(self._priorities, info.priority, -1)
         here = self._by_row[row]
         pods = here[group] - 1
         if pods:
@@ -319,7 +327,7 @@ def _discard(index: dict[K, dict[V, X]], key: K, value: V) -> None:
             del index[key]
 
 
-def _count(counter: Counter[str], key: str, sign: int) -> None:
+def _count(counter: Counter[X], key: X, sign: int) -> None:
     counter[key] += sign
     if not counter[key]:
         del counter[key]

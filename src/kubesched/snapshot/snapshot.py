@@ -15,6 +15,11 @@ from kubesched.snapshot.pod_info import PodInfo
 class NominatedPods(Protocol):
     """Pods that have been promised a node and are not on it yet."""
 
+    @property
+    def version(self) -> int:
+        """A number that moves with every promise that is made or taken back."""
+        ...
+
     def __bool__(self) -> bool:
         """Whether there is any."""
         ...
@@ -27,9 +32,15 @@ class NominatedPods(Protocol):
         """Return the nodes that have nominated pods, each once, in a fixed order."""
         ...
 
+    def node_of(self, uid: str) -> str:
+        """Return the node a pod is nominated to, "" if it is not."""
+        ...
+
 
 class NoNominatedPods:
     """Nobody is nominated."""
+
+    version = 0
 
     def __bool__(self) -> bool:
         return False
@@ -41,6 +52,10 @@ class NoNominatedPods:
     def node_names(self) -> Sequence[str]:
         """Return no nodes."""
         return ()
+
+    def node_of(self, uid: str) -> str:
+        """Return no node."""
+        return ""
 
 
 NOBODY_NOMINATED: Final = NoNominatedPods()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
+from kubesched.queue.nominator import Nominator
 from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.objects import KubernetesObject, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
@@ -236,27 +237,6 @@ def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeColumns:
     return table
 
 
-class NominatedPodsByNode:
-    """Pods nominated to nodes: those with a `status.nominatedNodeName`."""
-
-    def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
-        self._by_node: dict[str, list[PodInfo]] = {}
-        for pod in pods:
-            if name := pod.pod.status.nominated_node_name:
-                self._by_node.setdefault(name, []).append(pod)
-
-    def __bool__(self) -> bool:
-        return bool(self._by_node)
-
-    def on_node(self, name: str) -> Sequence[PodInfo]:
-        """Return the pods nominated to a node."""
-        return self._by_node.get(name, ())
-
-    def node_names(self) -> Sequence[str]:
-        """Return the nodes that have nominated pods, in name order."""
-        return sorted(self._by_node)
-
-
 def make_snapshot(
     nodes: Iterable[Node] = (),
     pods: Iterable[Pod] = (),
@@ -267,8 +247,11 @@ def make_snapshot(
     store = ObjectStore()
     for item in objects:
         store.put(item)
-    pending = [PodInfo(pod) for pod in pods if not pod.spec.node_name]
-    return Snapshot(make_table(nodes, pods), store, NominatedPodsByNode(pending))
+    nominated = Nominator()
+    for pod in pods:
+        if not pod.spec.node_name:
+            nominated.add(PodInfo(pod))
+    return Snapshot(make_table(nodes, pods), store, nominated)
 
 
 def all_rows(snapshot: Snapshot) -> NDArray[np.bool_]:

@@ -44,13 +44,9 @@ def lower_priority_pods(pod: PodInfo, nodes: NodeTable, row: int) -> list[PodInf
 
 
 def has_lower_priority_pods(pod: PodInfo, nodes: NodeColumns) -> bool:
-    """Whether any row may have a pod that `pod` may preempt; looks at templates, not at pods."""
-    priority = pod.priority
-    return any(
-        (template.spec.priority or 0) < priority
-        for group in nodes.groups
-        for template in group.templates
-    )
+    """Whether any row has a pod that `pod` may preempt."""
+    least = nodes.groups.least_priority
+    return least is not None and least < pod.priority
 
 
 def is_terminating_by_preemption(pod: Pod) -> bool:

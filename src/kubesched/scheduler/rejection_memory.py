@@ -1,0 +1,80 @@
+"""RejectionMemory recalls how pods of a template were rejected, as long as nothing has changed.
+
+In a full cluster most attempts fail as the one before them did: a pod that ends wakes all that
+wait, the first of them takes its place, and the others are rejected one after another.
+
+Upstream: nothing like it; the decisions are those of pkg/scheduler/schedule_one.go (v1.36)
+Invariants: a recalled rejection equals the one that the cycle would come to, and no number that
+            the cycle would draw from the run's random source is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from kubesched.framework.plugin import UNSIGNED, Plugin
+from kubesched.scheduler.decision import Rejected
+from kubesched.scheduler.profile import SIGN, PluginFailure, Profile
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.snapshot import Snapshot
+
+_Stamp = tuple[Objects, int, int, int, int]
+"""What moves with every change that a cycle can see."""
+
+_TEMPLATES_MAX: Final = 4096
+
+
+class RejectionMemory:
+    """The rejections of one profile's pods since the cluster last changed."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._rejecting: tuple[Plugin, ...] = (
+            *profile.pre_filter_plugins,
+            *profile.filter_plugins,
+            *profile.post_filter_plugins,
+        )
+        self._stamp: _Stamp | None = None
+        self._rejections: dict[tuple[PodTemplate, str], Rejected] = {}
+
+    def recall(self, pod: PodInfo, snapshot: Snapshot) -> Rejected | None:
+        """Return the rejection of the pod if one of its template was rejected in this cluster."""
+        if not self._rejections:
+            return None
+        known = self._rejections.get((pod.template, pod.pod.spec.node_name))
+        if known is None or self._stamp != _stamp_of(snapshot) or _is_nominated(pod, snapshot):
+            return None
+        return replace(known, pod=pod)
+
+    def keep(self, rejected: Rejected, snapshot: Snapshot) -> None:
+        """Keep a rejection, unless it evicts pods or is about this one pod alone."""
+        pod = rejected.pod
+        if rejected.victims or rejected.nominated_node_name or _is_nominated(pod, snapshot):
+            return
+        if not all(plugin.per_template or self._signs(plugin, pod) for plugin in self._rejecting):
+            return
+        stamp = _stamp_of(snapshot)
+        if stamp != self._stamp or len(self._rejections) >= _TEMPLATES_MAX:
+            self._rejections.clear()
+            self._stamp = stamp
+        self._rejections[pod.template, pod.pod.spec.node_name] = rejected
+
+    def _signs(self, plugin: Plugin, pod: PodInfo) -> bool:
+        try:
+            return self._profile.ask(SIGN, plugin, plugin.sign, pod) is not UNSIGNED
+        except PluginFailure:
+            return False
+
+
+def _stamp_of(snapshot: Snapshot) -> _Stamp:
+    nodes, objects = snapshot.nodes, snapshot.objects
+    changes = nodes.changes_dropped + len(nodes.changes)
+    return objects, objects.changes, nodes.epoch, changes, snapshot.nominated.version
+
+
+def _is_nominated(pod: PodInfo, snapshot: Snapshot) -> bool:
+    """Whether the pod has been promised a node, which is left out when it is tried itself."""
+    return bool(pod.pod.status.nominated_node_name or snapshot.nominated.node_of(pod.uid))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, ScorePlugin
+from kubesched.framework.status import Status
 from kubesched.scheduler import profile as wording
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.profile import Profile
@@ -37,6 +38,8 @@ class Answers:
         plain: int64 per row, the weighted scores that need no normalizing.
         raw: Plugin name -> int64 per row, the scores of those that do.
         normalizing: The plugins of `raw`.
+        with_nominated: Row -> the version of the row, the pods nominated there, and what filters
+            say of the row with them on it.
     """
 
     def __init__(self, profile: Profile, plan: Plan, rows: int = 0) -> None:
@@ -53,6 +56,7 @@ class Answers:
         self.plain = np.zeros(rows, np.int64)
         self.raw: dict[str, NDArray[np.int64]] = {}
         self.normalizing: list[ScorePlugin[object]] = []
+        self.with_nominated: dict[int, tuple[int, list[PodInfo], Status]] = {}
         self._feasible_rows: NDArray[np.intp] | None = None
 
     def begin_with(self, known: Answers) -> None:
@@ -63,6 +67,7 @@ class Answers:
         self.plain = known.plain.copy()
         self.raw = known.raw.copy()
         self.normalizing = known.normalizing.copy()
+        self.with_nominated = {}
         self._feasible_rows = None
 
     @property

@@ -22,7 +22,6 @@ from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.missing_states import make_filter_states
-from kubesched.scheduler.nominated import ask_with_nominated
 from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.profile import (
@@ -380,14 +379,46 @@ class SchedulingCycle:
             asked = np.arange(len(nodes)) if rows is None else rows
             self._ask_filters_for(trace, filtering, cycle, pod, nodes, asked)
         if snapshot.nominated:
-            at = nodes.row_of
-            for name in snapshot.nominated.node_names():
-                row = at.get(name)
-                nominated = relevant_nominated_pods(pod, snapshot, name)
-                if row is not None and nominated:
-                    ask_with_nominated(self.profile, nominated, cycle, pod, nodes, row, filtering)
+            self._filter_with_nominated(cycle, pod, snapshot, known, nodes, filtering)
         timer.leave()
         return filtering
+
+    def _filter_with_nominated(
+        self,
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        known: Answers,
+        nodes: NodeTable,
+        filtering: Filtering,
+    ) -> None:
+        """Ask again as if nominated pods were on their nodes; a rejection there is what counts.
+
+        Raises:
+            PluginFailure: if a filter fails.
+        """
+        # What filters say of a row alone holds as long as the row and its nominated pods stay.
+        remembers = known.plan.knows_any and all(
+            plugin.name in cycle.skip_filter for _, plugin in known.plan.filters
+        )
+        versions, at = snapshot.nodes.row_versions, nodes.row_of
+        for name in snapshot.nominated.node_names():
+            row = at.get(name)
+            nominated = relevant_nominated_pods(pod, snapshot, name)
+            if row is None or not nominated:
+                continue
+            told = known.with_nominated.get(row) if remembers else None
+            if told is not None and told[0] == versions[row] and told[1] == nominated:
+                status = told[2]
+            else:
+                status = self.profile.filter_with(nominated, cycle, pod, nodes, row)
+                if remembers:
+                    known.with_nominated[row] = (versions[row], nominated, status)
+            if not status.is_success:
+                if not status.is_rejected:
+                    raise PluginFailure(status)
+                filtering.own_answers().override(row, status)
+                filtering.changed()
 
     def _ask_filters_for(
         self,

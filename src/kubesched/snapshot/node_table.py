@@ -253,6 +253,7 @@ class NodeColumns(NodeTable):
         epoch: Moves when a node comes, goes or changes; what was remembered before is void then.
         changes: Rows where a pod came or went in this epoch, oldest first.
         changes_dropped: How many of the oldest entries of `changes` are gone.
+        row_versions: How often each row has changed; to be compared within an epoch.
     """
 
     def __init__(self) -> None:
@@ -271,6 +272,7 @@ class NodeColumns(NodeTable):
         self.epoch = 0
         self.changes: list[int] = []
         self.changes_dropped = 0
+        self.row_versions: list[int] = []
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._claim_users: dict[str, int] = {}
         self._offers: dict[int, bytes] = {}
@@ -327,6 +329,7 @@ class NodeColumns(NodeTable):
             self._allocate(2 * row, self._requested.shape[0])
         self.row_of[name] = row
         self.names.append(name)
+        self.row_versions.append(0)
         self.nodes.append(node)
         self.pods.append({})
         self.used_ports.append(NO_PORTS)
@@ -362,6 +365,7 @@ class NodeColumns(NodeTable):
         self.images.remove(self.nodes[row])
         last = len(self.names) - 1
         _swap_remove(self.names, row)
+        _swap_remove(self.row_versions, row)
         _swap_remove(self.nodes, row)
         _swap_remove(self.pods, row)
         if row != last:
@@ -504,6 +508,7 @@ class NodeColumns(NodeTable):
 
     def _changed(self, row: int) -> None:
         self.changes.append(row)
+        self.row_versions[row] += 1
         if len(self.changes) > 4 * len(self.names) + 4096:
             drop = len(self.changes) // 2
             del self.changes[:drop]

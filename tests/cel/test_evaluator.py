@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.cel.checker import CheckedTypes, TypeCheckError, check, format_type
+from kubesched.cel.checker import TypeCheckError, check, format_type
 from kubesched.cel.comprehensions import BUDGET, Budget, CostLimitExceededError
 from kubesched.cel.evaluator import plan
 from kubesched.cel.parser import parse
@@ -236,7 +236,7 @@ def test_error_shows_the_line() -> None:
 def test_types_are_inferred_through_empty_lists() -> None:
     """A list without elements fits any list."""
     expression = "[] + [1]"
-    found = check(expression, parse(expression), {}, CheckedTypes())
+    found = check(expression, parse(expression), {}, {})
     assert "list(int)" == format_type(found)
 
 

@@ -10,7 +10,6 @@ from kubesched.config.faults import (
     forbidden,
     invalid,
     not_supported,
-    quote,
     required,
 )
 
@@ -44,21 +43,6 @@ from kubesched.config.faults import (
 def test_fault_text(fault: Fault, text: str) -> None:
     """A fault prints as `path: kind: value: detail`."""
     assert text == str(fault)
-
-
-@pytest.mark.parametrize(
-    ("text", "quoted"),
-    [
-        pytest.param('a"b\\c', r'"a\"b\\c"', id="quotes"),
-        pytest.param("a\n\t\x00", r'"a\n\t\x00"', id="control"),
-        pytest.param("größe", '"größe"', id="printable"),
-        pytest.param("\u200b", r'"\u200b"', id="not-printable"),
-        pytest.param("\U000e0001", r'"\U000e0001"', id="astral"),
-    ],
-)
-def test_quote(text: str, quoted: str) -> None:
-    """Text is quoted as Go quotes it."""
-    assert quoted == quote(text)
 
 
 def test_child() -> None:

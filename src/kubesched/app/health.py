@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.go_text import go_quote
 from kubesched.app.http_exchange import (
     HttpAnswer,
     HttpRequest,
@@ -22,7 +23,6 @@ from kubesched.app.http_exchange import (
     plain_answer,
     text_answer,
 )
-from kubesched.config.faults import quote
 from kubesched.framework.structured_log import V2, V6
 
 log: Final = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ def _line(name: str, problem: str) -> str:
 
 
 def _warning(unknown: Iterable[str]) -> Iterable[str]:
-    names = ",".join(quote(name) for name in sorted(unknown))
+    names = ",".join(go_quote(name) for name in sorted(unknown))
     if names:
         log.log(V6, "cannot exclude some health checks, there are none matching %s", names)
         yield f"warn: some health checks cannot be excluded: no matches for {names}\n"

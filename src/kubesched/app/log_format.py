@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Final
 
-from kubesched.config.faults import quote
+from kubesched.api.go_text import go_quote
 from kubesched.framework.structured_log import FIELDS, ObjectRef, verbosity_of
 
 _SEVERITIES: Final = (
@@ -35,7 +35,7 @@ class TextFormatter(logging.Formatter):
         """Return the line, or lines, of a record."""
         fields = fields_of(record)
         message = record.getMessage()
-        text = header_of(record) + (message if fields is None else quote(message))
+        text = header_of(record) + (message if fields is None else go_quote(message))
         text += "".join(f" {name}{_text_value(value)}" for name, value in (fields or {}).items())
         return text + _stack_of(self, record)
 
@@ -81,7 +81,7 @@ def _text_value(value: object) -> str:
     if isinstance(value, ObjectRef | BaseException):
         value = str(value)
     if isinstance(value, str):
-        return _block(value) if "\n" in value else "=" + quote(value)
+        return _block(value) if "\n" in value else "=" + go_quote(value)
     return "=" + _compact(_json_value(value))
 
 

@@ -16,8 +16,8 @@ from typing import Final, TextIO
 import msgspec
 
 from kubesched.api.errors import SetupError
+from kubesched.api.go_text import go_quote
 from kubesched.app.log_format import JsonFormatter, TextFormatter
-from kubesched.config.faults import quote
 from kubesched.framework.structured_log import level_of
 
 ROOT: Final = "kubesched"
@@ -126,24 +126,24 @@ def matches(pattern: str, logger_name: str) -> bool:
 def _parse_module(clause: str) -> tuple[str, int]:
     pattern, equals, number = clause.partition("=")
     if not pattern or not equals:
-        raise SetupError(f"--vmodule: {quote(clause)} does not have the pattern=N format")
+        raise SetupError(f"--vmodule: {go_quote(clause)} does not have the pattern=N format")
     if not (number.isascii() and number.isdigit()) or int(number) > _INT32_MAX:
         raise SetupError(
-            f"--vmodule: parsing verbosity in {quote(clause)}:"
-            f" strconv.ParseUint: parsing {quote(number)}: invalid syntax"
+            f"--vmodule: parsing verbosity in {go_quote(clause)}:"
+            f" strconv.ParseUint: parsing {go_quote(number)}: invalid syntax"
         )
     return pattern, int(number)
 
 
 def _parse_verbosity(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: invalid syntax")
+        raise ValueError(f"strconv.ParseUint: parsing {go_quote(text)}: invalid syntax")
     if int(text) > _UINT32_MAX:
-        raise ValueError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
+        raise ValueError(f"strconv.ParseUint: parsing {go_quote(text)}: value out of range")
     if int(text) > _INT32_MAX:
         raise ValueError(
             f"failed set klog.logging.verbosity {text}:"
-            f" strconv.ParseInt: parsing {quote(text)}: value out of range"
+            f" strconv.ParseInt: parsing {go_quote(text)}: value out of range"
         )
     return int(text)
 

@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import dump
 from kubesched.app.http_exchange import JSON, YAML, Headers, HttpAnswer, HttpRequest, error_answer
-from kubesched.config.faults import quote
 
 _NOSNIFF: Final[Headers] = (("X-Content-Type-Options", "nosniff"),)
 _PRETTY_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
@@ -34,7 +34,9 @@ def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpAnswer:
         user_name: Who asked.
         reason: Why not, as the API server says; "" if it does not.
     """
-    wish = f"User {quote(user_name)} cannot {request.method.lower()} path {quote(request.path)}"
+    wish = (
+        f"User {go_quote(user_name)} cannot {request.method.lower()} path {go_quote(request.path)}"
+    )
     message = f"forbidden: {_sanitized(wish)}" + (f": {reason}" if reason else "")
     return _negotiated(request, _status(403, "Forbidden", message, details={}), _NOSNIFF)
 
@@ -47,7 +49,7 @@ def not_acceptable(request: HttpRequest, accepted: Sequence[str]) -> HttpAnswer:
 
 def internal_error(request: HttpRequest, problem: str) -> HttpAnswer:
     """Answer if nobody can say whether the client may ask."""
-    text = f"Internal Server Error: {quote(request.target or request.path)}: {problem}"
+    text = f"Internal Server Error: {go_quote(request.target or request.path)}: {problem}"
     return error_answer(_sanitized(text), 500)
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubesched.api.errors import SetupError
+from kubesched.api.go_text import go_quote
 from kubesched.app.options import ServingOptions
 from kubesched.app.serving_certificates import KeyPair, unusable
 from kubesched.client.tls import load_key_pair
-from kubesched.config.faults import quote
 
 _DEFAULTS: Final = ServingOptions()
 _VERSIONS: Final = {
@@ -77,7 +77,7 @@ def serving_context(pair: KeyPair, options: ServingOptions = _DEFAULTS) -> ssl.S
     """
     version = _VERSIONS.get(options.tls_min_version)
     if version is None:
-        raise ServingTlsError(f"unknown tls version {quote(options.tls_min_version)}")
+        raise ServingTlsError(f"unknown tls version {go_quote(options.tls_min_version)}")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = version
     context.set_alpn_protocols(["http/1.1"])

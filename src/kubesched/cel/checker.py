@@ -1,11 +1,10 @@
-"""Check the types of an expression before it is ever evaluated.
+"""Check the types of an expression before it is evaluated.
 
 Upstream: google/cel-go checker/{checker,types,errors,format}.go
 Differs:  nothing that a device selector can show.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 
 from kubesched.cel.declarations import (
     ANY,
@@ -57,16 +56,13 @@ _SHORT = {"google.protobuf.Duration": "duration", "google.protobuf.Timestamp": "
 _OPTIONAL = "optional_type"
 
 
-@dataclass(slots=True)
-class CheckedTypes:
-    """Object types by name: their fields."""
-
-    objects: dict[str, dict[str, Type]] = field(default_factory=dict)
+ObjectTypes = Mapping[str, Mapping[str, Type]]
+"""The types of objects' fields, by the name of the object's type."""
 
 
-def check(source: str, node: Node, variables: Scope, types: CheckedTypes) -> Type:
-    """The type of the expression. Raises TypeCheckError with everything that is wrong."""
-    checker = _Checker(source, types)
+def check(source: str, node: Node, variables: Scope, object_types: ObjectTypes) -> Type:
+    """Return the type of the expression. Raises TypeCheckError with all its errors."""
+    checker = _Checker(source, object_types)
     result = checker.check(node, variables)
     if checker.errors:
         raise TypeCheckError(checker.errors)
@@ -74,7 +70,7 @@ def check(source: str, node: Node, variables: Scope, types: CheckedTypes) -> Typ
 
 
 class TypeCheckError(ValueError):
-    """All errors of an expression, in the order of their places."""
+    """All type errors of an expression, in the order of their offsets."""
 
     def __init__(self, errors: list[CelCompileError]) -> None:
         ordered = sorted(errors, key=lambda error: error.offset)
@@ -82,7 +78,7 @@ class TypeCheckError(ValueError):
 
 
 def format_type(kind: Type) -> str:
-    """The type as it stands in messages."""
+    """Return the type as messages show it."""
     name = _SHORT.get(kind.name, kind.name)
     if not kind.params:
         return name
@@ -94,7 +90,7 @@ def _unwrap(kind: Type) -> tuple[Type, bool]:
 
 
 def _is_less_specific(one: Type, other: Type) -> bool:
-    """Whether `one` covers at least what `other` does."""
+    """Whether every value of `other` is one of `one`."""
     if one.is_dyn or one.is_param:
         return True
     if other.is_dyn or other.is_param or one.name != other.name:
@@ -107,12 +103,12 @@ def _most_general(one: Type, other: Type) -> Type:
 
 
 class _Checker:
-    def __init__(self, source: str, types: CheckedTypes) -> None:
+    def __init__(self, source: str, object_types: ObjectTypes) -> None:
         self._source = source
-        self._types = types
+        self._object_types = object_types
         self._bindings: Bindings = {}
         self._free = 0
-        # There, as nowhere else, elements of a list may be of different types.
+        # Only the argument list of `format` may have elements of different types.
         self._is_within_format = False
         self.errors: list[CelCompileError] = []
         self._checks: dict[type, Callable[..., Type]] = {
@@ -139,7 +135,7 @@ class _Checker:
     # Assignability.
 
     def substitute(self, kind: Type, *, free_is_dyn: bool = False) -> Type:
-        """The type with everything put in that is known of its variables."""
+        """Replace type variables by the types they are bound to, if any."""
         if kind.name in self._bindings:
             return self.substitute(self._bindings[kind.name], free_is_dyn=free_is_dyn)
         if kind.is_param and free_is_dyn:
@@ -148,7 +144,7 @@ class _Checker:
         return Type(kind.name, params)
 
     def _assignable(self, ones: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
-        """Whether all of `ones` can be `others`; only then is anything remembered."""
+        """Whether all of `ones` fit `others`; if not, no variable stays bound."""
         before = dict(self._bindings)
         if len(ones) == len(others) and all(map(self._fits, ones, others)):
             return True
@@ -176,7 +172,7 @@ class _Checker:
         return kind.name == _OPTIONAL or "." in kind.name
 
     def _bind(self, kind: Type, variable: Type) -> tuple[bool, bool]:
-        """Let the variable stand for `kind`: whether that is possible, whether it was bound."""
+        """Bind the variable to `kind`; return whether it fits and whether it was bound before."""
         if kind == variable:
             return True, True
         bound = self._bindings.get(variable.name)
@@ -204,7 +200,7 @@ class _Checker:
     # Nodes.
 
     def check(self, node: Node, scope: Scope) -> Type:
-        """The type of a node; what is wrong with it is reported."""
+        """Return the type of a node; errors are added to `errors`."""
         return self._checks[type(node)](node, scope)
 
     def _check_literal(self, node: Literal, scope: Scope) -> Type:
@@ -235,8 +231,8 @@ class _Checker:
     def _field(self, node: Select, target: Type) -> Type:
         if target.name == "map":
             return target.params[1]
-        if target.name in self._types.objects:
-            found = self._types.objects[target.name].get(node.field)
+        if target.name in self._object_types:
+            found = self._object_types[target.name].get(node.field)
             return found or self._report(node, f"undefined field '{node.field}'")
         if target.is_param:
             self._assignable((DYN,), (target,))
@@ -313,7 +309,7 @@ class _Checker:
         *,
         is_member: bool,
     ) -> Type:
-        """The result type of the overloads that take these arguments; dyn if they differ."""
+        """Return the result type of the overloads that fit; dyn if they have different ones."""
         result: Type | None = None
         for overload in overloads:
             declared, returned = self._instantiate(overload)
@@ -424,7 +420,7 @@ class _Checker:
                 return result
 
     def _iteration_types(self, node: Comprehension, source: Type) -> tuple[Type, Type]:
-        """The types of the one or two variables."""
+        """Return the types of the first and the second iteration variable."""
         two = len(node.variables) == 2
         if source.name == "list":
             element = source.params[0]
@@ -443,7 +439,7 @@ class _Checker:
 
 
 def _check_only() -> object:
-    raise AssertionError("declared for the checker, never called")
+    raise AssertionError("declared for the checker only")
 
 
 _A = Type("A")

@@ -1,7 +1,7 @@
-"""Macros that go through a list or a map: quantifiers, filters, maps.
+"""Macros that iterate over a list or a map: quantifiers, filters, maps.
 
 Upstream: google/cel-go parser/macro.go, ext/comprehensions.go, interpreter/interpretable.go
-Differs:  the cost of an evaluation is counted in rounds alone; upstream counts all steps.
+Differs:  only loop iterations count towards the cost limit; upstream counts all steps.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,41 +22,42 @@ Variables = dict[str, object]
 Evaluation = Callable[[Variables], object]
 
 BUDGET: Final = "@budget"
-"""The variable, out of reach for expressions, that holds the `Budget`."""
+"""The variable that holds the `Budget`; expressions cannot name it."""
 
 
 class CostLimitExceededError(Exception):
-    """The evaluation takes too long; no operator can absorb that."""
+    """The evaluation takes too long; unlike a CelError, `||` and `&&` cannot absorb this."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 class Budget:
-    """How many rounds an evaluation may go through."""
+    """The number of loop iterations that an evaluation may still run."""
 
-    __slots__ = ("_rounds",)
+    __slots__ = ("_iterations",)
 
-    def __init__(self, rounds: int) -> None:
-        self._rounds = rounds
+    def __init__(self, iterations: int) -> None:
+        self._iterations = iterations
 
     def spend(self) -> None:
-        """Take one round. Raises CostLimitExceededError if there is none left."""
-        if self._rounds == 0:
+        """Count one iteration. Raises CostLimitExceededError if there is none left."""
+        if self._iterations == 0:
             raise CostLimitExceededError
-        self._rounds -= 1
+        self._iterations -= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One go through a container.
+    """The iteration of a macro over a list or a map.
 
     Attributes:
-        container: A list, or a map, of which the keys come first.
-        names: One variable, or two: index or key, and element or value.
-        variables: Those around the macro.
-        predicate: Of the elements to look at; None for all. The key of `sortBy`.
-        transform: Into what elements are turned; None if they are not.
+        container: The list or map.
+        names: The iteration variables. One: the element or key. Two: index and element of a list,
+            key and value of a map.
+        variables: The variables in scope outside the macro.
+        predicate: Selects elements; None for all. For `sortBy` the sort key.
+        transform: Maps each element; None if the macro keeps elements as they are.
     """
 
     container: object
@@ -65,8 +66,8 @@ class Loop:
     predicate: Evaluation | None
     transform: Evaluation | None
 
-    def rounds(self) -> Iterator[tuple[object, Variables]]:
-        """The first variable and all variables of each round. Raises CelError."""
+    def iterations(self) -> Iterator[tuple[object, Variables]]:
+        """Yield the first variable and all variables of each iteration. Raises CelError."""
         budget = self.variables.get(BUDGET)
         for first, second in self._elements():
             if isinstance(budget, Budget):
@@ -85,19 +86,19 @@ class Loop:
             return iter(enumerate(self.container))
         return ((element, None) for element in self.container)
 
-    def holding(self) -> Iterator[tuple[object, Variables]]:
-        """The rounds for which the predicate holds. Raises CelError."""
-        return ((first, scope) for first, scope in self.rounds() if self.holds(scope))
+    def selected(self) -> Iterator[tuple[object, Variables]]:
+        """Yield the iterations for which the predicate is true. Raises CelError."""
+        return ((first, scope) for first, scope in self.iterations() if self.holds(scope))
 
     def holds(self, scope: Variables) -> bool:
-        """Whether the predicate is true in a round. Raises CelError."""
+        """Whether the predicate is true in an iteration. Raises CelError."""
         value = True if self.predicate is None else self.predicate(scope)
         if not isinstance(value, bool):
             raise no_such_overload()
         return value
 
     def transformed(self, scope: Variables) -> object:
-        """What the element of a round is turned into. Raises CelError."""
+        """Return what the transform makes of an iteration. Raises CelError."""
         assert self.transform is not None
         return self.transform(scope)
 
@@ -106,9 +107,9 @@ Fold = Callable[[Loop], object]
 
 
 def _quantify(loop: Loop, *, decisive: bool) -> bool:
-    """`all` is decided by a false, `exists` by a true, whatever becomes of the others."""
+    """One false decides `all`, one true decides `exists`, even if other elements fail."""
     error: CelError | None = None
-    for _, scope in loop.rounds():
+    for _, scope in loop.iterations():
         try:
             if loop.holds(scope) is decisive:
                 return decisive
@@ -121,14 +122,14 @@ def _quantify(loop: Loop, *, decisive: bool) -> bool:
 
 def _sort_by(loop: Loop) -> tuple[object, ...]:
     assert loop.predicate is not None
-    rounds = list(loop.rounds())
-    keys = tuple(loop.predicate(scope) for _, scope in rounds)
-    return sort_by(tuple(element for element, _ in rounds), keys)
+    iterations = list(loop.iterations())
+    keys = tuple(loop.predicate(scope) for _, scope in iterations)
+    return sort_by(tuple(element for element, _ in iterations), keys)
 
 
 def _map_entries(loop: Loop) -> dict[object, object]:
     result: dict[object, object] = {}
-    for _, scope in loop.holding():
+    for _, scope in loop.selected():
         entries = loop.transformed(scope)
         if not isinstance(entries, dict):
             raise no_such_overload("cel.@mapInsert", result, entries)
@@ -140,19 +141,19 @@ def _map_entries(loop: Loop) -> dict[object, object]:
 
 
 def _map_list(loop: Loop) -> tuple[object, ...]:
-    return tuple(loop.transformed(scope) for _, scope in loop.holding())
+    return tuple(loop.transformed(scope) for _, scope in loop.selected())
 
 
 FOLDS: dict[str, Fold] = {
     "all": lambda loop: _quantify(loop, decisive=False),
     "exists": lambda loop: _quantify(loop, decisive=True),
-    "exists_one": lambda loop: sum(1 for _ in loop.holding()) == 1,
-    "filter": lambda loop: tuple(element for element, _ in loop.holding()),
+    "exists_one": lambda loop: sum(1 for _ in loop.selected()) == 1,
+    "filter": lambda loop: tuple(element for element, _ in loop.selected()),
     "map": _map_list,
     "sortBy": _sort_by,
     "transformList": _map_list,
     "transformMap": lambda loop: {
-        map_key(key): loop.transformed(scope) for key, scope in loop.holding()
+        map_key(key): loop.transformed(scope) for key, scope in loop.selected()
     },
     "transformMapEntry": _map_entries,
 }

@@ -7,6 +7,7 @@ Differs:  nothing.
 import math
 import re
 
+from kubesched.api.go_text import go_float, parse_go_duration
 from kubesched.api.meta import parse_time
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
@@ -21,26 +22,13 @@ from kubesched.cel.values import (
     checked_int,
     checked_timestamp,
     checked_uint,
-    format_double,
     type_name,
 )
 
 _SECOND = 10**9
-_UNITS = {
-    "ns": 1,
-    "us": 10**3,
-    "\u00b5s": 10**3,
-    "\u03bcs": 10**3,
-    "ms": 10**6,
-    "s": _SECOND,
-    "m": 60 * _SECOND,
-    "h": 3600 * _SECOND,
-}
 # On average, which is exact for 400 years.
 _YEAR = 146_097 * 86_400 * _SECOND // 400
 _DIGITS = "[0-9]{1,1000}"
-_DURATION_PART = re.compile(rf"({_DIGITS})?(?:\.({_DIGITS})?)?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
-_INT64 = range(INT_MIN, INT_MAX + 1)
 _SPECIAL_DOUBLE = re.compile("nan|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 _HEX_DOUBLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?[0-9._]+(?:[eE][+-]?[0-9_]+)?")
@@ -100,7 +88,7 @@ def _double_to_uint(value: float) -> UInt:
 
 
 def bytes_to_string(value: bytes) -> str:
-    """The text that the bytes encode. Raises CelError."""
+    """Decode UTF-8. Raises CelError."""
     try:
         return value.decode()
     except UnicodeDecodeError as error:
@@ -108,26 +96,14 @@ def bytes_to_string(value: bytes) -> str:
 
 
 def _string_to_duration(string: str) -> Duration:
-    sign = -1 if string.startswith("-") else 1
-    rest = string[1:] if string[:1] in {"+", "-"} else string
-    if rest == "0":
-        return Duration(0)
-    total, position = 0, 0
-    while match := _DURATION_PART.match(rest, position):
-        whole, fraction, unit = match.groups()
-        if not whole and not fraction:
-            break
-        total += int(whole or 0) * _UNITS[unit]
-        if fraction:
-            total += int(fraction) * _UNITS[unit] // 10 ** len(fraction)
-        position = match.end()
-    if not rest or position != len(rest) or sign * total not in _INT64:
-        raise _failed("string", "google.protobuf.Duration")
-    return Duration(sign * total)
+    try:
+        return Duration(parse_go_duration(string))
+    except ValueError as error:
+        raise _failed("string", "google.protobuf.Duration") from error
 
 
 def _string_to_timestamp(string: str) -> Timestamp:
-    # Upstream reads an hour of one digit too, and the year 0, though only to find it too early.
+    # Upstream also accepts an hour of one digit; the year 0 is a timestamp, but out of range.
     strict = re.sub("T([0-9]:)", r"T0\1", string, count=1)
     is_year_zero = strict.startswith("0000-")
     try:
@@ -140,7 +116,7 @@ def _string_to_timestamp(string: str) -> Timestamp:
 
 
 def _offset_seconds(string: str) -> int:
-    """The offset of an RFC 3339 time."""
+    """Return the zone offset of an RFC 3339 time, in seconds."""
     if string.endswith("Z"):
         return 0
     magnitude = int(string[-5:-3]) * 3600 + int(string[-2:]) * 60
@@ -167,7 +143,7 @@ LIBRARY: Library = {
     "string(string): string": _identity,
     "string(bool): string": lambda value: "true" if value else "false",
     "string(bytes): string": bytes_to_string,
-    "string(double): string": format_double,
+    "string(double): string": go_float,
     "string(int): string": str,
     "string(uint): string": str,
     "uint(uint): uint": _identity,

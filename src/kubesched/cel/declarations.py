@@ -12,7 +12,7 @@ from kubesched.cel.values import from_map_key, type_name
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type; a list has its element's as parameter, a map its key's and its value's."""
+    """A type; `params` are the element type of a list, the key and value types of a map."""
 
     name: str
     params: "tuple[Type, ...]" = ()
@@ -24,12 +24,12 @@ class Type:
 
     @property
     def is_param(self) -> bool:
-        """Whether the type is a parameter of an overload, or a variable of the checker."""
+        """Whether the type is a type parameter of an overload or a variable of the checker."""
         return len(self.name) == 1 or self.name.startswith("_")
 
     @property
     def is_dyn(self) -> bool:
-        """Whether nothing is known of the value before it is there."""
+        """Whether the type is known only when the expression is evaluated."""
         return self.name in {"dyn", "any", "!error!"}
 
 
@@ -52,17 +52,17 @@ _SHORT_NAMES = {
 
 
 def list_of(element: Type) -> Type:
-    """A list of such elements."""
+    """Return the type of lists of such elements."""
     return Type("list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """A map from such keys to such values."""
+    """Return the type of maps from such keys to such values."""
     return Type("map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    """Such a value, or none."""
+    """Return the type of optional values."""
     return Type("optional_type", (value,))
 
 
@@ -71,19 +71,19 @@ Implementation = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One way to call a function; a member's first argument is its target."""
+    """A signature of a function and its implementation; a member's first argument is its target."""
 
     args: tuple[Type, ...]
     result: Type
     implementation: Implementation
 
     def accepts(self, args: tuple[object, ...]) -> bool:
-        """Whether the values are of the argument types."""
+        """Whether the values have the declared argument types."""
         return len(args) == len(self.args) and all(map(_is_instance, self.args, args))
 
 
 def _is_instance(declared: Type, value: object) -> bool:
-    """Whether the value is of the type; of its elements only the first counts, as upstream."""
+    """Whether the value has the type; as upstream, only its first element is checked."""
     if declared.is_param or declared.is_dyn:
         return True
     if declared.name != type_name(value):
@@ -99,7 +99,7 @@ def _is_instance(declared: Type, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function with its overloads, those called as members apart."""
+    """A function with its overloads: `plain` for `f(x)`, `member` for `x.f()`."""
 
     name: str
     plain: tuple[Overload, ...] = ()
@@ -110,10 +110,10 @@ Library = dict[str, Implementation]
 
 
 def declare(*libraries: Library) -> dict[str, Function]:
-    """The functions of libraries, which map signatures to implementations.
+    """Return the functions of libraries, which map signatures to implementations.
 
-    A signature is `size(string): int`, of a member `@size(string): int` with its target first,
-    of an operator whose name starts with an @ `@in <- A, list(A): bool`.
+    A signature is `size(string): int`, for a member function `@size(string): int` (target first),
+    for an operator whose name begins with an @ `@in <- A, list(A): bool`.
     """
     plain: dict[str, list[Overload]] = {}
     member: dict[str, list[Overload]] = {}
@@ -139,7 +139,7 @@ def _parse_signature(signature: str) -> tuple[bool, str, tuple[Type, ...], Type]
 
 
 def _parse_types(text: str) -> tuple[Type, ...]:
-    """Types from `string, list(A)`."""
+    """Parse a list of types such as `string, list(A)`."""
     parts: list[str] = []
     depth = 0
     for char in text:

@@ -1,8 +1,8 @@
-"""Device selectors: CEL expressions on one device, compiled once.
+"""Compile device selectors, which are CEL expressions, and evaluate them on devices.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/cel/{compile,cache}.go (v1.36)
 Reads:    device.attributes, device.capacity, device.allowMultipleAllocations; the driver's name
-Differs:  the cost of an evaluation is counted in rounds of loops; list-typed attributes are not
+Differs:  only loop iterations count towards the cost limit; list-typed attributes are not
           supported (gate DRAListTypeAttributes, off in 1.36).
 """
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from kubesched.api.quantity import nano_value
 from kubesched.api.resource import Device, DeviceAttribute
-from kubesched.cel.checker import OUTPUT_TYPES, CheckedTypes, TypeCheckError, check
+from kubesched.cel.checker import OUTPUT_TYPES, TypeCheckError, check
 from kubesched.cel.comprehensions import (
     BUDGET,
     Budget,
@@ -21,23 +21,22 @@ from kubesched.cel.comprehensions import (
 from kubesched.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
 from kubesched.cel.evaluator import plan
 from kubesched.cel.parser import parse
+from kubesched.cel.quantities import CelQuantity
 from kubesched.cel.semver import SemverError, parse_semver
 from kubesched.cel.syntax import CelCompileError
-from kubesched.cel.values import CelError, CelQuantity, DefaultMap, type_name
+from kubesched.cel.values import CelError, DefaultMap, type_name
 
 _DEVICE = Type("kubernetes.DRADevice")
-_TYPES = CheckedTypes(
-    {
-        _DEVICE.name: {
-            "driver": STRING,
-            "allowMultipleAllocations": BOOL,
-            "attributes": map_of(STRING, map_of(STRING, ANY)),
-            "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
-        }
+_OBJECT_TYPES = {
+    _DEVICE.name: {
+        "driver": STRING,
+        "allowMultipleAllocations": BOOL,
+        "attributes": map_of(STRING, map_of(STRING, ANY)),
+        "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
     }
-)
+}
 
-# How Go's values refuse to become a bool.
+# Go's errors of converting a value to bool, by the value's type.
 _NOT_A_BOOL = {
     "string": "unsupported native conversion from string to 'bool'",
     "int": "unsupported type conversion from 'int' to bool",
@@ -53,17 +52,17 @@ _NOT_A_BOOL = {
     "google.protobuf.Timestamp": "type conversion error from 'Timestamp' to 'bool'",
 }
 
-_ROUNDS_MAX = 1_000_000
+_ITERATIONS_MAX = 1_000_000
 
 DeviceVariables = Mapping[str, object]
 
 
 class DeviceSelectorError(ValueError):
-    """A selector that does not compile; the text is upstream's."""
+    """A selector does not compile; the message is upstream's."""
 
 
 class CompiledSelector:
-    """An expression that can be asked about devices."""
+    """A compiled expression that is evaluated on devices."""
 
     __slots__ = ("_evaluate", "expression")
 
@@ -77,7 +76,7 @@ class CompiledSelector:
         Raises CelError.
         """
         try:
-            result = self._evaluate({"device": device, BUDGET: Budget(_ROUNDS_MAX)})
+            result = self._evaluate({"device": device, BUDGET: Budget(_ITERATIONS_MAX)})
         except CostLimitExceededError as error:
             raise CelError(str(error)) from error
         except RecursionError as error:
@@ -94,7 +93,7 @@ def compile_selector(expression: str) -> CompiledSelector:
     """Compile an expression. Raises DeviceSelectorError."""
     try:
         node = parse(expression)
-        result = check(expression, node, {"device": _DEVICE}, _TYPES)
+        result = check(expression, node, {"device": _DEVICE}, _OBJECT_TYPES)
         evaluate = plan(node)
     except (CelCompileError, TypeCheckError) as error:
         raise DeviceSelectorError(f"compilation failed: {error}") from error
@@ -108,14 +107,14 @@ def compile_selector(expression: str) -> CompiledSelector:
 def device_variables(
     driver: str, device: Device, *, allow_multiple_allocations: bool | None = None
 ) -> DeviceVariables:
-    """What the variable `device` is for a device of a driver.
+    """Return the value of the variable `device`.
 
     Args:
-        driver: The driver's name, the domain of names that have none.
+        driver: The driver's name, which is also the domain of names without one.
         device: The device.
-        allow_multiple_allocations: Instead of what the device says.
+        allow_multiple_allocations: Replaces the device's own value unless None.
 
-    Raises CelError for an attribute of an unknown kind or a version that is none.
+    Raises CelError for an attribute of an unknown kind and for an invalid version.
     """
     shared = device.allow_multiple_allocations or False
     return {
@@ -137,7 +136,7 @@ def device_variables(
 
 
 def qualified_name(name: str, driver: str) -> tuple[str, str]:
-    """The domain and the identifier of a name; without a domain it is the driver's."""
+    """Split a name into domain and identifier; the default domain is the driver's name."""
     domain, slash, identifier = name.partition("/")
     return (domain, identifier) if slash else (driver, name)
 

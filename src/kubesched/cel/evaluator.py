@@ -1,7 +1,7 @@
-"""Turn a syntax tree into a Python function, once; call it with variables, often.
+"""Compile a syntax tree to a Python function that takes variables.
 
 Upstream: google/cel-go interpreter/{planner,interpretable,attributes}.go
-Invariants: a compiled expression changes nothing it is given.
+Invariants: a compiled expression does not change the variables.
 Differs:  nothing.
 """
 
@@ -47,12 +47,12 @@ _MISSING: Final = object()
 
 
 def plan(node: Node) -> Evaluation:
-    """The function that evaluates `node`; it raises CelError."""
+    """Return the function that evaluates `node`; it raises CelError."""
     return _PLANS[type(node)](node)
 
 
 def qualified_name(node: Node) -> str | None:
-    """`a.b.c` as one name, None if the node is anything else."""
+    """Return `a.b.c` as one name, None for any other node."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.optional and not node.test_only:
@@ -62,7 +62,7 @@ def qualified_name(node: Node) -> str | None:
 
 
 def resolve(call: Call) -> tuple[tuple[Overload, ...], tuple[Node, ...], str] | None:
-    """The overloads that a call may mean, its arguments (target first), and the function's name."""
+    """Return a call's possible overloads, its arguments (target first) and the function's name."""
     if call.target is not None:
         prefix = qualified_name(call.target)
         function = FUNCTIONS.get(f"{prefix}.{call.function}") if prefix else None
@@ -98,7 +98,7 @@ def _plan_ident(node: Ident) -> Evaluation:
 
 
 def _find(container: object, key: object) -> object:
-    """The element at `key`, _MISSING if there is none. Raises CelError for a key of a bad type."""
+    """Return the element at `key` or _MISSING. Raises CelError for a key of a wrong type."""
     if isinstance(container, dict):
         found = container.get(map_key(key), _MISSING) if _is_key(key) else _MISSING
         if found is _MISSING and isinstance(container, DefaultMap):
@@ -129,7 +129,7 @@ def _missing(container: object, key: object) -> CelError:
 
 
 def _qualify(container: object, key: object, optional: bool) -> object:
-    """`container[key]`, as an optional if asked for, or if the container is one."""
+    """Return `container[key]`; as an optional if `optional` or if the container is one."""
     if isinstance(container, Optional):
         if not container.has_value:
             return NONE
@@ -176,7 +176,7 @@ def _plan_index(node: Index) -> Evaluation:
     return lambda variables: _qualify(operand(variables), index(variables), optional)
 
 
-# Operators that do not evaluate all they are given, and equality.
+# Operators that do not always evaluate all operands, and equality.
 
 
 def _plan_and(*operands: Evaluation) -> Evaluation:
@@ -188,7 +188,7 @@ def _plan_or(*operands: Evaluation) -> Evaluation:
 
 
 def _plan_logical(operands: tuple[Evaluation, ...], *, decisive: bool) -> Evaluation:
-    """One decisive operand decides, whatever becomes of the others."""
+    """One decisive operand decides, even if other operands fail."""
 
     def logical(variables: Variables) -> bool:
         error: CelError | None = None
@@ -229,7 +229,7 @@ def _plan_not_equals(left: Evaluation, right: Evaluation) -> Evaluation:
         try:
             return not equal(one, other)
         except CelError:
-            # Upstream takes the failure to compare for "not equal".
+            # Upstream treats values that cannot be compared as not equal.
             return True
 
     return not_equals
@@ -284,7 +284,7 @@ def _plan_dispatch(
 ) -> Evaluation:
     implementations = {overload.implementation for overload in overloads}
     if name[0] in "_-!@" and len(implementations) == 1:
-        # An operator tells its operands' types apart by itself.
+        # The implementation of an operator distinguishes the types of its operands.
         operator = next(iter(implementations))
         return lambda variables: operator(*[arg(variables) for arg in args])
 
@@ -293,7 +293,7 @@ def _plan_dispatch(
         for overload in overloads:
             if overload.accepts(values):
                 return overload.implementation(*values)
-        # Upstream asks for the trait of having a size, and says only that it is missing.
+        # Upstream checks the "sizer" trait here, and its error names no types.
         raise (
             no_such_overload(name, *values)
             if name != "size"

@@ -1,4 +1,4 @@
-"""Named formats of text, and what is wrong with a text that is not of one.
+"""Named formats (`format.dns1123Label()` and others) and their validation errors.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/cel/library/format.go,
           staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go,
@@ -51,7 +51,7 @@ _CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat:
-    """A format of text."""
+    """A named format."""
 
     name: str
 
@@ -61,7 +61,7 @@ class NamedFormat:
 
 def _length_errors(text: str, length_max: int) -> list[str]:
     too_long = len(text.encode(errors="surrogateescape")) > length_max
-    # Upstream counts bytes, whatever it says.
+    # Upstream counts bytes, though its message says characters.
     return [f"must be no more than {length_max} characters"] if too_long else []
 
 
@@ -88,10 +88,10 @@ def _dns_1035_label(text: str) -> Errors:
 
 
 def _prefix_of(validate: Callable[[str], Errors]) -> Callable[[str], Errors]:
-    """The rule for a text that is to be continued, which may end with a dash."""
+    """Return the rule for a name prefix, which may end with a dash."""
 
     def validate_prefix(text: str) -> Errors:
-        # Upstream replaces the two last bytes; a character of several becomes no valid one.
+        # Upstream replaces the last two bytes, which breaks a character of several bytes.
         if len(text) > 1 and text.endswith("-"):
             text = text[:-2] + ("a" if text[-2].isascii() else "\ufffda")
         return validate(text)
@@ -109,7 +109,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_datetime(text: str) -> bool:
-    """Whether the text is a time; as upstream, what follows another T is not looked at."""
+    """Whether the text is a time; like upstream, ignores anything after a second T."""
     parts = text.lower().split("t")
     if len(parts) < 2 or not _is_date(parts[0]):
         return False
@@ -150,7 +150,7 @@ def _named(name: str) -> Optional:
 
 
 def _validate(named: NamedFormat, text: str) -> Optional:
-    """The list of what is wrong with the text, none if nothing is."""
+    """Return the list of errors, none if the text is valid."""
     errors = tuple(_VALIDATORS[named.name](text))
     return Optional(errors, has_value=True) if errors else NONE
 

@@ -1,7 +1,7 @@
-"""All functions on values; here those on strings, lists, sets, optionals, quantities, versions.
+"""Functions on strings, lists, sets and optionals; `LIBRARIES` has these and all others.
 
 Upstream: google/cel-go common/stdlib/standard.go, ext/{strings,lists,sets}.go, cel/library.go;
-          staging/src/k8s.io/apiserver/pkg/cel/library/{lists,regex,quantity,semverlib}.go
+          staging/src/k8s.io/apiserver/pkg/cel/library/lists.go
 Differs:  no functions on authorization.
 """
 
@@ -9,26 +9,24 @@ import functools
 import itertools
 from collections.abc import Callable
 
-from kubesched.api.quantity import NANO, nano_value
+from kubesched.api.go_text import GO_ESCAPES
 from kubesched.cel import (
     cidr,
     conversions,
     formats,
     ip,
     operators,
+    quantities,
     regular_expressions,
+    semver,
     string_format,
     times,
     url,
 )
 from kubesched.cel.declarations import Library
-from kubesched.cel.semver import Semver, SemverError, normalize_semver, parse_semver
 from kubesched.cel.values import (
-    INT_MAX,
-    INT_MIN,
     NONE,
     CelError,
-    CelQuantity,
     Duration,
     Optional,
     UInt,
@@ -102,9 +100,7 @@ def _ascii(convert: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _quote(string: str) -> str:
-    escapes = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    escapes |= {"\v": "\\v", "\\": "\\\\", '"': '\\"'}
-    return '"' + "".join(escapes.get(char, char) for char in string) + '"'
+    return '"' + "".join(GO_ESCAPES.get(char, char) for char in string) + '"'
 
 
 def _join(strings: Values, separator: str = "") -> str:
@@ -150,7 +146,7 @@ _INCLUDES_MAX = 48
 
 
 def _includes(target: object, value: object) -> bool:
-    """Whether the target, or one of its elements if it is a list, is the value."""
+    """Whether the target equals the value or is a list that contains it."""
     if not isinstance(target, tuple):
         return quietly_equal(target, value)
     if any(quietly_equal(element, value) for element in target[:_INCLUDES_MAX]):
@@ -234,7 +230,7 @@ def _distinct(values: Values) -> Values:
 
 
 def sort_by(values: Values, keys: Values) -> Values:
-    """The values in the order of their keys. Raises CelError if the keys have none."""
+    """Sort the values by their keys. Raises CelError if the keys cannot be ordered."""
     if not keys:
         return values
     if not is_comparable(keys[0]):
@@ -334,80 +330,6 @@ _OPTIONALS: Library = {
 }
 
 
-# Quantities and versions.
-
-
-def _quantity(string: str) -> CelQuantity:
-    try:
-        return CelQuantity(nano_value(string))
-    except ValueError as error:
-        # The message names the text first, upstream's does not.
-        raise CelError(str(error).rpartition("': ")[2]) from error
-
-
-def _is_quantity(string: str) -> bool:
-    try:
-        nano_value(string)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_integer(quantity: CelQuantity) -> bool:
-    return quantity.nano % NANO == 0 and INT_MIN <= quantity.nano // NANO <= INT_MAX
-
-
-def _as_integer(quantity: CelQuantity) -> int:
-    if not _is_integer(quantity):
-        raise CelError("cannot convert value to integer")
-    return quantity.nano // NANO
-
-
-def _compare_quantities(left: CelQuantity, right: CelQuantity) -> int:
-    return (left.nano > right.nano) - (left.nano < right.nano)
-
-
-def _semver(string: str, normalize: bool = False) -> Semver:
-    try:
-        return parse_semver(normalize_semver(string) if normalize else string)
-    except SemverError as error:
-        raise CelError(str(error)) from error
-
-
-def _is_semver(string: str, normalize: bool = False) -> bool:
-    try:
-        _semver(string, normalize)
-    except CelError:
-        return False
-    return True
-
-
-_KUBERNETES: Library = {
-    "quantity(string): quantity": _quantity,
-    "isQuantity(string): bool": _is_quantity,
-    "sign(quantity): int": lambda quantity: (quantity.nano > 0) - (quantity.nano < 0),
-    "@isGreaterThan(quantity, quantity): bool": lambda left, right: left.nano > right.nano,
-    "@isLessThan(quantity, quantity): bool": lambda left, right: left.nano < right.nano,
-    "@compareTo(quantity, quantity): int": _compare_quantities,
-    "@asApproximateFloat(quantity): double": lambda quantity: quantity.nano / NANO,
-    "@asInteger(quantity): int": _as_integer,
-    "@isInteger(quantity): bool": _is_integer,
-    "@add(quantity, quantity): quantity": lambda a, b: CelQuantity(a.nano + b.nano),
-    "@add(quantity, int): quantity": lambda a, b: CelQuantity(a.nano + b * NANO),
-    "@sub(quantity, quantity): quantity": lambda a, b: CelQuantity(a.nano - b.nano),
-    "@sub(quantity, int): quantity": lambda a, b: CelQuantity(a.nano - b * NANO),
-    "semver(string): semver": _semver,
-    "semver(string, bool): semver": _semver,
-    "isSemver(string): bool": _is_semver,
-    "isSemver(string, bool): bool": _is_semver,
-    "@isGreaterThan(semver, semver): bool": lambda left, right: left.compare(right) > 0,
-    "@isLessThan(semver, semver): bool": lambda left, right: left.compare(right) < 0,
-    "@compareTo(semver, semver): int": Semver.compare,
-    "@major(semver): int": lambda version: version.major,
-    "@minor(semver): int": lambda version: version.minor,
-    "@patch(semver): int": lambda version: version.patch,
-}
-
 LIBRARIES = (
     operators.LIBRARY,
     conversions.LIBRARY,
@@ -417,7 +339,8 @@ LIBRARIES = (
     string_format.LIBRARY,
     _LISTS,
     _OPTIONALS,
-    _KUBERNETES,
+    quantities.LIBRARY,
+    semver.LIBRARY,
     ip.LIBRARY,
     cidr.LIBRARY,
     url.LIBRARY,

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import ClassVar
 
+from kubesched.api.go_text import go_quote
 from kubesched.cel.declarations import Library
-from kubesched.cel.values import CelError, quoted
+from kubesched.cel.values import CelError, succeeds
 
 Address = IPv4Address | IPv6Address
 
@@ -21,11 +22,11 @@ _GROUP = re.compile("[0-9A-Fa-f]*")
 
 
 class AddressError(ValueError):
-    """A text that is no address; the message is upstream's."""
+    """The text is not an address; the message is upstream's."""
 
     def __init__(self, text: str, problem: str, at: str = "") -> None:
-        place = f" (at {quoted(at)})" if at else ""
-        super().__init__(f"ParseAddr({quoted(text)}): {problem}{place}")
+        place = f" (at {go_quote(at)})" if at else ""
+        super().__init__(f"ParseAddr({go_quote(text)}): {problem}{place}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class IP:
 
 
 def parse_address(text: str) -> tuple[Address, str]:
-    """The address that `text` is and its zone. Raises AddressError."""
+    """Parse an address; return it and its zone. Raises AddressError."""
     for char in text:
         if char == ".":
             return IPv4Address(_v4_bytes(text, text)), ""
@@ -51,12 +52,12 @@ def parse_address(text: str) -> tuple[Address, str]:
 
 
 def is_mapped(address: Address) -> bool:
-    """Whether the address is an IPv4 address in IPv6's clothes."""
+    """Whether the address is an IPv4-mapped IPv6 address."""
     return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
 
 
 def _v4_bytes(text: str, dotted: str) -> bytes:
-    """The four bytes of `dotted`, the end of `text`. Raises AddressError."""
+    """Parse `dotted`, the IPv4 part of `text`, to four bytes. Raises AddressError."""
     fields: list[int] = []
     digits = ""
     for at, char in enumerate(dotted):
@@ -96,7 +97,7 @@ def _parse_v6(text: str) -> tuple[IPv6Address, str]:
 
 
 class _V6Groups:
-    """The groups of an IPv6 address as they are read."""
+    """Reads the groups of an IPv6 address."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -104,7 +105,7 @@ class _V6Groups:
         self.ellipsis: int | None = None
 
     def read(self, rest: str) -> str:
-        """Take the next group and what separates it from the one after; what is left."""
+        """Read one group and the colons after it; return the rest of the text."""
         match = _GROUP.match(rest)
         digits = match.group() if match else ""
         if len(digits) > 4:
@@ -141,7 +142,7 @@ class _V6Groups:
         return rest[2:]
 
     def expanded(self) -> bytes:
-        """All bytes, the ellipsis filled with zeros. Raises AddressError."""
+        """Return all 16 bytes, with the ellipsis filled with zeros. Raises AddressError."""
         missing = _V6_BYTES - len(self.found)
         if self.ellipsis is None and missing:
             raise AddressError(self._text, "address string too short")
@@ -153,26 +154,18 @@ class _V6Groups:
 
 
 def parse_ip(text: str) -> IP:
-    """The address that `text` is. Raises CelError."""
+    """Parse an address that has no zone and is not IPv4-mapped. Raises CelError."""
     try:
         address, zone = parse_address(text)
     except AddressError as error:
         raise CelError(
-            f"IP Address {quoted(text)} parse error during conversion from string: {error}"
+            f"IP Address {go_quote(text)} parse error during conversion from string: {error}"
         ) from error
     if zone:
-        raise CelError(f"IP address {quoted(text)} with zone value is not allowed")
+        raise CelError(f"IP address {go_quote(text)} with zone value is not allowed")
     if is_mapped(address):
-        raise CelError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+        raise CelError(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return IP(address)
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        parse_ip(text)
-    except CelError:
-        return False
-    return True
 
 
 _LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
@@ -203,7 +196,7 @@ def _is_global_unicast(ip: IP) -> bool:
 
 LIBRARY: Library = {
     "ip(string): ip": parse_ip,
-    "isIP(string): bool": _is_ip,
+    "isIP(string): bool": succeeds(parse_ip),
     "ip.isCanonical(string): bool": lambda text: str(parse_ip(text).address) == text,
     "@family(ip): int": lambda ip: ip.address.version,
     "@isUnspecified(ip): bool": lambda ip: ip.address.is_unspecified,

@@ -54,7 +54,7 @@ class Token:
 
 
 def tokenize(source: str) -> list[Token]:
-    """Tokens of `source`, the last one of kind `end`; strings are already unescaped.
+    """Return the tokens of `source`, the last of kind `end`; string tokens are unescaped.
 
     Raises CelCompileError.
     """
@@ -106,7 +106,7 @@ def _find_end(source: str, begin: int, quote: str, *, raw: bool) -> int:
 
 
 def _unescape(source: str, start: int, body: str, *, is_bytes: bool) -> str:
-    """The text that escapes stand for; of bytes, one character (0-255) per byte."""
+    """Replace escapes; a bytes literal becomes a text with a character (0-255) per byte."""
     parts: list[str] = []
     offset = 0
     while offset < len(body):

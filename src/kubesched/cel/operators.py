@@ -28,7 +28,7 @@ _LENGTH_MAX = 1_000_000
 
 
 def _kind(value: object) -> type | None:
-    """The Python type that arithmetic goes by; a bool takes no part in it."""
+    """Return the type that decides about arithmetic; None for a bool, which has none."""
     return None if isinstance(value, bool) else type(value)
 
 
@@ -52,7 +52,7 @@ def add(left: object, right: object) -> object:
 
 
 def check_length(length: int) -> None:
-    """Raise CelError for a value so long that upstream would have given up."""
+    """Raise CelError for a length at which upstream would have exceeded its cost limit."""
     if length > _LENGTH_MAX:
         raise CelError("operation cancelled: actual cost limit exceeded")
 
@@ -76,7 +76,7 @@ def multiply(left: object, right: object) -> object:
 
 
 def divide(left: object, right: object) -> object:
-    """`left / right`; integers are cut towards zero."""
+    """`left / right`; integer division rounds towards zero."""
     _lacks_trait("_/_", left, (int, UInt, float))
     if _kind(left) is not _kind(right):
         raise no_such_overload()
@@ -139,7 +139,7 @@ def _divide_doubles(left: float, right: float) -> float:
 
 
 def _checked(like: object, result: object) -> object:
-    """The result as a value of the operands' kind. Raises CelError on overflow."""
+    """Return the result with the type of the operands. Raises CelError on overflow."""
     if isinstance(like, UInt) and isinstance(result, int):
         return checked_uint(result)
     if isinstance(like, int) and isinstance(result, int):
@@ -165,7 +165,7 @@ def _subtract_times(
     if isinstance(left, Duration) and isinstance(right, Timestamp):
         raise no_such_overload()
     if isinstance(left, Timestamp) and isinstance(right, Duration):
-        # Upstream adds the negative duration, which the least one does not have.
+        # Upstream adds the negated duration; the smallest duration cannot be negated.
         return checked_timestamp(
             left.nanoseconds + checked_int(-right.nanoseconds), left.offset_seconds
         )

@@ -72,7 +72,7 @@ _DIGITS_MAX = 1000
 
 
 def parse(source: str) -> Node:
-    """The syntax tree of `source`. Raises CelCompileError."""
+    """Return the syntax tree of `source`. Raises CelCompileError."""
     return _Parser(source).parse()
 
 
@@ -119,7 +119,7 @@ class _Parser:
     def _error(self, offset: int, message: str) -> CelCompileError:
         return CelCompileError(self._source, offset, message)
 
-    # Expressions, from the loosest binding to the tightest.
+    # Expressions, from the lowest precedence to the highest.
 
     def _expression(self) -> Node:
         self._depth += 1
@@ -317,7 +317,7 @@ class _Parser:
     def comprehension(
         self, kind: str, offset: int, target: Node, args: tuple[Node, ...], variables: int
     ) -> Node:
-        """A comprehension whose first `variables` arguments are names."""
+        """Return a comprehension; its first `variables` arguments are variable names."""
         simple = kind in {"all", "exists", "exists_one"}
         message = "argument must be a simple name" if simple else "argument is not an identifier"
         names = tuple(self._variable(arg, message) for arg in args[:variables])
@@ -330,7 +330,7 @@ class _Parser:
     def optional_map(
         self, offset: int, target: Node, args: tuple[Node, ...], *, flat: bool
     ) -> Node:
-        """`optMap` and `optFlatMap`."""
+        """Return a call of `optMap`, or of `optFlatMap` if `flat`."""
         function = "optFlatMap" if flat else "optMap"
         message = f"{function}() variable name must be a simple identifier"
         return OptionalMap(offset, target, self._variable(args[0], message), args[1], flat)
@@ -339,7 +339,7 @@ class _Parser:
 def _binary_call(operator: Token, left: Node, right: Node) -> Call:
     name = "@in" if operator.text == "in" else f"_{operator.text}_"
     if name in {"_&&_", "_||_"} and isinstance(left, Call) and left.function == name:
-        # A chain of these is one call, so that a long one is not a deep one.
+        # A chain of these becomes one call, so that a long chain is not a deep tree.
         return Call(left.offset, name, None, (*left.args, right))
     return Call(operator.offset, name, None, (left, right))
 

@@ -1,7 +1,7 @@
-r"""Regular expressions, matched by RE2, as Go's package regexp has them.
+r"""Match regular expressions with RE2, as Go's package regexp does.
 
 Upstream: Go's package regexp; k8s.io/apiserver/pkg/cel/library/regex.go
-Rejects:  what RE2 does not know: backreferences, lookaround, possessive repetitions
+Rejects:  syntax that RE2 does not have: backreferences, lookaround, possessive repetitions
 Differs:  a lookbehind is reported as unknown syntax, not as a bad name; a compiled pattern is
           limited to 8 MiB (upstream: 128 MiB).
 """
@@ -22,7 +22,7 @@ _OPTIONS.log_errors = False
 # Only whole matches are of interest, and Go allows two groups of one name.
 _OPTIONS.never_capture = True
 
-# RE2's words in C++, and in Go where they differ.
+# Error messages of RE2 in C++ that are worded differently in Go.
 _GO_PROBLEMS = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid named capture group": "invalid named capture",
@@ -39,15 +39,15 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def _well_formed(text: str) -> str:
-    """The text with a replacement character for each byte that is no UTF-8, as Go reads it."""
+    """Replace each invalid UTF-8 byte by U+FFFD, as Go does when it matches."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 @lru_cache(1024)
 def _compile(pattern: str) -> Any:
-    """The compiled pattern. Raises CelError in Go's words."""
+    """Compile a pattern. Raises CelError with Go's message."""
     pattern = _well_formed(pattern)
-    # C++ matches any byte with \C, which Go does not know.
+    # In C++, \C matches any byte; Go does not have it.
     if r"\C" in _ESCAPES.findall(pattern):
         raise _error("invalid escape sequence", r"\C")
     try:
@@ -68,7 +68,7 @@ def matches(text: str, pattern: str) -> bool:
 
 
 def find_all(text: str, pattern: str, count: int = -1) -> tuple[str, ...]:
-    """All matches that do not overlap, at most `count` unless that is negative.
+    """Return the matches that do not overlap, at most `count` unless that is negative.
 
     Raises CelError.
     """
@@ -81,7 +81,7 @@ def find_all(text: str, pattern: str, count: int = -1) -> tuple[str, ...]:
 
 
 def _spans(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each match; as in Go, an empty one right after another does not count."""
+    """Yield start and end of matches; like Go, skip an empty match right after another."""
     previous_end = -1
     for match in compiled.finditer(text):
         start, end = match.span()
@@ -91,7 +91,7 @@ def _spans(compiled: Any, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find(text: str, pattern: str) -> str:
-    """The first match, "" if there is none. Raises CelError."""
+    """Return the first match, "" if there is none. Raises CelError."""
     return next(iter(find_all(text, pattern, 1)), "")
 
 

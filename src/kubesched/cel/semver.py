@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from kubesched.cel.values import UINT_MAX
+from kubesched.api.go_text import go_quote
+from kubesched.cel.declarations import Library
+from kubesched.cel.values import UINT_MAX, CelError, succeeds
 
 _DIGITS = frozenset("0123456789")
 _ALPHANUMERIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789")
 
 
 class SemverError(ValueError):
-    """A text that is no semantic version; the message is upstream's."""
+    """The text is not a semantic version; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Semver:
-    """A semantic version; build metadata takes no part in comparisons."""
+    """A semantic version; comparisons ignore the build metadata."""
 
     major: int
     minor: int
@@ -32,7 +34,7 @@ class Semver:
     is_opaque: ClassVar[bool] = True
 
     def compare(self, other: "Semver") -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1."""
         mine, others = self.core, other.core
         if mine != others:
             return 1 if mine > others else -1
@@ -46,13 +48,13 @@ class Semver:
 
     @property
     def core(self) -> tuple[int, int, int]:
-        """The three numbers."""
+        """Major, minor and patch number."""
         return (self.major, self.minor, self.patch)
 
 
 @lru_cache(4096)
 def parse_semver(text: str) -> Semver:
-    """The version that `text` is, strictly. Raises SemverError."""
+    """Parse a version strictly. Raises SemverError."""
     if not text:
         raise SemverError("Version string empty")
     parts = text.split(".", 2)
@@ -71,7 +73,7 @@ def parse_semver(text: str) -> Semver:
 
 
 def normalize_semver(text: str) -> str:
-    """The text without a leading `v` and leading zeros, filled up to three numbers.
+    """Remove a leading `v` and leading zeros, and append `.0` up to three numbers.
 
     Raises SemverError.
     """
@@ -92,9 +94,9 @@ def _without_zeros(part: str) -> str:
 
 def _number(name: str, text: str) -> int:
     if not set(text) <= _DIGITS:
-        raise SemverError(f"Invalid character(s) found in {name.lower()} number {_quoted(text)}")
+        raise SemverError(f"Invalid character(s) found in {name.lower()} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise SemverError(f"{name} number must not contain leading zeroes {_quoted(text)}")
+        raise SemverError(f"{name} number must not contain leading zeroes {go_quote(text)}")
     return _uint64(text)
 
 
@@ -102,7 +104,7 @@ def _uint64(text: str) -> int:
     if not text:
         raise SemverError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) > UINT_MAX:
-        raise SemverError(f"strconv.ParseUint: parsing {_quoted(text)}: value out of range")
+        raise SemverError(f"strconv.ParseUint: parsing {go_quote(text)}: value out of range")
     return int(text)
 
 
@@ -112,11 +114,11 @@ def _prerelease(text: str) -> int | str:
     if set(text) <= _DIGITS:
         if len(text) > 1 and text[0] == "0":
             raise SemverError(
-                f"Numeric PreRelease version must not contain leading zeroes {_quoted(text)}"
+                f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}"
             )
         return _uint64(text)
     if not set(text) <= _ALPHANUMERIC:
-        raise SemverError(f"Invalid character(s) found in prerelease {_quoted(text)}")
+        raise SemverError(f"Invalid character(s) found in prerelease {go_quote(text)}")
     return text
 
 
@@ -124,18 +126,35 @@ def _build(text: str) -> str:
     if not text:
         raise SemverError("Build meta data is empty")
     if not set(text) <= _ALPHANUMERIC:
-        raise SemverError(f"Invalid character(s) found in build meta data {_quoted(text)}")
+        raise SemverError(f"Invalid character(s) found in build meta data {go_quote(text)}")
     return text
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _compare_prereleases(left: tuple[int | str, ...], right: tuple[int | str, ...]) -> int:
     if not left or not right:
         return bool(right) - bool(left) if bool(left) != bool(right) else 0
-    # Numbers come before words; a longer list after its own beginning.
+    # Numbers sort before words, a prefix before the longer list.
     mine = [(isinstance(part, str), part) for part in left]
     others = [(isinstance(part, str), part) for part in right]
     return (mine > others) - (mine < others)
+
+
+def _semver(string: str, normalize: bool = False) -> Semver:
+    try:
+        return parse_semver(normalize_semver(string) if normalize else string)
+    except SemverError as error:
+        raise CelError(str(error)) from error
+
+
+LIBRARY: Library = {
+    "semver(string): semver": _semver,
+    "semver(string, bool): semver": _semver,
+    "isSemver(string): bool": succeeds(_semver),
+    "isSemver(string, bool): bool": succeeds(_semver),
+    "@isGreaterThan(semver, semver): bool": lambda left, right: left.compare(right) > 0,
+    "@isLessThan(semver, semver): bool": lambda left, right: left.compare(right) < 0,
+    "@compareTo(semver, semver): int": Semver.compare,
+    "@major(semver): int": lambda version: version.major,
+    "@minor(semver): int": lambda version: version.minor,
+    "@patch(semver): int": lambda version: version.patch,
+}

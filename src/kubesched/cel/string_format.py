@@ -1,15 +1,16 @@
-"""`string.format`: clauses like %s and %.2f, filled in.
+"""`string.format`: replace clauses such as %s and %.2f by values.
 
 Upstream: google/cel-go ext/formatting.go (version 2 of the library of strings), whose numbers
           golang.org/x/text writes as in American English
-Differs:  clauses are looked at when they are filled in, not before; a double that is whole is
-          shown as an integer where it is a key of a map.
+Differs:  clauses are parsed when they are filled in, not before; a whole double that is a key of
+          a map is shown as an integer.
 """
 
 import math
 import re
 from collections.abc import Callable
 
+from kubesched.api.go_text import go_float, go_quote
 from kubesched.cel.conversions import bytes_to_string
 from kubesched.cel.declarations import Library
 from kubesched.cel.operators import check_length
@@ -20,9 +21,7 @@ from kubesched.cel.values import (
     CelType,
     Duration,
     Timestamp,
-    format_double,
     from_map_key,
-    quoted,
     type_name,
 )
 
@@ -40,7 +39,7 @@ _DIGITS = re.compile("[0-9]*")
 
 
 class _FormatError(Exception):
-    """What is wrong with a value for its clause."""
+    """The clause does not accept the value."""
 
 
 # Values as text.
@@ -51,7 +50,7 @@ def _integer(value: object) -> int | None:
 
 
 def _string(value: object) -> str:
-    """What %s makes of a value. Raises _FormatError."""
+    """Format for %s. Raises _FormatError."""
     if isinstance(value, tuple):
         return _list(value)
     if isinstance(value, dict):
@@ -66,7 +65,7 @@ def _string(value: object) -> str:
 
 
 def _scalar(value: object) -> str | None:
-    """The text of a value without elements, None if it has none."""
+    """Return the text of a scalar, None for a value that has none."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, bytes):
@@ -80,7 +79,7 @@ def _scalar(value: object) -> str | None:
 _TEXTS: tuple[tuple[type, Callable[..., str]], ...] = (
     (str, str),
     (int, str),
-    (float, format_double),
+    (float, go_float),
     (Timestamp, timestamp_text),
     (Duration, duration_text),
     (CelType, lambda kind: kind.name),
@@ -91,22 +90,24 @@ def _bytes(value: bytes) -> str:
     try:
         return bytes_to_string(value)
     except CelError as error:
-        raise _FormatError(f"could not convert argument {quoted(str(error))} to string") from error
+        raise _FormatError(
+            f"could not convert argument {go_quote(str(error))} to string"
+        ) from error
 
 
 def _element(value: object) -> str:
-    """A value within a list or a map, as it would be written in CEL. Raises _FormatError."""
+    """Format an element of a list or map as a CEL literal. Raises _FormatError."""
     if isinstance(value, tuple | dict):
         return _string(value)
     if isinstance(value, float):
-        return f"{value:.6f}" if math.isfinite(value) else quoted(format_double(value))
+        return f"{value:.6f}" if math.isfinite(value) else go_quote(go_float(value))
     scalar = _scalar(value)
     if scalar is None:
         raise _FormatError(f"no formatting function for {type_name(value)}")
     if isinstance(value, str | bytes):
-        return f"{'b' if isinstance(value, bytes) else ''}{quoted(scalar)}"
+        return f"{'b' if isinstance(value, bytes) else ''}{go_quote(scalar)}"
     if isinstance(value, Timestamp | Duration):
-        return f"{'timestamp' if isinstance(value, Timestamp) else 'duration'}({quoted(scalar)})"
+        return f"{'timestamp' if isinstance(value, Timestamp) else 'duration'}({go_quote(scalar)})"
     return scalar
 
 
@@ -152,7 +153,7 @@ def _not_finite(value: float) -> str:
 
 
 def _fixed(precision: int | None) -> Clause:
-    """What %f makes of a double; upstream keeps the precision in too few bits."""
+    """Return the formatter of %f; like upstream, it keeps only the low bits of the precision."""
     wanted = _DECIMALS_DEFAULT if precision is None else precision
     decimals_min, decimals_max = wanted & 0xFF, wanted & 0xFFFF
     decimals_max = min(decimals_max, _DECIMALS_MAX)
@@ -169,7 +170,7 @@ def _fixed(precision: int | None) -> Clause:
 
 
 def _scientific(precision: int | None) -> Clause:
-    """What %e makes of a double; upstream takes the precision for the width."""
+    """Return the formatter of %e; like upstream, it uses the precision as width."""
     width = (_DECIMALS_DEFAULT if precision is None else precision) & 0xFFFF
 
     def scientific(value: object) -> str:
@@ -229,7 +230,7 @@ _CLAUSES: dict[str, Callable[[int | None], Clause]] = {
 
 
 def _precision(clause: str) -> tuple[int | None, str]:
-    """The precision at the beginning of a clause, and what is left. Raises CelError."""
+    """Split the precision from a clause. Raises CelError."""
     if not clause.startswith("."):
         return None, clause
     match = _DIGITS.match(clause, 1)
@@ -242,16 +243,16 @@ def _precision(clause: str) -> tuple[int | None, str]:
         problem = "value out of range" if digits else "invalid syntax"
         raise CelError(
             f"{failed}: error while converting precision to integer:"
-            f" strconv.Atoi: parsing {quoted(digits)}: {problem}"
+            f" strconv.Atoi: parsing {go_quote(digits)}: {problem}"
         )
     return int(digits), rest
 
 
 def _fill(clause: str, value: object) -> tuple[str, str]:
-    """The value's text and what follows the clause. Raises CelError."""
+    """Return the formatted value and the rest of the template. Raises CelError."""
     precision, rest = _precision(clause)
     if rest[0] not in _CLAUSES:
-        # Upstream shows the first byte alone.
+        # Upstream shows only the first byte.
         shown = chr(rest[0].encode(errors="surrogateescape")[0])
         raise CelError(
             f'could not parse formatting clause: unrecognized formatting clause "{shown}"'
@@ -263,7 +264,7 @@ def _fill(clause: str, value: object) -> tuple[str, str]:
 
 
 def format_string(template: str, args: tuple[object, ...]) -> str:
-    """The template with its clauses filled in. Raises CelError."""
+    """Fill in the clauses of the template. Raises CelError."""
     parts: list[str] = []
     rest, used, length = template, 0, 0
     while rest:

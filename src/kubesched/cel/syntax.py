@@ -1,4 +1,4 @@
-"""The syntax tree of an expression; every node knows the offset it is reported at."""
+"""The syntax tree of an expression; `offset` is where errors of a node are reported."""
 
 from dataclasses import dataclass, field
 
@@ -6,7 +6,7 @@ from kubesched.cel.declarations import Overload
 
 
 class CelCompileError(ValueError):
-    """An expression that does not compile; the text is upstream's `ERROR: <input>:1:1: …`."""
+    """An expression does not compile; the message is upstream's `ERROR: <input>:1:1: …`."""
 
     def __init__(self, source: str, offset: int, message: str) -> None:
         self.source = source
@@ -61,9 +61,9 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function, with a target if it is called as a member; operators have names like `_+_`.
+    """A call `function(args)` or `target.function(args)`; operators have names like `_+_`.
 
-    `chosen` is the checker's to fill: the overloads that fit the types of the arguments.
+    The checker fills `chosen` with the overloads that fit the types of the arguments.
     """
 
     offset: int
@@ -93,7 +93,7 @@ class MapLiteral:
 
 @dataclass(frozen=True, slots=True)
 class Comprehension:
-    """A macro over a list or a map: kind, range, one or two variables, predicate, transform."""
+    """A macro such as `range.all(variable, predicate)`; `kind` is its name."""
 
     offset: int
     kind: str
@@ -105,7 +105,7 @@ class Comprehension:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """`cel.bind(name, value, body)`: the body with one more variable."""
+    """`cel.bind(name, value, body)`."""
 
     offset: int
     name: str
@@ -115,7 +115,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class OptionalMap:
-    """`target.optMap(name, body)`, or with `flat` optFlatMap."""
+    """`target.optMap(name, body)`, or `optFlatMap` if `flat`."""
 
     offset: int
     target: "Node"

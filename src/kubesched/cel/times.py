@@ -1,4 +1,4 @@
-"""The parts of timestamps and durations, and their texts.
+"""Read parts of timestamps and durations, and write both as text.
 
 Upstream: google/cel-go common/stdlib/standard.go, common/types/{timestamp,duration}.go;
           Go's package time
@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from kubesched.api.go_text import go_quote
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
     INT_MAX,
@@ -21,7 +22,6 @@ from kubesched.cel.values import (
     CelError,
     Duration,
     Timestamp,
-    quoted,
 )
 
 _SECOND = 10**9
@@ -36,7 +36,7 @@ _NUMBER = re.compile("[+-]?[0-9]{1,1000}")
 
 
 def _civil(timestamp: Timestamp, offset_seconds: int) -> tuple[int, datetime]:
-    """Year and clock at an offset; the clock's own year is one of the same calendar."""
+    """Return the year, and a datetime whose year is another one with the same calendar."""
     seconds = timestamp.nanoseconds // _SECOND + offset_seconds
     cycles, rest = divmod(seconds, _CYCLE_SECONDS)
     clock = _EPOCH + timedelta(seconds=rest)
@@ -44,7 +44,7 @@ def _civil(timestamp: Timestamp, offset_seconds: int) -> tuple[int, datetime]:
 
 
 def timestamp_text(timestamp: Timestamp) -> str:
-    """The timestamp in RFC 3339, in the zone it was written in."""
+    """Return the timestamp in RFC 3339, in the zone it was written in."""
     offset = timestamp.offset_seconds
     year, clock = _civil(timestamp, offset)
     fraction = f".{timestamp.nanoseconds % _SECOND:09}".rstrip("0").rstrip(".")
@@ -54,13 +54,13 @@ def timestamp_text(timestamp: Timestamp) -> str:
 
 
 def duration_text(duration: Duration) -> str:
-    """The duration in seconds, with as many decimals as it takes."""
+    """Return the duration in seconds, with as many decimals as needed."""
     digits = f"{Decimal(repr(_as_double(duration, _SECOND))):f}"
     return digits.removesuffix(".0") + "s"
 
 
 def _as_double(duration: Duration, unit: int) -> float:
-    """The duration in a unit, rounded as upstream's is: whole units, then the rest."""
+    """Convert to a unit with upstream's rounding: whole units plus the divided rest."""
     whole, rest = divmod(abs(duration.nanoseconds), unit)
     magnitude = whole + rest / unit
     return -magnitude if duration.nanoseconds < 0 else magnitude
@@ -71,19 +71,19 @@ def _as_double(duration: Duration, unit: int) -> float:
 
 def _integer(text: str) -> int:
     if _NUMBER.fullmatch(text) is None:
-        raise CelError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+        raise CelError(f"strconv.Atoi: parsing {go_quote(text)}: invalid syntax")
     if not INT_MIN <= int(text) <= INT_MAX:
-        raise CelError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+        raise CelError(f"strconv.Atoi: parsing {go_quote(text)}: value out of range")
     return int(text)
 
 
 def _wrapped(number: int) -> int:
-    """The number as 64 bits hold it."""
+    """Return the number as a signed 64-bit integer, wrapped on overflow."""
     return (number - INT_MIN) % 2**64 + INT_MIN
 
 
 def _fixed_offset_seconds(zone: str) -> int:
-    """The offset of a zone like -08:00; what is out of all bounds wraps, as upstream's does."""
+    """Parse an offset such as -08:00; like upstream, it wraps on overflow."""
     hours_text, _, minutes_text = zone.partition(":")
     hours, minutes = _integer(hours_text), _integer(minutes_text)
     total = hours * 60 + (-minutes if zone[0] == "-" else minutes)
@@ -100,7 +100,7 @@ def _named_offset_seconds(timestamp: Timestamp, zone: str) -> int:
         info = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise CelError(f"unknown time zone {zone}") from error
-    # The days at either end of the calendar have no room for an offset, and no change of it.
+    # datetime cannot apply an offset at either end of the calendar; no zone changes there.
     margin = 2 * 24 * _HOUR
     nanoseconds = min(max(timestamp.nanoseconds, TIMESTAMP_MIN + margin), TIMESTAMP_MAX - margin)
     clock = _EPOCH + timedelta(seconds=nanoseconds // _SECOND)
@@ -134,7 +134,7 @@ def _milliseconds(timestamp: Timestamp, zone: str = "UTC") -> int:
 
 
 def _whole(unit: int) -> Callable[[Duration], int]:
-    """How many whole units a duration has, cut towards zero."""
+    """Return a function that gives a duration in whole units, rounded towards zero."""
     return lambda duration: int(_as_double(duration, unit))
 
 

@@ -1,7 +1,7 @@
-"""URLs, taken apart as Go does it.
+"""Parse URLs as Go does.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/cel/library/urls.go, Go's package net/url
-Rejects:  relative references, control characters, bad escapes, ports that are no numbers
+Rejects:  relative references, control characters, bad escapes, non-numeric ports
 Differs:  nothing.
 """
 
@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from typing import ClassVar
 
+from kubesched.api.go_text import go_quote
 from kubesched.cel.declarations import Library
 from kubesched.cel.ip import AddressError, parse_address
-from kubesched.cel.values import CelError, quoted
+from kubesched.cel.values import CelError
 
-# Texts are taken apart byte by byte; a byte is a character of the same number.
+# URLs are parsed byte by byte: each byte is the character with the same number.
 
 _ALNUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _UNRESERVED = _ALNUM + "-_.~"
@@ -33,12 +34,12 @@ _FAILED = "URL parse error during conversion from string"
 
 
 class _UrlError(ValueError):
-    """A text that is no URL; the message is upstream's, without the text."""
+    """The text is not a URL; the message is upstream's, without the text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class URL:
-    """A URL. All parts are as Go has them, a byte a character."""
+    """A URL with the fields of Go's url.URL, one character per byte."""
 
     scheme: str = ""
     opaque: str = ""
@@ -84,12 +85,12 @@ class URL:
 
     @property
     def escaped_path(self) -> str:
-        """The path as it was written, if that is valid."""
+        """The path as it was written, or escaped if that is not valid."""
         return _escaped_part(self.path, self.raw_path, _PATH)
 
     @property
     def escaped_fragment(self) -> str:
-        """The fragment as it was written, if that is valid."""
+        """The fragment as it was written, or escaped if that is not valid."""
         return _escaped_part(self.fragment, self.raw_fragment, _FRAGMENT)
 
     @property
@@ -118,7 +119,7 @@ def _escape(text: str, safe: frozenset[str]) -> str:
 
 
 def _unescape(text: str) -> str:
-    """The text with its escapes undone. Raises _UrlError."""
+    """Decode %-escapes. Raises _UrlError."""
     for match in _ESCAPE.finditer(text):
         if match[1] is None:
             raise _bad_escape(text[match.start() : match.start() + 3])
@@ -126,17 +127,17 @@ def _unescape(text: str) -> str:
 
 
 def _bad_escape(escape: str) -> _UrlError:
-    return _UrlError(f"invalid URL escape {quoted(_from_bytes(escape))}")
+    return _UrlError(f"invalid URL escape {go_quote(_from_bytes(escape))}")
 
 
 def _unescape_host(text: str, *, is_zone: bool = False) -> str:
-    """The host, or its zone, with its escapes undone. Raises _UrlError."""
+    """Decode %-escapes of a host or of its zone. Raises _UrlError."""
     at = 0
     while at < len(text):
         char = text[at]
         if char != "%":
             if ord(char) < 0x80 and char not in _HOST:
-                raise _UrlError(f"invalid character {quoted(char)} in host name")
+                raise _UrlError(f"invalid character {go_quote(char)} in host name")
             at += 1
             continue
         escape = text[at : at + 3]
@@ -148,7 +149,7 @@ def _unescape_host(text: str, *, is_zone: bool = False) -> str:
 
 
 def _is_allowed_in_host(digits: str, is_zone: bool) -> bool:
-    """Whether a byte may be escaped: in a host only if not ASCII, in a zone only if harmless."""
+    """Whether a byte may be escaped: in a host if not ASCII, in a zone if valid unescaped."""
     byte = chr(int(digits, 16))
     if digits == "25":
         return True
@@ -157,7 +158,7 @@ def _is_allowed_in_host(digits: str, is_zone: bool) -> bool:
 
 def _escaped_part(part: str, raw: str, safe: frozenset[str]) -> str:
     if raw and all(char in safe or char in _SUBDELIMS for char in raw):
-        # What is raw was unescaped without an error before.
+        # The raw text has been decoded without an error before.
         return raw
     return "*" if part == "*" and safe is _PATH else _escape(part, safe)
 
@@ -174,7 +175,7 @@ def _from_bytes(text: str) -> str:
 
 
 def _parse(text: str, *, via_request: bool) -> URL:
-    """The URL without a fragment. Raises _UrlError."""
+    """Parse a URL without a fragment. Raises _UrlError."""
     if any(char < " " or char == "\x7f" for char in text):
         raise _UrlError("net/url: invalid control character in URL")
     if not text and via_request:
@@ -219,7 +220,7 @@ def _split_scheme(text: str) -> tuple[str, str]:
 
 
 def _parse_authority(scheme: str, authority: str) -> tuple[str | None, str]:
-    """The user, escaped anew, and the host. Raises _UrlError."""
+    """Return the user info, normalised, and the host. Raises _UrlError."""
     user, at, host_text = authority.rpartition("@")
     host = _parse_host(scheme, host_text)
     if not at:
@@ -262,20 +263,20 @@ def _parse_ip_literal(host: str) -> str:
 
 def _check_port(colon_port: str) -> None:
     if _PORT.fullmatch(colon_port) is None:
-        raise _UrlError(f"invalid port {quoted(_from_bytes(colon_port))} after host")
+        raise _UrlError(f"invalid port {go_quote(_from_bytes(colon_port))} after host")
 
 
 def request_uri_error(text: str) -> tuple[str, ...]:
-    """What is wrong with an absolute URL or path; empty if nothing is."""
+    """Return the error of an absolute URL or path, empty if it is valid."""
     try:
         _parse(_to_bytes(text), via_request=True)
     except _UrlError as error:
-        return (f"parse {quoted(text)}: {error}",)
+        return (f"parse {go_quote(text)}: {error}",)
     return ()
 
 
 def parse_url(text: str) -> URL:
-    """The URL that `text` is. Raises CelError."""
+    """Parse a URL. Raises CelError."""
     for error in request_uri_error(text):
         raise CelError(f"{_FAILED}: {error}")
     before, _, after = text.partition("#")
@@ -285,7 +286,7 @@ def parse_url(text: str) -> URL:
         shown = text
         fragment = _unescape(raw_fragment)
     except _UrlError as failed:
-        raise CelError(f"{_FAILED}: parse {quoted(shown)}: {failed}") from failed
+        raise CelError(f"{_FAILED}: parse {go_quote(shown)}: {failed}") from failed
     return replace(url, fragment=fragment, raw_fragment=raw_fragment)
 
 
@@ -293,7 +294,7 @@ def parse_url(text: str) -> URL:
 
 
 def _query(url: URL) -> dict[object, object]:
-    """The parameters of the query; those that cannot be read are left out."""
+    """Return the parameters of the query, without malformed ones."""
     found: dict[object, tuple[str, ...]] = {}
     pairs = url.raw_query.split("&")
     for pair in pairs if len(pairs) <= _QUERY_PARAMETERS_MAX else ():

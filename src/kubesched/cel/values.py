@@ -1,17 +1,17 @@
 """The values of expressions, their types, equality and order.
 
-bool, int, float, str, bytes, None, tuple (list) and dict (map) are Python's own; the rest is here.
+Python's bool, int, float, str, bytes, None, tuple (list) and dict (map) serve as they are.
 
-Upstream: google/cel-go common/types; staging/src/k8s.io/apiserver/pkg/cel/{quantity,semver}.go
-Invariants: an int is within 64 bits; a dict's keys are as `map_key` makes them.
+Upstream: google/cel-go common/types
+Invariants: an int fits into 64 bits; keys of dicts come from `map_key`.
 Differs:  nothing.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import ClassVar
+
+from kubesched.api.go_text import go_float
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 UINT_MAX = 2**64 - 1
@@ -19,11 +19,24 @@ TIMESTAMP_MIN, TIMESTAMP_MAX = -62_135_596_800 * 10**9, 253_402_300_800 * 10**9 
 
 
 class CelError(Exception):
-    """An error while evaluating; the text is upstream's."""
+    """An evaluation fails; the message is upstream's."""
+
+
+def succeeds(function: Callable[..., object]) -> Callable[..., bool]:
+    """Return a function that tells whether `function` accepts its arguments: no CelError."""
+
+    def check(*args: object) -> bool:
+        try:
+            function(*args)
+        except CelError:
+            return False
+        return True
+
+    return check
 
 
 def no_such_overload(function: str = "", *args: object) -> CelError:
-    """The error of calling a function with arguments it does not take."""
+    """Return the error of a function that does not accept these arguments."""
     if not function:
         return CelError("no such overload")
     types = ", ".join(type_name(arg) for arg in args)
@@ -34,16 +47,6 @@ class UInt(int):
     """An unsigned 64-bit integer."""
 
     __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class CelQuantity:
-    """A resource quantity, in units of 10^-9."""
-
-    nano: int
-
-    type_name: ClassVar[str] = "kubernetes.Quantity"
-    is_opaque: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Duration:
 class Timestamp:
     """A point in time, in nanoseconds since the epoch.
 
-    `offset_seconds` is the zone it was written in, which shows in its text and nowhere else.
+    `offset_seconds` is the zone it was written in; only its text depends on it.
     """
 
     nanoseconds: int
@@ -77,20 +80,20 @@ NONE = Optional()
 
 @dataclass(frozen=True, slots=True)
 class CelType:
-    """The type of a value, which is a value too."""
+    """A type as a value of expressions."""
 
     name: str
 
 
 class DefaultMap(dict[object, object]):
-    """A map whose lookups find an empty map where there is no entry (`in` tells the truth)."""
+    """A map whose lookups return an empty map for a missing key; `in` still tests for the key."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _BoolKey:
-    """A boolean as a key, which Python would take for 0 or 1."""
+    """A bool as a key; Python's bools equal 0 and 1."""
 
     value: bool
 
@@ -99,7 +102,7 @@ _TRUE_KEY, _FALSE_KEY = _BoolKey(True), _BoolKey(False)
 
 
 def map_key(value: object) -> object:
-    """What stands for `value` among a dict's keys; equal for keys that are equal in CEL."""
+    """Return the dict key for a value; values that are equal in CEL have equal keys."""
     if value is True:
         return _TRUE_KEY
     if value is False:
@@ -110,7 +113,7 @@ def map_key(value: object) -> object:
 
 
 def from_map_key(key: object) -> object:
-    """The value a dict's key stands for."""
+    """Return the value of a dict key."""
     return key.value if isinstance(key, _BoolKey) else key
 
 
@@ -133,7 +136,7 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def type_name(value: object) -> str:
-    """The name of the value's type."""
+    """Return the name of the value's type."""
     name = _TYPE_NAMES.get(type(value))
     return getattr(value, "type_name", "dyn") if name is None else name
 
@@ -156,7 +159,7 @@ def equal(left: object, right: object) -> bool:
 
 
 def quietly_equal(left: object, right: object) -> bool:
-    """`left == right` where an error counts as different."""
+    """`left == right`, False instead of a CelError."""
     try:
         return equal(left, right)
     except CelError:
@@ -164,7 +167,7 @@ def quietly_equal(left: object, right: object) -> bool:
 
 
 def _elements_differ(left: object, right: object) -> bool:
-    """Whether elements make their aggregates differ: an error does not, as upstream has it."""
+    """`left != right` for elements; like upstream, False instead of a CelError."""
     try:
         return not equal(left, right)
     except CelError:
@@ -190,7 +193,7 @@ def _optionals_equal(left: Optional, right: Optional) -> bool:
 
 
 def compare(left: object, right: object) -> int:
-    """-1, 0 or 1. Raises CelError if the two cannot be ordered."""
+    """Return -1, 0 or 1. Raises CelError if the two cannot be ordered."""
     if isinstance(left, bool) or isinstance(right, bool):
         if isinstance(left, bool) and isinstance(right, bool):
             return int(left) - int(right)
@@ -213,12 +216,12 @@ def _order(left: str | bytes | int, right: str | bytes | int) -> int:
 
 
 def is_comparable(value: object) -> bool:
-    """Whether the value has an order at all."""
+    """Whether values of this type can be ordered."""
     return isinstance(value, bool | int | float | str | bytes | Duration | Timestamp)
 
 
 def is_zero(value: object) -> bool:
-    """Whether `optional.ofNonZeroValue(value)` is none."""
+    """Whether the value is its type's zero value, for `optional.ofNonZeroValue`."""
     if isinstance(value, Duration):
         return value.nanoseconds == 0
     if isinstance(value, Timestamp):
@@ -231,51 +234,28 @@ def is_zero(value: object) -> bool:
 
 
 def checked_int(number: int) -> int:
-    """The number, if it is within 64 bits. Raises CelError otherwise."""
+    """Return the number. Raises CelError if it does not fit into an int64."""
     if not INT_MIN <= number <= INT_MAX:
         raise CelError("integer overflow")
     return number
 
 
 def checked_uint(number: int) -> UInt:
-    """The number, if it is within unsigned 64 bits. Raises CelError otherwise."""
+    """Return the number. Raises CelError if it does not fit into a uint64."""
     if not 0 <= number <= UINT_MAX:
         raise CelError("unsigned integer overflow")
     return UInt(number)
 
 
 def checked_timestamp(nanoseconds: int, offset_seconds: int = 0) -> Timestamp:
-    """The timestamp, if it is within the years 1 to 9999. Raises CelError otherwise."""
+    """Return the timestamp. Raises CelError if it is outside the years 1 to 9999."""
     if not TIMESTAMP_MIN <= nanoseconds <= TIMESTAMP_MAX:
         raise CelError("timestamp overflow")
     return Timestamp(nanoseconds, offset_seconds)
 
 
-_ESCAPES = {
-    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
-    "\\": "\\\\", '"': '\\"',
-}  # fmt: skip
-
-
-def quoted(string: str) -> str:
-    """The string as Go quotes it (`%q`)."""
-    return '"' + "".join(map(_escaped, string)) + '"'
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    if char in _ESCAPES or char.isprintable():
-        return _ESCAPES.get(char, char)
-    if 0xDC80 <= code <= 0xDCFF:
-        # A byte that is no UTF-8.
-        return f"\\x{code - 0xDC00:02x}"
-    if code < 0x20 or code == 0x7F:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-
-
 def text(value: object) -> str:
-    """The value as it appears in error messages."""
+    """Return the value as error messages show it."""
     if value is True:
         return "true"
     if value is False:
@@ -283,25 +263,5 @@ def text(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, float):
-        return format_double(value)
+        return go_float(value)
     return str(value).encode(errors="surrogateescape").decode(errors="replace")
-
-
-# From here on Go writes a double with an exponent.
-_EXPONENT_MAX = 6
-
-
-def format_double(value: float) -> str:
-    """The shortest text of a double, as Go's %g."""
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    if math.isnan(value):
-        return "NaN"
-    sign, digits, scale = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(scale, int)
-    exponent = len(digits) - 1 + scale
-    if -4 <= exponent < _EXPONENT_MAX:
-        return f"{Decimal(repr(value)).normalize():f}"
-    first, rest = str(digits[0]), "".join(map(str, digits[1:]))
-    mantissa = f"{'-' if sign else ''}{first}{'.' if rest else ''}{rest}"
-    return f"{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"

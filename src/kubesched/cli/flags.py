@@ -244,7 +244,7 @@ def _shown(parameter: click.Parameter, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(parameter.type, Duration):
-        from kubesched.api.go_duration import go_duration
+        from kubesched.api.go_text import go_duration
 
         return go_duration(value)
     if isinstance(value, tuple):

@@ -23,7 +23,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from kubesched.api.errors import ApiError
-from kubesched.api.go_duration import go_duration
+from kubesched.api.go_text import go_duration
 from kubesched.client.connection_pool import ConnectionPool
 from kubesched.client.credentials import (
     Credential,

@@ -12,8 +12,9 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type
 import msgspec
 from msgspec import Meta
 
+from kubesched.api.go_text import go_quote
 from kubesched.config.durations import parse_duration
-from kubesched.config.faults import Fault, child, invalid, quote, render, required
+from kubesched.config.faults import Fault, child, invalid, render, required
 
 T = TypeVar("T")
 
@@ -75,8 +76,8 @@ def _decode_struct(cls: type[Any], raw: object, path: str, faults: list[Fault]) 
 def _unknown_field(name: str, place: str, fields: Mapping[str, object]) -> str:
     folded = {known.lower(): known for known in fields}
     near = difflib.get_close_matches(name.lower(), folded, n=1)
-    hint = f", did you mean {quote(folded[near[0]])}?" if near else ""
-    return f"unknown field {quote(place)}{hint}"
+    hint = f", did you mean {go_quote(folded[near[0]])}?" if near else ""
+    return f"unknown field {go_quote(place)}{hint}"
 
 
 def _decode_sequence(

@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 import yaml
 
-from kubesched.config.faults import ConfigError, Fault, child, quote
+from kubesched.api.go_text import go_quote
+from kubesched.config.faults import ConfigError, Fault, child
 
 _NODES_MAX = 100_000  # what an expanded document may hold; aliases multiply
 _DEPTH_MAX = 100
@@ -210,6 +211,6 @@ def _mapping(pairs: _Pairs, path: str, depth: int, faults: list[Fault]) -> dict[
         place = child(path, key)
         if key in result and key not in reported:
             reported.add(key)
-            faults.append(Fault(place, f"duplicate field {quote(place)}"))
+            faults.append(Fault(place, f"duplicate field {go_quote(place)}"))
         result[key] = _plain(value, place, depth + 1, faults)
     return result

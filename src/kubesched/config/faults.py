@@ -9,17 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-_ESCAPES = {
-    "\a": r"\a",
-    "\b": r"\b",
-    "\f": r"\f",
-    "\n": r"\n",
-    "\r": r"\r",
-    "\t": r"\t",
-    "\v": r"\v",
-    '"': r"\"",
-    "\\": r"\\",
-}
+from kubesched.api.go_text import go_quote
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -57,7 +47,7 @@ def duplicate(path: str, value: object) -> Fault:
 
 def not_supported(path: str, value: object, supported: Sequence[str]) -> Fault:
     """A value outside a closed list."""
-    listed = ", ".join(quote(choice) for choice in supported)
+    listed = ", ".join(go_quote(choice) for choice in supported)
     detail = f"supported values: {listed}" if supported else ""
     return Fault(path, _with_detail(f"Unsupported value: {render(value)}", detail))
 
@@ -78,24 +68,8 @@ def child(path: str, *names: str | int) -> str:
 def render(value: object) -> str:
     """A value as upstream prints it in a fault: text quoted, structures as compact JSON."""
     if isinstance(value, str):
-        return quote(value)
+        return go_quote(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
-
-
-def quote(text: str) -> str:
-    """Text in double quotes as Go writes it: printable characters stay, the others are escaped."""
-    return '"' + "".join(_quoted_character(character) for character in text) + '"'
-
-
-def _quoted_character(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _with_detail(text: str, detail: str) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kubesched.config.faults import ConfigError, Fault, quote
+from kubesched.api.go_text import go_quote
+from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gate_table import GATES, GateSpec, Stage
 
 FLAG = "--feature-gates"
@@ -38,7 +39,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
         if name in _STAGE_SWITCHES:
             return False
         if name not in GATES:
-            raise KeyError(f"feature {quote(name)} is not registered in FeatureGates")
+            raise KeyError(f"feature {go_quote(name)} is not registered in FeatureGates")
         gate = GATES[name]
         for switch, stage in _STAGE_SWITCHES.items():
             if gate.stage is stage and switch in self.settings:
@@ -66,7 +67,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
             if not equals:
                 faults.append(Fault(FLAG, f"missing bool value for {name}"))
             elif value not in _BOOLEANS:
-                reason = f"strconv.ParseBool: parsing {quote(value)}: invalid syntax"
+                reason = f"strconv.ParseBool: parsing {go_quote(value)}: invalid syntax"
                 faults.append(Fault(FLAG, f"invalid value of {name}={value}, err: {reason}"))
             else:
                 settings[name] = _BOOLEANS[value]

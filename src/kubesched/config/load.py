@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from kubesched.api.go_duration import go_duration
+from kubesched.api.go_text import go_duration
 from kubesched.config.args import ARGS_PLUGINS, check_kind
 from kubesched.config.decoding import decode_struct
 from kubesched.config.documents import read_document

@@ -12,7 +12,8 @@ from enum import StrEnum
 
 import msgspec
 
-from kubesched.config.faults import ConfigError, Fault, child, quote
+from kubesched.api.go_text import go_quote
+from kubesched.config.faults import ConfigError, Fault, child
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import Plugin, Plugins, PluginSet
 
@@ -224,9 +225,9 @@ def _explicit_faults(
     for i, plugin in enumerate(plugin_set(plugins, point).enabled):
         place = child(path, point.value, "enabled", i)
         if not exists(plugin.name):
-            yield Fault(place, f"{point.interface} {quote(plugin.name)} does not exist")
+            yield Fault(place, f"{point.interface} {go_quote(plugin.name)} does not exist")
         elif not implements(plugin.name, point):
-            message = f"plugin {quote(plugin.name)} does not extend {point.interface} plugin"
+            message = f"plugin {go_quote(plugin.name)} does not extend {point.interface} plugin"
             yield Fault(place, message)
         elif plugin.name in seen:
             yield Fault(place, _already_registered(plugin.name, point))
@@ -248,7 +249,7 @@ def _multi_point_faults(
             place = child(path, ExtensionPoint.MULTI_POINT.value, "enabled", i)
             if not exists(plugin.name):
                 if i not in reported:
-                    yield Fault(place, f"{point.interface} {quote(plugin.name)} does not exist")
+                    yield Fault(place, f"{point.interface} {go_quote(plugin.name)} does not exist")
                 reported.add(i)
             elif implements(plugin.name, point) and plugin.name not in {*explicit, *disabled}:
                 if plugin.name in seen and i not in reported:
@@ -280,7 +281,7 @@ def _expand_point(
 def _count_faults(
     expanded: Mapping[ExtensionPoint, tuple[str, ...]], scheduler_name: str, path: str
 ) -> Iterable[Fault]:
-    profile = f"profile with scheduler name {quote(scheduler_name)}"
+    profile = f"profile with scheduler name {go_quote(scheduler_name)}"
     sorts = len(expanded[ExtensionPoint.QUEUE_SORT])
     if sorts != 1:
         message = f"only one queue sort plugin required for {profile}, but got {sorts}"
@@ -294,7 +295,7 @@ def _count_faults(
 
 
 def _already_registered(name: str, point: ExtensionPoint) -> str:
-    return f"plugin {quote(name)} already registered as {quote(point.interface)}"
+    return f"plugin {go_quote(name)} already registered as {go_quote(point.interface)}"
 
 
 def _names(plugins: Iterable[Plugin]) -> tuple[str, ...]:

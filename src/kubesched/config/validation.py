@@ -9,7 +9,7 @@ Differs:  the elector's rule for renewDeadline is checked here, not when the ele
 
 from collections.abc import Iterable, Sequence
 
-from kubesched.api.go_duration import go_duration
+from kubesched.api.go_text import go_duration
 from kubesched.config.faults import Fault, child, duplicate, invalid, required
 from kubesched.config.plugin_sets import ExtensionPoint, plugin_set
 from kubesched.config.types import (

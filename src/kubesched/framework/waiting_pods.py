@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from kubesched.api.go_duration import go_duration
+from kubesched.api.go_text import go_duration
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from kubesched.config.faults import ConfigError, Fault, quote
+from kubesched.api.go_text import go_quote
+from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.types import Configuration
@@ -60,9 +61,9 @@ def _queue_sort_faults(
         name = profiles[configuration.scheduler_name].queue_sort_plugin.name
         args = next((each.args for each in configuration.plugin_config if each.name == name), None)
         first = first or (name, args)
-        profile = f"profile {quote(configuration.scheduler_name)}"
+        profile = f"profile {go_quote(configuration.scheduler_name)}"
         if name != first[0]:
-            words = f"different queue sort plugins for {profile}: {quote(name)}"
-            yield Fault(f"profiles[{at}]", f"{words}, first: {quote(first[0])}")
+            words = f"different queue sort plugins for {profile}: {go_quote(name)}"
+            yield Fault(f"profiles[{at}]", f"{words}, first: {go_quote(first[0])}")
         elif args != first[1]:
             yield Fault(f"profiles[{at}]", f"different queue sort plugin args for {profile}")

@@ -11,8 +11,9 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.go_text import go_quote
 from kubesched.config.args import ARGS_PLUGINS
-from kubesched.config.faults import ConfigError, Fault, quote
+from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
 from kubesched.config.types import Profile as ProfileConfiguration
 from kubesched.framework.handle import Handle
@@ -149,7 +150,7 @@ def _build(
         except ConfigError as error:
             faults.extend(error.faults)
         except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
-            faults.append(Fault(place, f"initializing plugin {quote(name)}: {error}"))
+            faults.append(Fault(place, f"initializing plugin {go_quote(name)}: {error}"))
     return plugins
 
 

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from prometheus_client import Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
 
-from kubesched.app.metrics.exposition import CONTENT_TYPE
-from kubesched.app.metrics.pages import Pages
+from kubesched.app.metrics.pages import CONTENT_TYPE, Pages, write_page
 from kubesched.client.leader_fence import ElectionStatistics
 from kubesched.config.feature_gates import FeatureGates
 from tests.app.port_records import exchanges
@@ -87,3 +88,31 @@ def test_folded_observations_are_told() -> None:
         pages.requests.attempted(str(number), "GET", "h", is_retry=False)
     expected = b"\ncardinality_enforcement_unexpected_categorizations_total 2\n"
     assert expected in pages.metrics.page()[1]
+
+
+def test_page_escapes_and_sorts() -> None:
+    """Families and labels are sorted, odd characters escaped, empty families left out."""
+    odd = GaugeMetricFamily("b", 'a "help"\nwith \\')
+    odd.add_sample("b", {"z": 'q"\\\n', "a": "1"}, 2)
+    page = write_page([odd, GaugeMetricFamily("empty", ""), GaugeMetricFamily("a", "x", value=1)])
+    expected = (
+        "# HELP a x\n# TYPE a gauge\na 1\n"
+        '# HELP b a "help"\\nwith \\\\\n# TYPE b gauge\nb{a="1",z="q\\"\\\\\\n"} 2\n'
+    )
+    assert expected == page.decode()
+
+
+def test_page_of_a_plugins_metrics() -> None:
+    """What prometheus_client counts stands there without the time of its creation."""
+    registry = CollectorRegistry()
+    Counter("mine_total", "Mine.", registry=registry).inc()
+    Gauge("yours", "Yours.", registry=registry).set(2)
+    page = write_page(registry.collect()).decode()
+    assert "mine_total 1\n" in page
+    assert "_created" not in page
+    assert ["mine", "yours"] == [each.name for each in text_string_to_metric_families(page)]
+
+
+def test_no_metrics() -> None:
+    """Nothing gives an empty page."""
+    assert b"" == write_page([])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from threading import Thread
 
-from kubesched.app.metrics.exposition import write_page
+from kubesched.app.metrics.pages import write_page
 from kubesched.app.metrics.request_metrics import RequestMetrics
 from kubesched.client.request_observer import RequestObserver
 

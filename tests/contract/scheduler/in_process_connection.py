@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.api.go_duration import go_duration
+from kubesched.api.go_text import go_duration
 from kubesched.apiserver import request as served
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import error_of_answer, error_of_failure

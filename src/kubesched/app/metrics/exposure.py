@@ -19,9 +19,10 @@ from typing import Final
 import msgspec
 from prometheus_client.metrics_core import Metric
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.app.metrics.accumulators import UNEXPECTED
-from kubesched.config.faults import ConfigError, Fault, invalid, quote
+from kubesched.config.faults import ConfigError, Fault, invalid
 
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -106,8 +107,10 @@ def exposure_of(disabled: Sequence[str], allow_lists: Sequence[str], manifest: s
     faults: list[Fault] = []
     wrong = next((name for name in disabled if not re.fullmatch(_METRIC, name)), None)
     if wrong is not None:
-        words = f"must be fully qualified metric names matching {quote(f'^{_METRIC}$')}"
-        faults.append(invalid("metrics.disabledMetrics", disabled, f"{words}, got {quote(wrong)}"))
+        words = f"must be fully qualified metric names matching {go_quote(f'^{_METRIC}$')}"
+        faults.append(
+            invalid("metrics.disabledMetrics", disabled, f"{words}, got {go_quote(wrong)}")
+        )
     mapping: dict[str, str] = {}
     for text in allow_lists:
         mapping |= _pairs(text)
@@ -141,7 +144,7 @@ def _key_faults(mapping: Mapping[str, str], path: str) -> list[Fault]:
         return []
     words = (
         "must have keys with format `metricName,labelName` where metricName matches "
-        f"{quote(_METRIC)} and labelName matches {quote(_LABEL)}"
+        f"{go_quote(_METRIC)} and labelName matches {go_quote(_LABEL)}"
     )
     return [invalid(path, dict(mapping), words)]
 

@@ -13,8 +13,8 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 
+from kubesched.api.go_text import go_float
 from kubesched.app.metrics.accumulators import Counter, Distribution, Histogram, Labels
-from kubesched.app.metrics.exposition import go_float
 
 
 class Kind(StrEnum):

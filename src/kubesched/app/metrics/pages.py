@@ -3,8 +3,13 @@
 Plugins may register metrics of prometheus_client in the registry: they stand on /metrics with the
 others.
 
-Upstream: component-base/metrics/http.go, cmd/kube-scheduler/app/server.go (v1.36)
-Differs:  the build is kubesched's, and names Python where upstream names Go.
+Numbers are written as Go writes them. The bounds of buckets are label values, so Prometheus would
+take `le="1"` and `le="1.0"` for two series.
+
+Upstream: component-base/metrics/http.go, cmd/kube-scheduler/app/server.go (v1.36);
+          github.com/prometheus/common/expfmt
+Differs:  the build is kubesched's, and names Python where upstream names Go; metrics are not
+          offered in protobuf.
 """
 
 from __future__ import annotations
@@ -18,9 +23,9 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import CollectorRegistry
 
 from kubesched import __version__
+from kubesched.api.go_text import go_float
 from kubesched.app.metrics import process_families as families
 from kubesched.app.metrics.accumulators import Counter
-from kubesched.app.metrics.exposition import CONTENT_TYPE, write_page
 from kubesched.app.metrics.exposure import EVERYTHING, Exposure
 from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.app.metrics.request_metrics import RequestMetrics
@@ -28,6 +33,8 @@ from kubesched.app.metrics.scheduler_metrics import SchedulerMetrics
 from kubesched.client.leader_fence import ElectionStatistics
 from kubesched.config.feature_gates import FeatureGates
 
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+_BOUND: Final = "le"
 _MAJOR: Final = "1"
 _MINOR: Final = "36"
 
@@ -194,3 +201,42 @@ class _StartTime:
         for metric in self._process.collect():
             if metric.name == "process_start_time_seconds":
                 yield metric
+
+
+def write_page(metrics: Iterable[Metric]) -> bytes:
+    """Return the page: families by name, those without a series left out."""
+    lines: list[str] = []
+    for metric in sorted(metrics, key=lambda each: each.name):
+        if metric.samples:
+            lines += _family(metric)
+    return ("\n".join(lines) + "\n" if lines else "").encode()
+
+
+def _family(metric: Metric) -> list[str]:
+    name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+    kind = "untyped" if metric.type == "unknown" else metric.type
+    lines = [f"# HELP {name} {_escaped(metric.documentation)}", f"# TYPE {name} {kind}"]
+    for sample in metric.samples:
+        if sample.name.endswith("_created") and sample.name != name:
+            continue
+        # Go writes a negative zero without a sign here.
+        value = go_float(float(sample.value) + 0.0)
+        lines.append(f"{sample.name}{_labels(sample.labels)} {value}")
+    return lines
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    # The bound stands last, whatever its name sorts as.
+    names = sorted(labels, key=lambda name: (name == _BOUND, name))
+    written = ",".join(f'{name}="{_escaped(labels[name], quoted=True)}"' for name in names)
+    return f"{{{written}}}"
+
+
+def _escaped(text: str, *, quoted: bool = False) -> str:
+    if "\\" in text or "\n" in text or '"' in text:
+        text = text.replace("\\", "\\\\").replace("\n", "\\n")
+        if quoted:
+            text = text.replace('"', '\\"')
+    return text

@@ -7,7 +7,7 @@ Differs:  nothing.
 
 import msgspec
 
-from kubesched.api.go_duration import go_duration
+from kubesched.api.go_text import go_duration
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.durations import DurationSeconds
 from kubesched.config.faults import ConfigError, Fault, child, forbidden, invalid

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.apiserver import json_patch
-from kubesched.apiserver.patch_error import PatchError
+from kubesched.apiserver.status import StatusError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -97,10 +97,10 @@ def test_operations(document: Any, operation: dict[str, Any], expected: Any) -> 
 def test_operations_that_do_not_apply(operation: dict[str, Any]) -> None:
     """They are refused with 422, and the object stays as it was."""
     document = {"n": 1, "l": [1, 2]}
-    with pytest.raises(PatchError) as caught:
+    with pytest.raises(StatusError) as caught:
         json_patch.apply(document, [operation])
     assert (422, "Invalid", {}) == (
-        caught.value.status_code,
+        caught.value.code,
         caught.value.reason,
         caught.value.details,
     )
@@ -119,17 +119,17 @@ def test_operations_that_do_not_apply(operation: dict[str, Any]) -> None:
 )
 def test_what_is_no_patch(operations: Any, expected: str) -> None:
     """It is refused with 400 and Go's words."""
-    with pytest.raises(PatchError) as caught:
+    with pytest.raises(StatusError) as caught:
         json_patch.apply({}, operations)
-    assert 400 == caught.value.status_code
+    assert 400 == caught.value.code
     assert f"error decoding patch: json: cannot unmarshal {expected}" == caught.value.message
 
 
 def test_too_many_operations() -> None:
     """Ten thousand operations are the most."""
-    with pytest.raises(PatchError) as caught:
+    with pytest.raises(StatusError) as caught:
         json_patch.apply({}, [{"op": "test", "path": "/a"}] * 10_001)
-    assert (413, "RequestEntityTooLarge") == (caught.value.status_code, caught.value.reason)
+    assert (413, "RequestEntityTooLarge") == (caught.value.code, caught.value.reason)
 
 
 def test_null_changes_nothing() -> None:

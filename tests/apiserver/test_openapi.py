@@ -1,7 +1,12 @@
 from __future__ import annotations
 
-from kubesched.apiserver import openapi
+import json
+import re
+
+from kubesched.apiserver.openapi import OpenApi
 from kubesched.apiserver.resources import RESOURCES
+
+_OPENAPI = OpenApi(RESOURCES)
 
 
 def _fields(message: bytes) -> list[tuple[int, bytes]]:
@@ -31,17 +36,17 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 def test_the_index_leads_to_documents() -> None:
     """Every address is that of a document, and every version of a group has one."""
-    paths = openapi.v3_index()["paths"]
+    paths = _OPENAPI.v3_index()["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/apps", "api", "apis", "version"} <= set(paths)
     for path, entry in paths.items():
         assert entry["serverRelativeURL"].startswith(f"/openapi/v3/{path}?hash=")
-        assert openapi.v3_document(path) is not None
-    assert openapi.v3_document("apis/nosuch/v1") is None
+        assert _OPENAPI.v3_document(path) is not None
+    assert _OPENAPI.v3_document("apis/nosuch/v1") is None
 
 
 def test_documents_say_that_patches_validate_fields() -> None:
     """Each kind that can be patched has a path with what kubectl looks for."""
-    document = openapi.v3_document("apis/apps/v1")
+    document = _OPENAPI.v3_document("apis/apps/v1")
     assert document is not None
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/replicasets/{name}"]["patch"]
     assert {"group": "apps", "version": "v1", "kind": "ReplicaSet"} == (
@@ -60,12 +65,12 @@ def test_the_older_document_has_all_kinds() -> None:
         for resource in served.resources
         if "patch" in resource.verbs
     ]
-    assert len(patchable) == len(openapi.v2_document()["paths"])
+    assert len(patchable) == len(_OPENAPI.v2_document()["paths"])
 
 
 def test_the_older_document_in_protocol_buffers() -> None:
     """It says the same: version, paths, parameters and kinds, at the fields of the schema."""
-    document = _fields(openapi.v2_protobuf())
+    document = _fields(_OPENAPI.v2_protobuf())
     assert [1, 2, 8] == [field for field, _ in document]
     assert b"2.0" == document[0][1]
     paths = {}
@@ -75,7 +80,7 @@ def test_the_older_document_in_protocol_buffers() -> None:
         ((patch, operation),) = _fields(item)
         assert 8 == patch
         paths[name.decode()] = _fields(operation)
-    assert list(openapi.v2_document()["paths"]) == list(paths)
+    assert list(_OPENAPI.v2_document()["paths"]) == list(paths)
     node = paths["/api/v1/nodes/{name}"]
     first = node[0][1]
     for expected in (1, 2, 3):
@@ -86,3 +91,36 @@ def test_the_older_document_in_protocol_buffers() -> None:
     (_, name), (_, value) = _fields(extension)
     assert b"x-kubernetes-group-version-kind" == name
     assert [(2, b'group: ""\nkind: "Node"\nversion: "v1"\n')] == _fields(value)
+
+
+def test_kinds_have_schemas() -> None:
+    """Fields, their types, words and defaults lead from one schema to the next."""
+    document = _OPENAPI.v3_document("api/v1")
+    assert document is not None
+    schemas = document["components"]["schemas"]
+    kinds = {
+        kind["kind"]: schema
+        for schema in schemas.values()
+        for kind in schema.get("x-kubernetes-group-version-kind", ())
+    }
+    (reference,) = kinds["Pod"]["properties"]["spec"]["allOf"]
+    spec = schemas[reference["$ref"].rpartition("/")[2]]
+    assert {
+        "type": "string",
+        "enum": ["Always", "OnFailure", "Never"],
+        "default": "Always",
+    } == spec["properties"]["restartPolicy"]
+    assert ["containers"] == spec["required"]
+    assert {"type": "array", "items": {"type": "string"}} == schemas[
+        "io.k8s.api.core.v1.ExecAction"
+    ]["properties"]["command"]
+
+
+def test_references_lead_somewhere() -> None:
+    """No schema names another that the document lacks."""
+    for path in _OPENAPI.v3_index()["paths"]:
+        document = _OPENAPI.v3_document(path)
+        assert document is not None
+        text = json.dumps(document)
+        named = set(re.findall(r"#/components/schemas/([^\"]+)", text))
+        assert named <= set(document["components"]["schemas"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.layouts import Layout, layout_of_kind
+from kubesched.apiserver.layouts import Layout, layout_of
 from kubesched.apiserver.owned_values import (
     compare,
     faults,
@@ -15,15 +15,16 @@ from kubesched.apiserver.owned_values import (
     remove,
 )
 from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.apiserver.schema import type_of_object
 
 NAMES = st.sampled_from(("a", "b", "c"))
 TEXTS = st.sampled_from(("1", "2"))
 
 
 def _layout(api_version: str = "v1", kind: str = "Pod") -> Layout:
-    found = layout_of_kind(api_version, kind)
+    found = type_of_object(api_version, kind)
     assert found is not None
-    return found
+    return layout_of(found)
 
 
 def _pod(**spec: Any) -> Plain:

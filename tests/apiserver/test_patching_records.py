@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver import json_patch, merge_patch, strategic_merge
-from kubesched.apiserver.patch_error import PatchError
+from kubesched.apiserver import json_patch, strategic_merge
+from kubesched.apiserver.patching import merge
 from kubesched.apiserver.plain import deep_copy
+from kubesched.apiserver.schema import DecodeError, decoded, type_of_object
+from kubesched.apiserver.status import StatusError, unfit_patch
 
 from .recorded import differences, lost, read
 
@@ -19,9 +21,11 @@ def _apply(record: dict[str, Any]) -> Any:
         case "application/json-patch+json":
             return json_patch.apply(current, patch)
         case "application/merge-patch+json":
-            return merge_patch.apply(current, patch)
+            return merge(current, patch)
         case _:
-            return strategic_merge.apply(current["kind"], current, patch)
+            object_type = type_of_object(current["apiVersion"], current["kind"])
+            assert object_type is not None
+            return strategic_merge.apply(object_type, current, patch)
 
 
 def _params(*, is_applied: bool) -> list[Any]:
@@ -44,13 +48,23 @@ def test_patched_objects_are_those_of_the_server(record: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("record", _params(is_applied=False))
-def test_refused_patches_are_refused_in_the_same_words(record: dict[str, Any]) -> None:
-    """Code, reason, message and details of a refusal are kube-apiserver's."""
-    with pytest.raises(PatchError) as caught:
-        _apply(record)
-    status = record["result"]
-    error = caught.value
-    assert status["code"] == error.status_code
-    assert status.get("reason", "") == error.reason
-    assert status["message"] == error.message
-    assert status.get("details") == error.details
+def test_refused_patches_are_refused(record: dict[str, Any]) -> None:
+    """Code, reason and fields of a refusal are kube-apiserver's."""
+    with pytest.raises(StatusError) as caught:
+        _check(record, _apply(record))
+    status, error = record["result"], caught.value
+    assert (status["code"], status.get("reason", "")) == (error.code, error.reason)
+    recorded, found = (
+        one.get("causes", ()) for one in (status.get("details") or {}, error.details or {})
+    )
+    assert [one["field"] for one in recorded] == [one["field"] for one in found]
+
+
+def _check(record: dict[str, Any], changed: Any) -> None:
+    """Refuse what is no object of its kind, as the server does with what a patch makes."""
+    object_type = type_of_object(record["current"]["apiVersion"], record["current"]["kind"])
+    assert object_type is not None
+    try:
+        decoded(object_type, changed)
+    except DecodeError as error:
+        raise unfit_patch(str(error)) from None

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.apiserver import strategic_merge
-from kubesched.apiserver.patch_error import PatchError
 from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.apiserver.schema import ObjectType, type_of_object
+from kubesched.apiserver.status import StatusError
 
 NAMES = st.sampled_from(("a", "b", "c", "d"))
 
@@ -17,9 +18,14 @@ def _pod(**spec: Any) -> Plain:
     return {"apiVersion": "v1", "kind": "Pod", "spec": spec}
 
 
+def _type(kind: str) -> ObjectType:
+    versions = ("v1", "apps/v1", "policy/v1")
+    return next(found for one in versions if (found := type_of_object(one, kind)) is not None)
+
+
 def _merged(current: Plain, patch: Plain) -> Any:
     before = deep_copy((current, patch))
-    merged = strategic_merge.apply(current["kind"], current, patch)
+    merged = strategic_merge.apply(_type(current["kind"]), current, patch)
     assert before == (current, patch)
     return merged
 
@@ -163,10 +169,8 @@ def test_new_values_lose_nulls_and_directives() -> None:
 @pytest.mark.parametrize(
     ("patch", "code", "message"),
     [
-        pytest.param([], 400, "json: cannot unmarshal array into", id="no object"),
-        pytest.param(
-            {"$patch": "x"}, 500, "unknown patch type: x in map: map[$patch:x]", id="root"
-        ),
+        pytest.param([], 400, "json: cannot unmarshal", id="no object"),
+        pytest.param({"$patch": "x"}, 500, "unknown patch type: x", id="root"),
         pytest.param(
             {"spec": {"containers": [{"name": "a", "$patch": "merge"}]}},
             500,
@@ -176,7 +180,7 @@ def test_new_values_lose_nulls_and_directives() -> None:
         pytest.param(
             {"spec": {"containers": [{"$patch": "delete"}]}},
             500,
-            "map: map[$patch:delete] does not contain declared merge key: name",
+            "map does not contain declared merge key: name",
             id="delete without a key",
         ),
         pytest.param(
@@ -193,8 +197,7 @@ def test_new_values_lose_nulls_and_directives() -> None:
                 }
             },
             500,
-            "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n"
-            "[map[name:b]]\n",
+            "The order in patch list doesn't match $setElementOrder list",
             id="order",
         ),
         pytest.param(
@@ -206,37 +209,16 @@ def test_new_values_lose_nulls_and_directives() -> None:
         pytest.param(
             {"spec": {"containers": [1]}},
             500,
-            "list element types are not identical: [[map[image:1 name:a]] [1]]",
+            "list element types are not identical",
             id="mixed",
-        ),
-        pytest.param(
-            {"spec": {"priority": "high"}},
-            422,
-            ' "" is invalid: patch: Invalid value: "map[spec:map[priority:high]]": '
-            "unrecognized type: int32",
-            id="wrong type",
-        ),
-        pytest.param(
-            {"spec": {"nodeName": 5}},
-            422,
-            ' "" is invalid: patch: Invalid value: "map[spec:map[nodeName:5]]": '
-            "cannot convert int64 to string",
-            id="number for text",
-        ),
-        pytest.param(
-            {"spec": {"containers": {}}},
-            422,
-            ' "" is invalid: patch: Invalid value: "map[spec:map[containers:map[]]]": '
-            "cannot restore slice from map",
-            id="object for a list",
         ),
     ],
 )
 def test_patches_that_are_refused(patch: Any, code: int, message: str) -> None:
     """Code and words are upstream's."""
-    with pytest.raises(PatchError) as caught:
-        strategic_merge.apply("Pod", _pod(containers=_containers("a=1")), patch)
-    assert code == caught.value.status_code
+    with pytest.raises(StatusError) as caught:
+        strategic_merge.apply(_type("Pod"), _pod(containers=_containers("a=1")), patch)
+    assert code == caught.value.code
     assert caught.value.message.startswith(message)
 
 
@@ -253,9 +235,9 @@ def test_an_entry_that_is_null_beside_an_element_order_is_refused() -> None:
             "$setElementOrder/containers": [{"name": "a"}],
         }
     }
-    with pytest.raises(PatchError, match="expected a map"):
+    with pytest.raises(StatusError, match="expected a map"):
         strategic_merge.apply(
-            "Pod", {"apiVersion": "v1", "spec": {"containers": _containers("a=1")}}, patch
+            _type("Pod"), {"apiVersion": "v1", "spec": {"containers": _containers("a=1")}}, patch
         )
 
 

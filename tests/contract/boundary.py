@@ -47,9 +47,12 @@ _VALUE: Final = re.compile(r"(?:Duplicate|Invalid|Unsupported) value: (?=[\[{])"
 _DIFFERENCE: Final = re.compile(r"\n@@.*?(?=$|, [a-z]+[.\[]|\]$)|\n+(?=$|\])", re.DOTALL)
 
 
+_GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
+
+
 def wording(message: str) -> str:
-    """Return a message without values of Go's structs, and without lines of their differences."""
-    message = _DIFFERENCE.sub("", message)
+    """Return a message without values of Go's structs and maps, and without their differences."""
+    message = _GO_MAP.sub("", _DIFFERENCE.sub("", message))
     at = 0
     while (match := _VALUE.search(message, at)) is not None:
         at = match.end()
@@ -66,12 +69,16 @@ def is_not_checked(kind: str, field: str) -> bool:
 
 def compared(answer: dict[str, Any]) -> dict[str, Any]:
     """Return what is compared of an answer, which is all of it unless it refuses an object."""
-    if answer.get("kind") != "Status" or answer.get("reason") != "Invalid":
+    if answer.get("kind") != "Status" or not answer.get("message"):
         return answer
+    if answer.get("reason") != "Invalid":
+        return {**answer, "message": wording(answer["message"])}
     details = answer.get("details") or {}
     causes = details.get("causes") or []
     kind = str(answer["message"]).partition(" ")[0].partition(".")[0]
-    if kind in WORD_FOR_WORD or not causes or not details.get("kind"):
+    # What a patch would have made of an object is not shown, as Go prints it.
+    is_patch = any(one.get("field") == "patch" for one in causes)
+    if not is_patch and (kind in WORD_FOR_WORD or not causes or not details.get("kind")):
         # A real server checks some things several times, and reports them as often.
         causes = [{**one, "message": wording(one["message"])} for one in causes]
         causes = [one for at, one in enumerate(causes) if one not in causes[:at]]

@@ -237,3 +237,68 @@ def test_autoscalers_and_approvals_are_taken(cluster: Cluster) -> None:
     cluster.kubectl("certificate", "approve", "jane")
     [condition] = cluster.object("csr", "jane")["status"]["conditions"]
     assert ("Approved", "True") == (condition["type"], condition["status"])
+
+
+_CHART: Final = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: backups.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: backups, kind: Backup, shortNames: [bk]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns: [{name: Schedule, type: string, jsonPath: .spec.schedule}]
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, properties: {schedule: {type: string}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec:
+  rules:
+  - host: example.com
+    http:
+      paths:
+      - {path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+"""
+_BACKUP: Final = """
+apiVersion: example.com/v1
+kind: Backup
+metadata: {name: nightly}
+spec: {schedule: "@daily", keep: {days: 7}}
+"""
+
+
+def test_a_chart_with_kinds_of_its_own_is_applied(cluster: Cluster) -> None:
+    """Definitions, their objects and kinds that nothing acts on are stored as they are sent."""
+    for words in (("apply", "-f", "-"), ("apply", "--server-side", "-f", "-")):
+        cluster.kubectl(*words, stdin=_CHART)
+        cluster.kubectl("wait", "--for", "condition=Established", "crd/backups.example.com")
+        cluster.kubectl(*words, stdin=_BACKUP)
+    backup = cluster.object("bk", "nightly")
+    assert {"schedule": "@daily", "keep": {"days": 7}} == backup["spec"]
+    ingress = cluster.object("ingress", "web")
+    assert "example.com" == ingress["spec"]["rules"][0]["host"]
+    assert "@daily" in cluster.kubectl("get", "backups")
+    cluster.kubectl("delete", "crd", "backups.example.com")
+    assert "NotFound" in cluster.kubectl("get", "backups", fails=True)
+    cluster.kubectl("delete", "ingress,hpa", "web")
+
+
+def test_fields_are_explained(cluster: Cluster) -> None:
+    """Every field of a kind is found, with its type and words."""
+    assert "restartPolicy" in cluster.kubectl("explain", "pod.spec")
+    text = cluster.kubectl("explain", "deployment.spec.template.spec.tolerations")
+    assert "tolerationSeconds" in text
+    assert "<integer>" in text

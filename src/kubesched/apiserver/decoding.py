@@ -32,7 +32,6 @@ from kubesched.apiserver.schema import (
     ObjectType,
     Place,
     ValueType,
-    type_of,
 )
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
 
@@ -150,9 +149,7 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
     """
     sent = read_object(operation.request, resource.kind)
     value = typed(sent, resources, resource)
-    object_type = type_of(resource.group, resource.version, resource.kind)
-    if object_type is None:
-        return value
+    object_type = resource.type
     try:
         read, unknown = schema.decoded(object_type, value)
     except DecodeError as error:

@@ -22,6 +22,7 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import bad_request, cause, conflict, conflict_of, invalid
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after, moment_of, timestamp
+from kubesched.cluster.store import Key
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 FOREGROUND: Final = "Foreground"
@@ -183,7 +184,16 @@ class _Deleter:
             return Deletion(found, is_deleted=False)
         if self._is_dry_run:
             return Deletion(found, is_deleted=True)
+        if self._resource.kind == "CustomResourceDefinition":
+            self._delete_instances(plain)
         return Deletion(self._registry.store.delete(self._key), is_deleted=True)
+
+    def _delete_instances(self, definition: Plain) -> None:
+        """Delete the objects of a kind that will no longer be served."""
+        store, kind = self._registry.store, definition["metadata"]["name"]
+        for stored in store.list(kind).items:
+            metadata = stored.plain["metadata"]
+            store.delete(Key(kind, metadata.get("namespace", ""), metadata["name"]))
 
     def _kept(self, plain: Plain) -> StoredObject:
         if self._is_dry_run:

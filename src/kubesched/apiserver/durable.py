@@ -136,6 +136,7 @@ class DurableServer(ApiServer):
         objects, version = journal.load()
         if version:
             store.restore([(key, StoredObject(plain), own) for key, plain, own in objects], version)
+            self.registry.follow_definitions()
             return True
         found = [Entry(key, own, stored.plain) for key, stored, own in store.everything()]
         journal.write(sorted(found, key=lambda entry: entry.version))

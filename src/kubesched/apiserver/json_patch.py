@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from kubesched.apiserver.patch_error import PatchError, bad_patch, rejected_patch
 from kubesched.apiserver.plain import deep_copy
+from kubesched.apiserver.status import StatusError, bad_request, rejected_patch
 
 __all__ = ["apply"]
 
@@ -35,7 +35,7 @@ def apply(current: Any, operations: Any) -> Any:
         operations: The decoded patch.
 
     Raises:
-        PatchError: It is no patch, or does not apply.
+        StatusError: It is no patch, or does not apply.
     """
     checked = _checked(operations)
     document = deep_copy(current)
@@ -57,7 +57,7 @@ def _checked(operations: Any) -> list[Operation]:
             if not isinstance(value, str | None):
                 raise _wrong_type(value, f"struct field jsonPatchOp.{name} of type string")
     if len(operations) > _OPERATIONS_MAX:
-        raise PatchError(
+        raise StatusError(
             413,
             "RequestEntityTooLarge",
             "Request entity is too large: The allowed maximum operations in a JSON patch is "
@@ -66,9 +66,9 @@ def _checked(operations: Any) -> list[Operation]:
     return [operation or {} for operation in operations]
 
 
-def _wrong_type(value: Any, expected: str) -> PatchError:
+def _wrong_type(value: Any, expected: str) -> StatusError:
     word = _JSON_WORDS.get(type(value), "number")
-    return bad_patch(f"error decoding patch: json: cannot unmarshal {word} into Go {expected}")
+    return bad_request(f"error decoding patch: json: cannot unmarshal {word} into Go {expected}")
 
 
 def _unknown(document: Any, operation: Operation) -> Any:

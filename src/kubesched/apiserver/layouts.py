@@ -20,17 +20,18 @@ from kubesched.apiserver.schema import (
     MapType,
     Merging,
     ObjectType,
+    Untyped,
     ValueType,
-    type_of_object,
 )
 
-__all__ = ["Division", "EntryError", "Layout", "entry_element", "layout_of_kind", "with_named"]
+__all__ = ["Division", "EntryError", "Layout", "entry_element", "layout_of", "with_named"]
 
 
 class Division(Enum):
     """What has an owner of its own."""
 
     WHOLE = "the value"
+    OPEN = "each field if it is an object, else the value"
     FIELDS = "each field of the object"
     ENTRIES = "each entry of the map"
     KEYED = "each object of the list, told apart by keys"
@@ -60,7 +61,14 @@ class Layout(msgspec.Struct, frozen=True, eq=False):
         """Return the layout of a field or of a map's entry, None if there is no such field."""
         if isinstance(self.type, ObjectType):
             return _field_layout(self.type, name)
-        return self.element
+        return self if self.division is Division.OPEN else self.element
+
+    def is_whole(self, *values: Any) -> bool:
+        """Whether one has all of such values."""
+        is_open = self.division is Division.OPEN
+        return self.division is Division.WHOLE or (
+            is_open and not all(isinstance(value, dict) for value in values)
+        )
 
     @property
     def is_list(self) -> bool:
@@ -75,10 +83,9 @@ def _field_layout(object_type: ObjectType, name: str) -> Layout | None:
 
 
 @lru_cache(maxsize=512)
-def layout_of_kind(api_version: str, kind: str) -> Layout | None:
-    """Return the layout of objects of a kind, None if it is not known."""
-    object_type = type_of_object(api_version, kind)
-    return _layout(object_type) if object_type else None
+def layout_of(object_type: ObjectType) -> Layout:
+    """Return the layout of objects of a type."""
+    return _layout(object_type)
 
 
 def _layout(value_type: ValueType, merging: Merging = NO_MERGING) -> Layout:
@@ -91,6 +98,8 @@ def _layout(value_type: ValueType, merging: Merging = NO_MERGING) -> Layout:
     if isinstance(value_type, MapType):
         division = Division.WHOLE if merging.is_atomic else Division.ENTRIES
         return Layout(division, value_type, _layout(value_type.element))
+    if isinstance(value_type, Untyped):
+        return Layout(Division.OPEN, value_type)
     if not isinstance(value_type, ObjectType):
         return Layout(Division.WHOLE, value_type)
     is_atomic = merging.is_atomic
@@ -147,7 +156,10 @@ def with_named(fields: frozenset[Path], layout: Layout) -> frozenset[Path]:
         for length, element in enumerate(path[:-1], start=1):
             if at is None:
                 break
-            if at.division is Division.FIELDS and at.child(element[2:]) is not None:
+            if (
+                at.division in (Division.FIELDS, Division.OPEN)
+                and at.child(element[2:]) is not None
+            ):
                 named[path[:length]] = None
             at = at.element if at.is_list else at.child(element[2:])
     return frozenset(named)

@@ -12,7 +12,7 @@ from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request, User
-from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.resources import GroupVersion, Resource
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.times import Clock
 from kubesched.cluster.store import Key, Store
@@ -35,11 +35,20 @@ class LocalClient:
         self._registry = registry
         self._user = User(user_name, _MASTERS)
         self._agent = user_name.rpartition(":")[2]
-        self._resources: dict[str, Resource] = {}
-        for served in registry.resources.group_versions:
-            for resource in served.resources:
+        self._served: tuple[GroupVersion, ...] = ()
+        self._by_kind: dict[str, Resource] = {}
+
+    @property
+    def _resources(self) -> dict[str, Resource]:
+        """What can be deleted, by the kind that the store knows it under."""
+        served = self._registry.resources.group_versions
+        if served is not self._served:
+            self._served = served
+            self._by_kind = {}
+            for resource in (one for group in served for one in group.resources):
                 if "delete" in resource.verbs:
-                    self._resources.setdefault(resource.storage_kind, resource)
+                    self._by_kind.setdefault(resource.storage_kind, resource)
+        return self._by_kind
 
     def kinds(self, *, only_namespaced: bool = False) -> list[str]:
         """Return the kinds that the store may hold."""

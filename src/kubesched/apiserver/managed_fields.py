@@ -21,7 +21,7 @@ from kubesched.apiserver.field_sets import (
     to_fields_v1,
     without_below,
 )
-from kubesched.apiserver.layouts import Layout, layout_of_kind
+from kubesched.apiserver.layouts import Layout, layout_of
 from kubesched.apiserver.owned_values import Comparison, compare
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
@@ -271,9 +271,7 @@ def track(
         subresource: What is written through; "" for the object itself.
         now: As objects have times.
     """
-    layout = layout_of_kind(resource.api_version, resource.kind)
-    if layout is None:
-        return without_managed_fields(new)
+    layout = layout_of(resource.type)
     managers = _claimed(old, new, subresource)
     if old is not None and not managers:
         return without_managed_fields(new)

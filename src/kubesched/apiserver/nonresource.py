@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from kubesched.apiserver import openapi
 from kubesched.apiserver.discovery import Discovery, aggregated_form, aggregated_type
+from kubesched.apiserver.openapi import OpenApi
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.request import TEXT, Request, Response, json_response
+from kubesched.apiserver.resources import Resources
 from kubesched.apiserver.status import method_not_allowed, not_served
 
 _HEALTH: Final = ("healthz", "livez", "readyz")
@@ -42,14 +43,15 @@ _VERSION: Final[Plain] = {
 class NonResource:
     """Answers requests about the server itself."""
 
-    def __init__(self, discovery: Discovery, address: Callable[[], str]) -> None:
+    def __init__(self, resources: Resources, address: Callable[[], str]) -> None:
         """Take what there is to tell.
 
         Args:
-            discovery: What is served.
+            resources: What is served.
             address: Returns host and port of the server.
         """
-        self._discovery = discovery
+        self._discovery = Discovery(resources)
+        self._openapi = OpenApi(resources)
         self._address = address
 
     def answer(self, request: Request) -> Response:
@@ -65,13 +67,29 @@ class NonResource:
         if first in _HEALTH:
             return _health(request, parts)
         if first == "openapi":
-            return _openapi(request, parts[1:])
+            return self._document(request, parts[1:])
         if first == "version" and len(parts) == 1:
             return json_response(200, _VERSION)
         if first in {"api", "apis"}:
             if request.method not in {"GET", "HEAD"}:
                 raise method_not_allowed()
             return self._discover(request, parts)
+        return page_not_found()
+
+    def _document(self, request: Request, parts: tuple[str, ...]) -> Response:
+        if parts == ("v2",):
+            if _OPENAPI_V2_ASKED in request.accept or _OPENAPI_V2_PROTOBUF in request.accept:
+                answer = Response(200, self._openapi.v2_protobuf(), _OPENAPI_V2_PROTOBUF)
+            else:
+                answer = json_response(200, self._openapi.v2_document())
+            return _tagged(request, answer)
+        if parts == ("v3",):
+            return _tagged(request, Response(200, encode(self._openapi.v3_index()), TEXT))
+        if parts[:1] == ("v3",):
+            document = self._openapi.v3_document("/".join(parts[1:]))
+            if document is not None:
+                return _tagged(request, json_response(200, document))
+            return Response(404, b"", "")
         return page_not_found()
 
     def _discover(self, request: Request, parts: tuple[str, ...]) -> Response:
@@ -108,23 +126,6 @@ def _health(request: Request, parts: tuple[str, ...]) -> Response:
         return Response(200, b"ok", TEXT)
     if parts[1:] == ("ping",):
         return Response(200, b"ok", TEXT)
-    return page_not_found()
-
-
-def _openapi(request: Request, parts: tuple[str, ...]) -> Response:
-    if parts == ("v2",):
-        if _OPENAPI_V2_ASKED in request.accept or _OPENAPI_V2_PROTOBUF in request.accept:
-            answer = Response(200, openapi.v2_protobuf(), _OPENAPI_V2_PROTOBUF)
-        else:
-            answer = json_response(200, openapi.v2_document())
-        return _tagged(request, answer)
-    if parts == ("v3",):
-        return _tagged(request, Response(200, encode(openapi.v3_index()), TEXT))
-    if parts[:1] == ("v3",):
-        document = openapi.v3_document("/".join(parts[1:]))
-        if document is not None:
-            return _tagged(request, json_response(200, document))
-        return Response(404, b"", "")
     return page_not_found()
 
 

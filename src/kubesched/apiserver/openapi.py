@@ -1,25 +1,29 @@
-"""OpenAPI documents, the smallest with which kubectl applies, creates and replaces objects.
-
-They have a path for each kind, and say that patches take `dryRun`, `fieldManager` and
-`fieldValidation`; kubectl then leaves validation to the server.
+"""OpenAPI documents: which patches there are, and the fields of kinds for `kubectl explain`.
 
 Upstream: staging/src/k8s.io/kube-openapi, vendor/github.com/google/gnostic-models/openapiv2 (v1.36)
-Differs:  there are no schemas of objects, so `kubectl explain` ends with the error that the kind
-          is not found in them.
+Differs:  of paths there are patches only. Fields have no descriptions. The older document has no
+          schemas. Schemas of custom resources are those of their definitions, as they are.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final
 
 from kubesched.api.protobuf_wire import field
 from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.resources import RESOURCES, Resource
-
-__all__ = ["v2_document", "v2_protobuf", "v3_document", "v3_index"]
+from kubesched.apiserver.resources import GroupVersion, Resource, Resources
+from kubesched.apiserver.schema import (
+    Field,
+    ListType,
+    MapType,
+    ObjectType,
+    Simple,
+    Special,
+    ValueType,
+)
 
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36"}
 _KIND_EXTENSION: Final = "x-kubernetes-group-version-kind"
@@ -33,72 +37,78 @@ _OTHER_PATHS: Final = (
 )
 
 
-def v3_index() -> Plain:
-    """Return which documents there are, and where; the address changes with the document."""
-    return {
-        "paths": {
-            path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={_hash(path)}"}
-            for path in sorted(_documents())
+class OpenApi:
+    """The documents of a server."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    def v3_index(self) -> Plain:
+        """Return which documents there are, and where; the address changes with the document."""
+        paths = [*_OTHER_PATHS, *self._roots()]
+        return {
+            "paths": {
+                path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._hash(path)}"}
+                for path in sorted(paths)
+            }
         }
-    }
+
+    def v3_document(self, path: str) -> Plain | None:
+        """Return a document, None if there is no such one.
+
+        Args:
+            path: Of a version of a group, as in the index: `api/v1`, `apis/apps/v1`.
+        """
+        roots = self._roots()
+        if path not in roots and path not in _OTHER_PATHS:
+            return None
+        served = roots.get(path)
+        resources = _patchable(served)
+        return {
+            "openapi": "3.0.0",
+            "info": _INFO,
+            "paths": {_path(resource): {"patch": _patch(resource)} for resource in resources},
+            "components": {"schemas": {} if served is None else _schemas(served)},
+        }
+
+    def v2_document(self) -> Plain:
+        """Return the one document of the older form."""
+        paths = {_path(resource): {"patch": _patch(resource, 2)} for resource in self._all()}
+        return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": {}}
+
+    def v2_protobuf(self) -> bytes:
+        """Return the document of the older form in protocol buffers."""
+        info = _text(1, _INFO["title"]) + _text(2, _INFO["version"])
+        paths = b"".join(map(_path_message, self._all()))
+        return _text(1, "2.0") + field(2, info) + field(8, paths)
+
+    def _roots(self) -> dict[str, GroupVersion | None]:
+        """Return the versions of groups by their paths, and the groups themselves."""
+        roots: dict[str, GroupVersion | None] = {}
+        for served in self._resources.group_versions:
+            if served.group:
+                roots.setdefault(f"apis/{served.group}", None)
+            root = f"apis/{served.group}" if served.group else "api"
+            roots[f"{root}/{served.version}"] = served
+        return roots
+
+    def _all(self) -> Iterator[Resource]:
+        for served in self._resources.group_versions:
+            yield from _patchable(served)
+
+    def _hash(self, path: str) -> str:
+        # What is built in changes with the version only.
+        known = [
+            (resource.plural, resource.definition)
+            for resource in _patchable(self._roots().get(path))
+        ]
+        return hashlib.sha512(encode([_INFO, path, known])).hexdigest().upper()
 
 
-def v3_document(path: str) -> Plain | None:
-    """Return a document, None if there is no such one.
-
-    Args:
-        path: Of a version of a group, as in the index: `api/v1`, `apis/apps/v1`.
-    """
-    resources = _documents().get(path)
-    if resources is None:
-        return None
-    return {
-        "openapi": "3.0.0",
-        "info": _INFO,
-        "paths": {_path(resource): {"patch": _patch_v3(resource)} for resource in resources},
-        "components": {"schemas": {}},
-    }
-
-
-def v2_document() -> Plain:
-    """Return the one document of the older form."""
-    return {
-        "swagger": "2.0",
-        "info": _INFO,
-        "paths": {_path(resource): {"patch": _patch_v2(resource)} for resource in _patchable()},
-        "definitions": {},
-    }
-
-
-@cache
-def v2_protobuf() -> bytes:
-    """Return the document of the older form in protocol buffers."""
-    info = _text(1, _INFO["title"]) + _text(2, _INFO["version"])
-    paths = b"".join(_path_message(resource) for resource in _patchable())
-    return _text(1, "2.0") + field(2, info) + field(8, paths)
-
-
-@cache
-def _documents() -> dict[str, tuple[Resource, ...]]:
-    documents: dict[str, tuple[Resource, ...]] = dict.fromkeys(_OTHER_PATHS, ())
-    for served in RESOURCES.group_versions:
-        if served.group:
-            documents[f"apis/{served.group}"] = ()
-        root = f"apis/{served.group}" if served.group else "api"
-        documents[f"{root}/{served.version}"] = tuple(
-            resource for resource in served.resources if "patch" in resource.verbs
-        )
-    return documents
-
-
-def _patchable() -> Iterator[Resource]:
-    for resources in _documents().values():
-        yield from resources
-
-
-@cache
-def _hash(path: str) -> str:
-    return hashlib.sha512(encode(v3_document(path))).hexdigest().upper()
+def _patchable(served: GroupVersion | None) -> Iterator[Resource]:
+    for resource in () if served is None else served.resources:
+        if "patch" in resource.verbs:
+            yield resource
 
 
 def _path(resource: Resource) -> str:
@@ -111,24 +121,106 @@ def _kind(resource: Resource) -> Plain:
     return {"group": resource.group, "kind": resource.kind, "version": resource.version}
 
 
-def _patch_v3(resource: Resource) -> Plain:
+def _patch(resource: Resource, version: int = 3) -> Plain:
+    typed: Plain = {"schema": {"type": "string"}} if version == 3 else {"type": "string"}
     return {
-        "parameters": [
-            {"name": name, "in": "query", "schema": {"type": "string"}} for name in _PATCH_OPTIONS
-        ],
+        "parameters": [{"name": name, "in": "query", **typed} for name in _PATCH_OPTIONS],
         "responses": {},
         "x-kubernetes-action": "patch",
         _KIND_EXTENSION: _kind(resource),
     }
 
 
-def _patch_v2(resource: Resource) -> Plain:
-    return {
-        "parameters": [{"name": name, "in": "query", "type": "string"} for name in _PATCH_OPTIONS],
-        "responses": {},
-        "x-kubernetes-action": "patch",
-        _KIND_EXTENSION: _kind(resource),
-    }
+# Schemas, from the tables of fields.
+
+
+def _schemas(served: GroupVersion) -> Plain:
+    schemas: Plain = {}
+    for resource in served.resources:
+        if resource.definition is not None:
+            schemas[f"{served.name}.{resource.kind}"] = _defined(resource)
+            continue
+        name = _schema_name(resource.type)
+        schemas |= _reachable(resource.type)
+        kinds = [*schemas[name].get(_KIND_EXTENSION, ()), _kind(resource)]
+        schemas[name] = {**schemas[name], _KIND_EXTENSION: kinds}
+    return schemas
+
+
+def _defined(resource: Resource) -> Plain:
+    assert resource.definition is not None, "asked before"
+    versions = resource.definition["spec"]["versions"]
+    version = next(one for one in versions if one["name"] == resource.version)
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+    return {**schema, _KIND_EXTENSION: [_kind(resource)]}
+
+
+@cache
+def _reachable(object_type: ObjectType) -> Mapping[str, Plain]:
+    """Return the schemas of a type and of all that its objects hold, by name."""
+    found: dict[str, Plain] = {}
+    waiting: list[ValueType] = [object_type]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ListType | MapType):
+            waiting.append(one.element)
+        elif isinstance(one, ObjectType) and _schema_name(one) not in found:
+            fields = one.fields.values()
+            found[_schema_name(one)] = {
+                "type": "object",
+                "properties": {field.name: _property(field) for field in fields},
+                "required": [field.name for field in fields if _is_required(field)],
+            }
+            waiting += [field.type for field in fields]
+    return found
+
+
+def _schema_name(object_type: ObjectType) -> str:
+    file, _, name = object_type.name.partition("/")
+    return f"io.k8s.api.{file.replace('_', '.')}.{name}"
+
+
+def _is_required(field: Field) -> bool:
+    return any(rule.name == "required" for rule in field.rules) and field.default is None
+
+
+def _property(field: Field) -> Plain:
+    shown = _value(field.type)
+    words = next((rule.arguments for rule in field.rules if rule.name == "in"), ())
+    if words and shown.get("type") == "string":
+        shown["enum"] = list(words)
+    if field.default is not None:
+        shown["default"] = field.default
+    return shown
+
+
+_SIMPLE: Final[Mapping[str, Plain]] = {
+    "bool": {"type": "boolean"},
+    "bytes": {"type": "string", "format": "byte"},
+    "float64": {"type": "number", "format": "double"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "intOrString": {"type": "string", "format": "int-or-string"},
+    "microTime": {"type": "string", "format": "date-time"},
+    "quantity": {"type": "string"},
+    "string": {"type": "string"},
+    "time": {"type": "string", "format": "date-time"},
+}
+
+
+def _value(value_type: ValueType) -> Plain:
+    if isinstance(value_type, ListType):
+        return {"type": "array", "items": _value(value_type.element)}
+    if isinstance(value_type, MapType):
+        return {"type": "object", "additionalProperties": _value(value_type.element)}
+    if isinstance(value_type, ObjectType):
+        return {"allOf": [{"$ref": f"#/components/schemas/{_schema_name(value_type)}"}]}
+    if isinstance(value_type, Simple | Special):
+        return dict(_SIMPLE.get(value_type.form, {"type": "object"}))
+    return {"type": "object"}
+
+
+# The older form in protocol buffers.
 
 
 def _text(number: int, text: str) -> bytes:

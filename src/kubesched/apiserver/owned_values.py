@@ -53,7 +53,7 @@ def faults(value: Any, layout: Layout, *, allows_duplicates: bool = False) -> li
 
 def _faults(value: Any, layout: Layout, path: Path) -> Iterator[str]:
     where = f"{path_text(path)}: " if path else ""
-    if value is None:
+    if value is None or layout.division is Division.OPEN:
         return
     if isinstance(layout.type, Scalar):
         if fault := _scalar_fault(value, layout.type.form):
@@ -137,7 +137,7 @@ def field_set(value: Any, layout: Layout) -> FieldSet:
 
 
 def _list_fields(value: Any, layout: Layout, path: Path, paths: list[Path]) -> None:
-    if layout.division is Division.WHOLE:
+    if layout.is_whole(value):
         paths.append(path)
     elif isinstance(value, dict):
         for name, child in value.items():
@@ -205,10 +205,10 @@ class _Comparing:
         if old is not _ABSENT and new is not _ABSENT:
             if old == new:
                 return
-            if layout.division is Division.WHOLE or not (old or new):
+            if layout.is_whole(old, new) or not (old or new):
                 self.modified.append(path)
                 return
-        if layout.division is Division.WHOLE:
+        if layout.is_whole(*(one for one in (old, new) if one is not _ABSENT)):
             self.note(old, new, path)
             return
         if layout.is_list:
@@ -258,7 +258,7 @@ def compare(old: Any, new: Any, layout: Layout) -> Comparison:
 
 def merge(live: Any, applied: Any, layout: Layout) -> Any:
     """Return a live value with what is applied over it."""
-    if layout.division is Division.WHOLE or not (live or applied):
+    if layout.is_whole(live, applied) or not (live or applied):
         return applied
     if layout.is_list:
         return _merge_entries(live or [], applied or [], layout)
@@ -322,9 +322,9 @@ def remove(value: Any, unwanted: FieldSet, layout: Layout) -> Any:
 def _remove(value: Any, unwanted: Plain, layout: Layout) -> Any:
     if not unwanted:
         return value
-    if layout.division is Division.WHOLE:
+    if layout.is_whole(value):
         # Somebody owned parts of what is now owned as a whole.
-        return value if isinstance(layout.type, Scalar) else type(value)()
+        return type(value)() if isinstance(value, dict | list) else value
     if isinstance(value, dict):
         kept: Plain = {}
         for name, child in value.items():

@@ -1,35 +1,27 @@
 """Patches of every kind, from the request to the changed object.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go (v1.36)
-Rejects:  patches that do not apply, and those that change the name.
-Differs:  nothing.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go,
+          vendor/gopkg.in/evanphx/json-patch.v4/merge.go (v1.36)
+Rejects:  patches that do not apply, whose outcome is no object of its kind, or that change the
+          name.
+Differs:  messages do not show the outcome of a patch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from kubesched.api.json_syntax import text_fault
-from kubesched.apiserver import (
-    defaults,
-    json_patch,
-    merge_patch,
-    server_side_apply,
-    strategic_merge,
-)
+from kubesched.apiserver import defaults, json_patch, server_side_apply, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
-from kubesched.apiserver.go_values import go_text
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
-from kubesched.apiserver.patch_error import PatchError, unfit_patch
-from kubesched.apiserver.patched_text import merged_text, operated_text
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import DecodeError, ObjectType, decoded, type_of
-from kubesched.apiserver.status import StatusError, bad_request, unsupported_patch_type
+from kubesched.apiserver.schema import DecodeError, decoded
+from kubesched.apiserver.status import bad_request, unfit_patch, unsupported_patch_type
 from kubesched.apiserver.times import Clock
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -37,6 +29,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 _OPERATION: Final = frozenset(("op", "path", "from", "value"))
 _TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_TYPE)
+_JSON_WORDS: Final = {list: "array", str: "string", bool: "bool"}
 
 
 class Patch:
@@ -61,7 +54,7 @@ class Patch:
         self._resource = resource
         self._clock = clock
         self._type = operation.request.content_type
-        check_type(self._type)
+        check_type(self._type, resource)
         self.is_apply = self._type == APPLY_TYPE
         self._value = self._read(operation.request.body)
 
@@ -86,64 +79,48 @@ class Patch:
         Raises:
             StatusError: The patch does not apply.
         """
-        try:
-            if self.is_apply:
-                return defaults.with_defaults(self._resource, self._applied(current))
-            assert current is not None, "only an apply creates"
-            return self._changed(current)
-        except PatchError as error:
-            raise status_error(error) from None
-
-    def _changed(self, current: Plain) -> Plain:
-        if self._type == STRATEGIC_PATCH:
-            changed = strategic_merge.apply(self._resource.kind, current, self._value)
-            return self._typed(changed, lambda: go_text(self._value))
-        if self._type == MERGE_PATCH:
-            changed = merge_patch.apply(current, self._value)
-            text_of: Callable[[Resource, Plain, Any], str] = merged_text
-        else:
-            changed = json_patch.apply(current, self._value)
-            text_of = operated_text
+        if self.is_apply:
+            return defaults.with_defaults(self._resource, self._applied(current))
+        assert current is not None, "only an apply creates"
+        changed = self._changed(current)
         if not isinstance(changed, dict):
             raise bad_request("the patch leaves no object")
-        return self._typed(changed, lambda: text_of(self._resource, changed, self._value))
-
-    def _typed(self, changed: Plain, shown: Callable[[], str]) -> Plain:
-        """Return an object as the server writes it, if its values fit their fields."""
-        resource = self._resource
-        object_type = type_of(resource.group, resource.version, resource.kind)
-        if object_type is None:
-            return changed
+        object_type = self._resource.type
         try:
             read, unknown = decoded(object_type, changed)
         except DecodeError as error:
-            raise unfit_patch(shown(), str(error)) from None
-        if unknown or self._has_odd_fields():
-            self._check_fields(object_type, changed, shown)
+            raise unfit_patch(str(error)) from None
+        if unknown or self._may_repeat_fields():
+            self._check_fields(changed)
         defaults.fill_in(object_type, read)
         return read
 
-    def _has_odd_fields(self) -> bool:
+    def _changed(self, current: Plain) -> Any:
+        if self._type == STRATEGIC_PATCH:
+            return strategic_merge.apply(self._resource.type, current, self._value)
+        if self._type == MERGE_PATCH:
+            return merge(current, self._value)
+        return json_patch.apply(current, self._value)
+
+    def _may_repeat_fields(self) -> bool:
         """Whether the patch may say something twice, or something that no patch says."""
         is_odd = self._type == JSON_PATCH and any(
             not _OPERATION.issuperset(one) for one in self._value or () if isinstance(one, dict)
         )
         return is_odd or is_longer(self._operation, self._value)
 
-    def _check_fields(
-        self, object_type: ObjectType, changed: Plain, shown: Callable[[], str]
-    ) -> None:
+    def _check_fields(self, changed: Plain) -> None:
         operation = self._operation
         if operation.validation == "Ignore":
             return
         problems = patch_problems(
-            object_type,
+            self._resource.type,
             changed,
             operation.request.body,
             is_merged=self._type == STRATEGIC_PATCH,
         )
         if problems and operation.validation == "Strict":
-            raise unfit_patch(shown(), f"strict decoding error: {', '.join(problems)}")
+            raise unfit_patch(f"strict decoding error: {', '.join(problems)}")
         operation.warnings.extend(problems)
 
     def _applied(self, current: Plain | None) -> Plain:
@@ -159,19 +136,58 @@ class Patch:
         )
 
 
-def check_type(media_type: str) -> None:
-    """Check that a body is a patch.
+def check_type(media_type: str, resource: Resource) -> None:
+    """Check that a body is a patch, and of a form that a kind takes.
 
     Raises:
         StatusError: It is something else.
     """
-    if media_type not in _TYPES:
+    is_strategic = media_type == STRATEGIC_PATCH
+    # How lists of custom resources merge is not known.
+    if media_type not in _TYPES or (is_strategic and resource.definition is not None):
         raise unsupported_patch_type()
 
 
-def status_error(error: PatchError) -> StatusError:
-    """Return the answer to a patch that does not apply."""
-    return StatusError(error.status_code, error.reason, error.message, error.details)
+def merge(current: Plain, patch: Any) -> Any:
+    """Return what a JSON merge patch (RFC 7386) makes of an object.
+
+    Raises:
+        StatusError: It is no patch.
+    """
+    if patch is None:
+        raise bad_request("Invalid JSON Patch")
+    if not isinstance(patch, dict):
+        word = _JSON_WORDS.get(type(patch), "number")
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {word} into Go value of type "
+            "map[string]interface {}"
+        )
+    return _merged(current, patch)
+
+
+def _merged(current: Any, patch: Any) -> Any:
+    if not isinstance(current, dict):
+        return _without_nulls(patch)
+    if not isinstance(patch, dict):
+        # A list that takes an object's place keeps its nulls, other lists lose them: upstream's
+        # way, where the RFC keeps them all.
+        return deep_copy(patch)
+    merged = dict(current)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merged(merged.get(name), value)
+    return merged
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a copy without the null fields of objects; nulls in lists stay."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(child) for name, child in value.items() if child is not None}
+    if isinstance(value, list):
+        return [_without_nulls(child) for child in value]
+    return value
 
 
 def check_name(operation: Operation, obj: Plain) -> None:

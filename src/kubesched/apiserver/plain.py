@@ -37,6 +37,11 @@ def put(value: Plain, *path: str, to: Any) -> None:
     value[path[-1]] = to
 
 
+def without(value: Plain, *names: str) -> Plain:
+    """Return an object without some of its fields."""
+    return {name: one for name, one in value.items() if name not in names}
+
+
 def deep_copy(value: Any) -> Any:
     """Return a copy that shares no object and no list with the original."""
     if isinstance(value, dict):

@@ -15,7 +15,6 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver import admission, managed_fields, strategy, validation
-from kubesched.apiserver.advice import warnings_of_new, warnings_of_update
 from kubesched.apiserver.event_forms import EVENTS_GROUP, to_core
 from kubesched.apiserver.field_errors import invalid_status
 from kubesched.apiserver.list_options import is_version, version_of_object
@@ -36,8 +35,10 @@ from kubesched.apiserver.status import (
 )
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import Clock
-from kubesched.cluster.store import Key, Store
+from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
+from kubesched.cluster.store import Key, Store, Watch
 
+_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -68,10 +69,23 @@ class Registry:
             tracks_managers: Whether objects say who manages which of their fields.
         """
         self._tracks_managers = tracks_managers
+        self._definitions: Watch[StoredObject] | None = None
         self.store = store
         self.lookup = StoredObjects(store)
         self.resources = resources
         self.clock = clock
+        self.follow_definitions()
+
+    def follow_definitions(self) -> None:
+        """Serve what the stored CustomResourceDefinitions define, now and after each change."""
+        if self._definitions is not None:
+            self._definitions.close()
+        self._definitions = self.store.watch(_DEFINITIONS, self.store.version, self._define)
+        self._define()
+
+    def _define(self) -> None:
+        stored = self.store.list(_DEFINITIONS).items
+        self.resources.define([one.plain for one in stored])
 
     # Reading.
 

@@ -41,6 +41,7 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import ObjectType, custom_type, type_of
 
 ALL_VERBS: Final = (
     "create",
@@ -163,6 +164,15 @@ class Resource(msgspec.Struct, frozen=True):
     def subresource(self, name: str) -> Subresource | None:
         """Return the subresource of a name, None if there is none."""
         return next((found for found in self.subresources if found.name == name), None)
+
+    @property
+    def type(self) -> ObjectType:
+        """What its objects look like."""
+        if self.definition is not None:
+            return custom_type(self.kind)
+        found = type_of(self.group, self.version, self.kind)
+        assert found is not None, f"the fields of {self.kind} are known"
+        return found
 
     @property
     def has_status(self) -> bool:

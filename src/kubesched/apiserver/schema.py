@@ -388,6 +388,9 @@ class ObjectType:
     @cached_property
     def fields(self) -> Mapping[str, Field]:
         """Its fields by name, in Go's order; read late, since types may hold themselves."""
+        return self._read_fields()
+
+    def _read_fields(self) -> Mapping[str, Field]:
         fields = (_field(line, self._file, self.short_name) for line in self._lines)
         return {field.name: field for field in fields}
 
@@ -429,6 +432,64 @@ class ObjectType:
             field.type.is_equal(one.get(name), other.get(name))
             for name, field in self.fields.items()
         )
+
+
+class Untyped:
+    """A value of which nothing is known, as in custom resources; it is kept as it is sent."""
+
+    go_name = "interface {}"
+    is_struct = True
+
+    def zero(self) -> Any:
+        """Return None: nothing."""
+        return None
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the value itself."""
+        del place, reading
+        return value
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether both are the same."""
+        return bool(one == other)
+
+
+class CustomType(ObjectType):
+    """The type of a custom resource: it has metadata, and whatever else it is sent with."""
+
+    def __init__(self, kind: str) -> None:
+        lines = ["  kind string ?", "  apiVersion string ?", "  metadata meta_v1/ObjectMeta"]
+        super().__init__("custom_v1", kind, _Source("", is_atomic=False, lines=lines))
+
+    def _read_fields(self) -> Mapping[str, Field]:
+        return _OpenFields(self.short_name, super()._read_fields())
+
+
+class _OpenFields(dict[str, Field]):
+    """Fields of which only some are known."""
+
+    def __init__(self, owner: str, known: Mapping[str, Field]) -> None:
+        super().__init__(known)
+        self._owner = owner
+
+    def get(self, name: str, default: Any = None) -> Any:
+        del default
+        if name in self:
+            return self[name]
+        return Field(
+            name,
+            self._owner,
+            Untyped(),
+            is_pointer=True,
+            is_left_out=False,
+            is_always_written=False,
+        )
+
+
+@cache
+def custom_type(kind: str) -> ObjectType:
+    """Return the type of a custom resource."""
+    return CustomType(kind)
 
 
 def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:

@@ -28,7 +28,6 @@ from kubesched.apiserver.authorization import (
     refusal,
 )
 from kubesched.apiserver.bootstrap import fill
-from kubesched.apiserver.discovery import Discovery
 from kubesched.apiserver.handler import Handler
 from kubesched.apiserver.http_front import HttpFront
 from kubesched.apiserver.media_types import YAML, prefers_yaml
@@ -42,7 +41,7 @@ from kubesched.apiserver.reviews import Reviewer
 from kubesched.apiserver.status import StatusError, unauthorized
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.times import Clock
-from kubesched.apiserver.warning_texts import sendable
+from kubesched.apiserver.warnings import sendable
 from kubesched.cluster.store import CHANGES_KEPT, Store
 
 _LOG: Final = logging.getLogger(__name__)
@@ -93,7 +92,7 @@ class ApiServer:
         self._tokens = dict(tokens or {})
         self._anonymous = anonymous
         self._handler = Handler(self.registry, Reviewer(self._tokens, clock.timestamp))
-        self._others = NonResource(Discovery(self.registry.resources), lambda: self._front.address)
+        self._others = NonResource(self.registry.resources, lambda: self._front.address)
         fill(self.registry)
 
     @property

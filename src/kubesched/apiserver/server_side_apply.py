@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubesched.apiserver.field_sets import FieldSet, Path, path_text, sorted_paths, without_below
-from kubesched.apiserver.layouts import Layout, layout_of_kind, with_named
+from kubesched.apiserver.layouts import Layout, layout_of, with_named
 from kubesched.apiserver.managed_fields import (
     APPLY,
     Managers,
@@ -114,9 +114,7 @@ def _checked_layout(resource: Resource, applied: Plain) -> Layout:
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    layout = layout_of_kind(version, kind)
-    if layout is None:
-        raise internal(f"no type found matching: {version}.{kind}")
+    layout = layout_of(resource.type)
     _check_typed("patch", applied, layout)
     return layout
 

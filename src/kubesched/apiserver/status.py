@@ -206,6 +206,19 @@ def unsupported_media_type(*accepted: str) -> StatusError:
     return StatusError(415, "UnsupportedMediaType", message)
 
 
+def rejected_patch() -> StatusError:
+    """The patch does not apply to the object; it does not say why."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, {})
+
+
+def unfit_patch(why: str) -> StatusError:
+    """What a patch makes of an object is no object of its kind."""
+    message = f"Invalid value: {why}"
+    details = {"causes": [cause("FieldValueInvalid", "patch", message)]}
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', details)
+
+
 def unsupported_patch_type() -> StatusError:
     """The body of a patch is in a form that is no patch."""
     return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})

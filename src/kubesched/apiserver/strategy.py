@@ -3,69 +3,29 @@
 Statuses begin empty and change only through their subresource, generations count the changes of
 what users want, and fields that do not belong to a request stay as they were.
 
-Upstream: pkg/registry/*/*/strategy.go, staging/src/k8s.io/apiserver/pkg/registry/rest (v1.36)
+Upstream: pkg/registry/*/*/strategy.go, staging/src/k8s.io/apiserver/pkg/registry/rest,
+          pkg/api/pod/util.go (DropDisabledPodFields, v1.36)
 Invariants: neither the new nor the old object is changed; what comes back shares parts with them.
-Differs:  AppArmor annotations are not copied to the security context.
+Differs:  a scheduling group is kept, although the feature is off by default. AppArmor annotations
+          are not copied to the security context. A CustomResourceDefinition is established at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from kubesched.api.requirements import parse_int64
 from kubesched.apiserver.admission.services import without_fields_of_old_type
 from kubesched.apiserver.defaults import with_defaults
-from kubesched.apiserver.disabled_fields import without_disabled_fields
-from kubesched.apiserver.plain import Plain, deep_copy, get
-from kubesched.apiserver.pod_strategy import (
-    prepare_pod_for_create,
-    prepare_pod_for_update,
-    with_metadata_of,
-)
+from kubesched.apiserver.plain import Plain, deep_copy, get, without
+from kubesched.apiserver.qos_class import qos_class
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import type_of
+from kubesched.apiserver.warnings import TEMPLATES
 
 _KUBERNETES: Final = "kubernetes"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
-_SNAPSHOT_GROUP: Final = "snapshot.storage.k8s.io"
-
-_GENERATION_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(
-        (
-            "CronJob",
-            "CustomResourceDefinition",
-            "DaemonSet",
-            "Deployment",
-            "DeviceClass",
-            "DeviceTaintRule",
-            "FlowSchema",
-            "Ingress",
-            "IngressClass",
-            "Job",
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "NetworkPolicy",
-            "PodDisruptionBudget",
-            "PriorityLevelConfiguration",
-            "ReplicaSet",
-            "ReplicationController",
-            "ResourceSlice",
-            "StatefulSet",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-        ),
-        ("spec",),
-    ),
-    "EndpointSlice": ("addressType", "endpoints", "ports"),
-    "MutatingWebhookConfiguration": ("webhooks",),
-    "PodTemplate": ("template",),
-    "PriorityClass": (),
-    "ValidatingWebhookConfiguration": ("webhooks",),
-}
-"""What a generation counts the changes of; it begins with 1."""
-
 # The status of a pod is looked at before it is dropped.
 _KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node", "Pod"))
 _RESETS_METADATA_FOR_STATUS: Final = frozenset(
@@ -84,14 +44,12 @@ def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
         resource: Of the object.
         obj: With its defaults, its uid and its creationTimestamp, which is the time of the request.
     """
-    metadata = {
-        name: value for name, value in obj["metadata"].items() if name not in _SYSTEM_METADATA
-    }
-    if resource.kind in _GENERATION_FIELDS:
-        metadata["generation"] = 1
+    metadata = without(obj["metadata"], *_SYSTEM_METADATA)
+    if resource.first_generation:
+        metadata["generation"] = resource.first_generation
     obj = {**without_disabled_fields(resource.kind, obj, None), "metadata": metadata}
-    if _has_status(resource) and resource.kind not in _KEEPS_STATUS_ON_CREATE:
-        obj["status"] = _empty_status(resource)
+    if resource.has_status and resource.kind not in _KEEPS_STATUS_ON_CREATE:
+        obj = _with_status(resource, obj, {})
     prepare = _ON_CREATE.get(resource.kind)
     return obj if prepare is None else prepare(resource, obj)
 
@@ -110,16 +68,16 @@ def prepare_for_update(
     """
     new = without_disabled_fields(resource.kind, new, old)
     new = {**new, "metadata": _metadata(new["metadata"], old["metadata"])}
+    if resource.kind == "Pod":
+        return _pod_update(resource, new, old, subresource)
     if subresource == "status":
         return _status_update(resource, new, old, now)
-    if resource.kind == "Pod":
-        return prepare_pod_for_update(resource, new, old, subresource)
     if resource.kind == "Namespace":
         return _namespace_update(new, old, subresource)
     if subresource == "approval":
         return _approval_update(new, old, now)
-    if _has_status(resource):
-        new["status"] = old.get("status", _empty_status(resource))
+    if resource.has_status:
+        new = _with_status(resource, new, old)
     prepare = _ON_UPDATE.get(resource.kind)
     if prepare is not None:
         new = prepare(new, old)
@@ -139,30 +97,27 @@ def _metadata(new: Plain, old: Plain) -> Plain:
     return metadata
 
 
-def _has_status(resource: Resource) -> bool:
-    return resource.subresource("status") is not None
-
-
-def _empty_status(resource: Resource) -> Plain:
-    """Return the status of an object of which nothing is known yet."""
-    object_type = type_of(resource.group, resource.version, resource.kind)
-    if object_type is None or "status" not in object_type.fields:
-        return {}
-    zero: Plain = object_type.fields["status"].type.zero()
-    return zero
+def _with_status(resource: Resource, obj: Plain, old: Plain) -> Plain:
+    """Return an object with the status it had, or that of one of which nothing is known yet."""
+    status = old.get("status")
+    if status is None and resource.definition is None:
+        field = resource.type.fields.get("status")
+        status = {} if field is None else field.type.zero()
+    return without(obj, "status") if status is None else {**obj, "status": status}
 
 
 def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
-    fields = _GENERATION_FIELDS.get(resource.kind, ())
-    if resource.kind == "CSIDriver":
-        fields = ("spec",)
-    object_type = type_of(resource.group, resource.version, resource.kind)
-    assert not fields or object_type is not None, f"{resource.kind} has known fields"
-    is_changed = any(
-        object_type is not None
-        and not object_type.fields[name].type.is_equal(new.get(name), old.get(name))
-        for name in fields
-    )
+    if resource.generation_fields is None:
+        return new
+    fields: Sequence[str] = resource.generation_fields
+    if resource.definition is not None:
+        fields = [name for name in {**new, **old} if name not in ("metadata", "status")]
+    types = resource.type.fields
+    is_changed = False
+    for name in fields:
+        field = types.get(name)
+        assert field is not None, f"{resource.kind} has {name}"
+        is_changed |= not field.type.is_equal(new.get(name), old.get(name))
     for kind, name in (("Deployment", "annotations"), ("EndpointSlice", "labels")):
         if resource.kind == kind:
             is_changed |= new["metadata"].get(name) != old["metadata"].get(name)
@@ -173,15 +128,16 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
 
 def _status_update(resource: Resource, new: Plain, old: Plain, now: str) -> Plain:
     """Return the old object with the new status."""
-    if resource.kind == "Pod":
-        return prepare_pod_for_update(resource, new, old, "status")
+    if resource.definition is not None:
+        kept = {**old, "metadata": new["metadata"]}
+        return {**kept, "status": new["status"]} if "status" in new else without(kept, "status")
     if "spec" in old:
         new["spec"] = old["spec"]
     metadata = new["metadata"]
     if resource.kind in _RESETS_METADATA_FOR_STATUS:
-        new["metadata"] = with_metadata_of(new, old)
+        new["metadata"] = _metadata_of_object(new, old)
     if resource.kind == "Node" and get(old, "status", "config") is None:
-        new["status"] = {name: one for name, one in new["status"].items() if name != "config"}
+        new["status"] = without(new["status"], "config")
     if resource.kind == "Deployment":
         metadata.pop("labels", None)
         if "labels" in old["metadata"]:
@@ -189,6 +145,195 @@ def _status_update(resource: Resource, new: Plain, old: Plain, now: str) -> Plai
     if resource.kind == "PersistentVolume":
         new["status"] = _volume_status(new["status"], old["status"], now)
     return new
+
+
+_OF_OBJECT: Final = (
+    *("annotations", "deletionTimestamp", "finalizers", "generation", "labels"),
+    *("ownerReferences", "selfLink"),
+)
+
+
+def _metadata_of_object(new: Plain, old: Plain) -> Plain:
+    """Return the metadata of a change that may not touch any of it."""
+    kept = {name: old["metadata"][name] for name in _OF_OBJECT if name in old["metadata"]}
+    return {**without(new["metadata"], *_OF_OBJECT), **kept}
+
+
+# Fields of features that are off are dropped, unless they are there already.
+
+_OFF: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "CSIDriver": (("spec", "preventPodSchedulingIfMissing"),),
+    "Lease": (("spec", "strategy"), ("spec", "preferredHolder")),
+    "StatefulSet": (("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),),
+}
+
+
+def without_disabled_fields(kind: str, new: Plain, old: Plain | None) -> Plain:
+    """Return an object without fields of features that are off.
+
+    Args:
+        kind: Of the object.
+        new: What is asked for.
+        old: What is stored; None for nothing.
+    """
+    for names in _OFF.get(kind, ()):
+        if get(new, *names) is not None and get(old or {}, *names) is None:
+            new = deep_copy(new)
+            del get(new, *names[:-1])[names[-1]]
+    path = ("spec",) if kind == "Pod" else (*TEMPLATES.get(kind, ("no template",)), "spec")
+    if not any(_stopped(get(new, *path))) or any(_stopped(get(old or {}, *path))):
+        return new
+    new = deep_copy(new)
+    for container in _stopped(get(new, *path)):
+        del container["lifecycle"]["stopSignal"]
+        if not container["lifecycle"]:
+            del container["lifecycle"]
+    return new
+
+
+def _stopped(spec: Plain | None) -> Iterator[Plain]:
+    """Yield the containers that say which signal ends them."""
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for container in (spec or {}).get(kind) or ():
+            if get(container, "lifecycle", "stopSignal") is not None:
+                yield container
+
+
+# Pods.
+
+_GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "lastProbeTime": None,
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+# Of a feature that is off.
+_CLAIM_STATUSES: Final = "nodeAllocatableResourceClaimStatuses"
+
+
+def _create_pod(_resource: Resource, pod: Plain) -> Plain:
+    """Return a new pod with its first status, and with labels merged into its selectors."""
+    spec = pod["spec"]
+    # A class that the client says is believed, as upstream does.
+    given = pod["status"].get("qosClass")
+    status: Plain = {"phase": "Pending", "qosClass": given or qos_class(spec)}
+    if spec.get("schedulingGates"):
+        now = pod["metadata"].get("creationTimestamp")
+        status["conditions"] = [{**_GATED, "lastTransitionTime": now}]
+    if "affinity" in spec or "topologySpreadConstraints" in spec:
+        spec = deep_copy(spec)
+        _merge_label_keys(spec, pod["metadata"].get("labels", {}))
+    metadata = {**pod["metadata"], "generation": 1}
+    return {**pod, "metadata": metadata, "spec": spec, "status": status}
+
+
+def _merge_label_keys(spec: Plain, labels: Plain) -> None:
+    """Say in selectors which value of some labels this very pod has."""
+    terms: list[Plain] = list(spec.get("topologySpreadConstraints") or ())
+    for name in ("podAffinity", "podAntiAffinity"):
+        affinity = (spec.get("affinity") or {}).get(name) or {}
+        terms += [weighted["podAffinityTerm"] for weighted in affinity.get(_PREFERRED) or ()]
+        terms += affinity.get(_REQUIRED) or ()
+    for term in terms:
+        selector = term.get("labelSelector")
+        for word, operator in (("match", "In"), ("mismatch", "NotIn")):
+            for key in term.get(f"{word}LabelKeys") or ():
+                if selector is not None and key in labels:
+                    expression = {"key": key, "operator": operator, "values": [labels[key]]}
+                    selector.setdefault("matchExpressions", []).append(expression)
+
+
+def _pod_update(resource: Resource, new: Plain, old: Plain, subresource: str) -> Plain:
+    """Return a changed pod with what cannot be changed through this path as it was."""
+    if subresource == "status":
+        return _pod_status_update(new, old)
+    if subresource == "ephemeralcontainers":
+        containers = new["spec"].get("ephemeralContainers")
+        spec = without(old["spec"], "ephemeralContainers")
+        new = _of_object(
+            new, old, spec | ({"ephemeralContainers": containers} if containers else {})
+        )
+    elif subresource == "resize":
+        new = _resize(new, old)
+    else:
+        new = {**new, "status": old["status"]}
+    if not resource.type.fields["spec"].type.is_equal(new["spec"], old["spec"]):
+        generation = old["metadata"].get("generation", 0) + 1
+        new = {**new, "metadata": {**new["metadata"], "generation": generation}}
+    return new
+
+
+def _of_object(new: Plain, old: Plain, spec: Plain) -> Plain:
+    metadata = _metadata_of_object(new, old)
+    return {**new, "metadata": metadata, "spec": spec, "status": old["status"]}
+
+
+def _pod_status_update(new: Plain, old: Plain) -> Plain:
+    metadata = without(new["metadata"], "ownerReferences")
+    if "deletionTimestamp" not in old["metadata"]:
+        metadata.pop("deletionTimestamp", None)
+    if "ownerReferences" in old["metadata"]:
+        metadata["ownerReferences"] = old["metadata"]["ownerReferences"]
+    status = {**new["status"]}
+    if _CLAIM_STATUSES not in old["status"]:
+        status.pop(_CLAIM_STATUSES, None)
+    for name in ("observedGeneration", "qosClass"):
+        if not status.get(name) and name in old["status"]:
+            status[name] = old["status"][name]
+    if "conditions" in status:
+        status["conditions"] = _conditions(status["conditions"], old["status"].get("conditions"))
+    return {**new, "metadata": metadata, "spec": old["spec"], "status": status}
+
+
+def _conditions(new: Sequence[Plain], old: Sequence[Plain] | None) -> list[Plain]:
+    """Return conditions that keep the generation they were seen at where the new ones say none."""
+    generations: dict[str, list[int]] = {}
+    for condition in old or ():
+        generation = condition.get("observedGeneration", 0)
+        generations.setdefault(condition["type"], []).append(generation)
+    kept = []
+    for condition in new:
+        # A type may stand there twice; then the generations are taken in turn.
+        seen = generations.get(condition["type"])
+        generation = seen.pop(0) if seen else 0
+        if generation and not condition.get("observedGeneration"):
+            kept.append({**condition, "observedGeneration": generation})
+        else:
+            kept.append(condition)
+    return kept
+
+
+def _resize(new: Plain, old: Plain) -> Plain:
+    lists = ("containers", "initContainers")
+    counts = [[len(pod["spec"].get(name) or ()) for name in lists] for pod in (new, old)]
+    if counts[0] != counts[1]:
+        # Validation says what is wrong with that.
+        return new
+    spec = without(old["spec"], "resources")
+    if new["spec"].get("resources") is not None:
+        spec["resources"] = new["spec"]["resources"]
+    for name in lists:
+        if new["spec"].get(name):
+            spec[name] = _resized(new["spec"][name], old["spec"][name])
+    return _of_object(new, old, spec)
+
+
+def _resized(new: Sequence[Plain], old: Sequence[Plain]) -> Sequence[Plain]:
+    if [one["name"] for one in new] != [one["name"] for one in old]:
+        return new
+    resized = []
+    for container, before in zip(new, old, strict=True):
+        kept = {**without(before, "resizePolicy"), "resources": container["resources"]}
+        if "resizePolicy" in container:
+            kept["resizePolicy"] = container["resizePolicy"]
+        resized.append(kept)
+    return resized
+
+
+# Other kinds.
 
 
 def _approval_update(new: Plain, old: Plain, now: str) -> Plain:
@@ -225,8 +370,7 @@ def _volume_status(new: Plain, old: Plain, now: str) -> Plain:
 def _namespace_update(new: Plain, old: Plain, subresource: str) -> Plain:
     new["status"] = old["status"]
     if subresource != "finalize":
-        new["spec"] = {**new["spec"]}
-        new["spec"].pop("finalizers", None)
+        new["spec"] = without(new["spec"], "finalizers")
         if old["spec"].get("finalizers"):
             new["spec"]["finalizers"] = old["spec"]["finalizers"]
     labels = {**new["metadata"].get("labels", {}), _NAME_LABEL: new["metadata"]["name"]}
@@ -249,21 +393,15 @@ def _create_namespace(_resource: Resource, obj: Plain) -> Plain:
 
 
 def _create_node(_resource: Resource, obj: Plain) -> Plain:
-    return _without_configuration(obj, {})
+    # What is no longer read.
+    spec, status = without(obj["spec"], "configSource"), without(obj["status"], "config")
+    return {**obj, "spec": spec, "status": status}
 
 
 def _update_node(new: Plain, old: Plain) -> Plain:
-    return _without_configuration(new, old)
-
-
-def _without_configuration(node: Plain, old: Plain) -> Plain:
-    """Return a node without the reference to its configuration, which is no longer read."""
-    spec, status = node["spec"], node["status"]
-    if get(old, "spec", "configSource") is None:
-        spec = {name: one for name, one in spec.items() if name != "configSource"}
-    if not old:
-        status = {name: one for name, one in status.items() if name != "config"}
-    return {**node, "spec": spec, "status": status}
+    if get(old, "spec", "configSource") is not None:
+        return new
+    return {**new, "spec": without(new["spec"], "configSource")}
 
 
 def _create_volume(_resource: Resource, obj: Plain) -> Plain:
@@ -289,7 +427,8 @@ def _with_data_sources(spec: Plain, old: Plain) -> Plain:
         reference = None
     if source is not None and reference is None and "dataSource" not in old:
         what = (source.get("apiGroup") or "", source.get("kind"))
-        if what not in (("", "PersistentVolumeClaim"), (_SNAPSHOT_GROUP, "VolumeSnapshot")):
+        snapshot = ("snapshot.storage.k8s.io", "VolumeSnapshot")
+        if what not in (("", "PersistentVolumeClaim"), snapshot):
             spec.pop("dataSource")
             source = None
     if source is not None and reference is None:
@@ -336,20 +475,40 @@ def _create_job(resource: Resource, obj: Plain) -> Plain:
     return with_defaults(resource, obj)
 
 
+def _create_definition(resource: Resource, obj: Plain) -> Plain:
+    """Return a definition that is established: its resources are served from now on."""
+    obj = with_defaults(resource, obj)
+    now = obj["metadata"].get("creationTimestamp")
+    conditions: list[Any] = [
+        {
+            "type": kind,
+            "status": "True",
+            "lastTransitionTime": now,
+            "reason": reason,
+            "message": message,
+        }
+        for kind, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    status = {**obj["status"], "conditions": conditions, "acceptedNames": obj["spec"]["names"]}
+    return {**obj, "status": status}
+
+
 def _update_secret(new: Plain, old: Plain) -> Plain:
     return new if new.get("type") else {**new, "type": old.get("type", "")}
 
 
 _ON_CREATE: Final[Mapping[str, Callable[[Resource, Plain], Plain]]] = {
-    # Its status begins with the version that is stored, which is a default.
-    "CustomResourceDefinition": with_defaults,
+    "CustomResourceDefinition": _create_definition,
     "DaemonSet": _create_daemon_set,
     "Job": _create_job,
     "Namespace": _create_namespace,
     "Node": _create_node,
     "PersistentVolume": _create_volume,
     "PersistentVolumeClaim": _create_claim,
-    "Pod": prepare_pod_for_create,
+    "Pod": _create_pod,
 }
 _ON_UPDATE: Final[Mapping[str, Callable[[Plain, Plain], Plain]]] = {
     "DaemonSet": _update_daemon_set,

@@ -76,7 +76,7 @@ class Subresources:
             stored = self._registry.get(resource, namespace, target.name)
             return Response(200, presentation.one(stored))
         if target.verb == "patch":
-            check_type(request.content_type)
+            check_type(request.content_type, resource)
         operation = operation_of(request, target, resource)
         if target.verb == "patch":
             patch = Patch(operation, resource, self._registry.clock)
@@ -98,7 +98,7 @@ class Subresources:
             stored = self._registry.get(resource, target.namespace, target.name)
             return json_response(200, scale_of(resource, stored.form(resource)))
         if target.verb == "patch":
-            check_type(request.content_type)
+            check_type(request.content_type, resource)
         operation = operation_of(request, target, resource)
         # The workload itself is changed, by the rules for the whole.
         whole = msgspec.structs.replace(operation, subresource="")

@@ -21,7 +21,6 @@ from kubesched.apiserver.list_options import ListOptions, exact_version
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import type_of
 from kubesched.apiserver.status import expired, failure
 from kubesched.apiserver.stored_object import StoredObject, head, sort_key, stamp
 from kubesched.cluster.store import Change, ChangeType, Store
@@ -214,7 +213,6 @@ def _line(type_: str, body: bytes) -> bytes:
 @cache
 def _zero(resource: Resource) -> Plain:
     """Return the fields that an object of a kind has even where nothing is set."""
-    object_type = type_of(resource.group, resource.version, resource.kind)
-    zero: Plain = {} if object_type is None else object_type.zero()
+    zero = resource.type.zero()
     unset = _UNSET.get(resource.kind)
     return {**zero, "spec": {**zero["spec"], **unset}} if unset else zero

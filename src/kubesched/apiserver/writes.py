@@ -89,7 +89,7 @@ class Writes:
     def _patch(
         self, request: Request, target: Target, resource: Resource, presentation: Presentation
     ) -> Response:
-        check_type(request.content_type)
+        check_type(request.content_type, resource)
         operation = operation_of(request, target, resource)
         patch = Patch(operation, resource, self._registry.clock)
         stored, is_new = self._registry.update(

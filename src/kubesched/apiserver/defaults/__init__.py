@@ -25,7 +25,6 @@ from kubesched.apiserver.schema import (
     ObjectType,
     ValueType,
     decoded,
-    type_of,
 )
 from kubesched.apiserver.status import bad_request
 
@@ -47,9 +46,7 @@ def with_defaults(resource: Resource, obj: Plain) -> Plain:
     Raises:
         StatusError: A value does not fit (400).
     """
-    object_type = type_of(resource.group, resource.version, resource.kind)
-    if object_type is None:
-        return obj
+    object_type = resource.type
     try:
         read, _ = decoded(object_type, obj)
     except DecodeError as error:

@@ -1,5 +1,259 @@
-"""Tables: objects as rows of cells, which is what `kubectl get` prints."""
+"""Tables: objects as rows of cells, which is what `kubectl get` prints.
 
-from kubesched.apiserver.tables.table import table_of
+The columns of the built-in kinds stand in `columns.txt`, those of custom resources in their
+definitions; kinds that have neither show their name and their creation.
 
-__all__ = ["table_of"]
+Upstream: pkg/printers, apiserver/pkg/registry/rest/table.go (v1.36)
+Differs:  kinds that scheduling has little to do with describe some columns in other words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from kubesched.api.meta import LabelSelector
+from kubesched.api.selectors import SelectorError, compile_label_selector
+from kubesched.apiserver.event_forms import EVENTS_GROUP, to_core
+from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.tables.cells import CELLS, NONE, join, modes_text, pod_row_conditions
+from kubesched.apiserver.tables.durations import since
+
+__all__ = ["columns_of", "table_of"]
+
+Cell: TypeAlias = Callable[[Plain, datetime], Any]
+_DEFAULT: Final = "@default"
+
+
+class TableColumn(NamedTuple):
+    """A column.
+
+    Attributes:
+        definition: As tables show it.
+        cell: Returns the cell of an object, at a time.
+    """
+
+    definition: Plain
+    cell: Cell
+
+
+def table_of(
+    resource: Resource,
+    objects: Sequence[Plain],
+    list_metadata: Plain,
+    now: datetime,
+    include_object: str = "Metadata",
+    version: str = "v1",
+) -> Plain:
+    """Return a table.
+
+    Args:
+        resource: What the objects are.
+        objects: A row each.
+        list_metadata: Of the table: version, and how to go on.
+        now: The present, for ages.
+        include_object: What rows carry: `Metadata`, `Object` or `None`.
+        version: Of the group `meta.k8s.io`.
+    """
+    api_version = f"meta.k8s.io/{version}"
+    columns = columns_of(resource)
+    rows = []
+    for value in objects:
+        shown = to_core(value) if resource.group == EVENTS_GROUP else value
+        row: Plain = {"cells": [column.cell(shown, now) for column in columns]}
+        if resource.group_resource == "pods" and (ends := pod_row_conditions(value)):
+            row["conditions"] = ends
+        row["object"] = _included(value, include_object, api_version)
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": api_version,
+        "metadata": list_metadata,
+        "columnDefinitions": [column.definition for column in columns],
+        "rows": rows,
+    }
+
+
+def _included(value: Plain, include_object: str, api_version: str) -> Plain | None:
+    if include_object == "None":
+        return None
+    if include_object == "Object":
+        return value
+    metadata = value.get("metadata", {})
+    return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
+
+
+def columns_of(resource: Resource) -> tuple[TableColumn, ...]:
+    """Return the columns of a kind."""
+    if resource.definition is not None:
+        return _defined_columns(resource)
+    group = "" if resource.group == EVENTS_GROUP else resource.group
+    qualified = f"{resource.kind}.{group}" if group else resource.kind
+    tables = _tables()
+    return tables.get(qualified, tables[_DEFAULT])
+
+
+@cache
+def _tables() -> Mapping[str, tuple[TableColumn, ...]]:
+    text = files(__package__).joinpath("columns.txt").read_text(encoding="utf-8")
+    shared: dict[str, str] = {}
+    tables: dict[str, tuple[TableColumn, ...]] = {}
+    kind = ""
+    for line in text.splitlines():
+        if line.startswith("  "):
+            tables[kind] += (_column(line, shared),)
+        elif line.startswith("@") and " = " in line:
+            name, _, description = line.partition(" = ")
+            shared[name] = description
+        elif line and not line.startswith("#"):
+            kind = line
+            tables[kind] = ()
+    return tables
+
+
+def _column(line: str, shared: Mapping[str, str]) -> TableColumn:
+    name, form, priority, cell, description = (
+        part.strip() for part in line.split(" |", maxsplit=4)
+    )
+    kind, _, shown_as = form.partition("/")
+    definition = {
+        "name": name,
+        "type": kind,
+        "format": shown_as,
+        "description": json.loads(f'"{shared.get(description, description)}"'),
+        "priority": int(priority),
+    }
+    return TableColumn(definition, _cell(cell, kind))
+
+
+@cache
+def _defined_columns(resource: Resource) -> tuple[TableColumn, ...]:
+    """Return the columns that a CustomResourceDefinition lists, or the age."""
+    assert resource.definition is not None, "asked before"
+    name = _tables()[_DEFAULT][0]
+    listed = next(
+        version.get("additionalPrinterColumns") or ()
+        for version in resource.definition["spec"]["versions"]
+        if version["name"] == resource.version
+    )
+    age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    columns = [name]
+    for one in listed or (age,):
+        definition = {
+            "name": one["name"],
+            "type": one["type"],
+            "format": one.get("format", ""),
+            "description": one.get("description", ""),
+            "priority": one.get("priority", 0),
+        }
+        word = "age " if one["type"] == "date" else ""
+        columns.append(TableColumn(definition, _cell(word + one["jsonPath"], one["type"])))
+    return tuple(columns)
+
+
+# Cells.
+
+_ZEROS: Final[Mapping[str, Any]] = {"boolean": False, "integer": 0}
+
+
+def _cell(text: str, kind: str) -> Cell:
+    """Return the function that a cell of the table stands for."""
+    if text.startswith("@"):
+        return CELLS[text[1:]]
+    if text.startswith("."):
+        path, _, default = text.partition(" or ")
+        return _at(path, kind, default or _ZEROS.get(kind, ""))
+    word, *paths = text.split()
+    return _WORDS[word](*(_parts(path) for path in paths))
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.replace("\\.", "\0").split(".") if part)
+
+
+def _at(path: str, kind: str, default: Any) -> Cell:
+    parts = tuple(part.replace("\0", ".") for part in _parts(path))
+
+    def cell(value: Plain, _now: datetime) -> Any:
+        found = get(value, *parts)
+        if found is None or found == "":
+            return default
+        return str(found) if kind == "string" else found
+
+    return cell
+
+
+def _age(path: tuple[str, ...]) -> Cell:
+    return lambda value, now: since(get(value, *path), now)
+
+
+def _count(*paths: tuple[str, ...]) -> Cell:
+    return lambda value, _now: sum(len(get(value, *path) or ()) for path in paths)
+
+
+def _number(path: tuple[str, ...]) -> Cell:
+    return lambda value, _now: get(value, *path) or 0
+
+
+def _flag(path: tuple[str, ...]) -> Cell:
+    return lambda value, _now: bool(get(value, *path))
+
+
+def _ratio(one: tuple[str, ...], other: tuple[str, ...]) -> Cell:
+    return lambda value, _now: f"{get(value, *one) or 0}/{get(value, *other) or 0}"
+
+
+def _of_containers(name: str) -> Callable[[tuple[str, ...]], Cell]:
+    def cell_of(path: tuple[str, ...]) -> Cell:
+        return lambda value, _now: ",".join(
+            container.get(name, "") for container in get(value, *path) or ()
+        )
+
+    return cell_of
+
+
+def _join(path: tuple[str, ...]) -> Cell:
+    return lambda value, _now: ",".join(get(value, *path) or ()) or NONE
+
+
+def _modes(path: tuple[str, ...]) -> Cell:
+    return lambda value, _now: modes_text(get(value, *path))
+
+
+def _labels(path: tuple[str, ...]) -> Cell:
+    return lambda value, _now: join(get(value, *path))
+
+
+def _selector(path: tuple[str, ...]) -> Cell:
+    def cell(value: Plain, _now: datetime) -> str:
+        selector = get(value, *path)
+        if selector is None:
+            return NONE
+        try:
+            return str(compile_label_selector(msgspec.convert(selector, LabelSelector))) or NONE
+        except SelectorError:
+            return "<error>"
+
+    return cell
+
+
+_WORDS: Final[Mapping[str, Callable[..., Cell]]] = {
+    "age": _age,
+    "count": _count,
+    "flag": _flag,
+    "images": _of_containers("image"),
+    "join": _join,
+    "labels": _labels,
+    "modes": _modes,
+    "names": _of_containers("name"),
+    "number": _number,
+    "ratio": _ratio,
+    "selector": _selector,
+}

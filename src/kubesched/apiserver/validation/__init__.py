@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubesched.apiserver.field_errors import FieldError, FieldErrors, invalid_status
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import ObjectType, type_of
+from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.validation import kinds, pod_updates, pods
 from kubesched.apiserver.validation.kinds import UpdateCheck
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
@@ -52,11 +52,10 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     is_first = not (resource.is_plain and resource.name_form == "path_segment")
     if is_first:
         _check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
-    object_type = _type_of(resource)
-    if object_type is not None:
-        # The statuses of pods are set by the server.
-        skipped = ("metadata", "status") if resource.kind == "Pod" else ("metadata",)
-        _RULES.check(object_type, obj, errors, skipped=skipped)
+    object_type = resource.type
+    # The statuses of pods are set by the server.
+    skipped = ("metadata", "status") if resource.kind == "Pod" else ("metadata",)
+    _RULES.check(object_type, obj, errors, skipped=skipped)
     if resource.kind == "Pod":
         pods.check_new_pod(obj, errors)
         pod_updates.check_annotations_of_pod(obj, None, errors)
@@ -100,20 +99,18 @@ def errors_of_update(
     forms = {"path_segment": None} | ({resource.name_form: None} if is_held else {})
     _check_metadata(resource, new["metadata"], tuple(forms), errors)
     check_metadata_update(new["metadata"], old["metadata"], errors)
-    object_type = _type_of(resource)
+    object_type = resource.type
     if resource.kind == "Pod":
         _check_pod_update(object_type, new, old, subresource, errors)
         return errors
-    if object_type is not None:
-        is_status = subresource == "status"
-        status = object_type.fields.get("status")
-        if not is_status or resource.kind == "Node":
-            skipped = ("metadata", *_SKIPPED.get(resource.kind, ("status",)))
-            skipped += fixed_objects(object_type)
-            _RULES.check(object_type, new, errors, skipped=skipped)
-            check_changes(object_type, new, old, errors)
-        elif status is not None and isinstance(status.type, ObjectType):
-            _RULES.check(status.type, new.get("status") or {}, errors, "status")
+    status = object_type.fields.get("status")
+    if subresource != "status" or resource.kind == "Node":
+        skipped = ("metadata", *_SKIPPED.get(resource.kind, ("status",)))
+        skipped += fixed_objects(object_type)
+        _RULES.check(object_type, new, errors, skipped=skipped)
+        check_changes(object_type, new, old, errors)
+    elif status is not None and isinstance(status.type, ObjectType):
+        _RULES.check(status.type, new.get("status") or {}, errors, "status")
     check = kinds.UPDATE_CHECKS.get((resource.kind, subresource))
     if check is not None:
         check(new, old, errors)
@@ -121,9 +118,8 @@ def errors_of_update(
 
 
 def _check_pod_update(
-    object_type: ObjectType | None, new: Plain, old: Plain, subresource: str, errors: FieldErrors
+    object_type: ObjectType, new: Plain, old: Plain, subresource: str, errors: FieldErrors
 ) -> None:
-    assert object_type is not None, "the fields of pods are known"
     forbidden: Any = ""
     if pods.MIRROR in (old["metadata"].get("annotations") or {}):
         forbidden = _NOT_OF_STATIC_PODS.get(subresource)
@@ -137,7 +133,3 @@ def _check_pod_update(
         pods.check_new_pod(new, errors)
     pod_updates.check_annotations_of_pod(new, old, errors)
     _POD_UPDATES[subresource](new, old, errors)
-
-
-def _type_of(resource: Resource) -> ObjectType | None:
-    return type_of(resource.group, resource.version, resource.kind)

@@ -15,7 +15,7 @@ from kubesched.api.label_format import label_key_errors
 from kubesched.api.requirements import parse_int64
 from kubesched.apiserver.field_errors import FieldErrors, go_quoted
 from kubesched.apiserver.formats import address, between, dns_label, dns_subdomain, parsed_address
-from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.qos_class import qos_class
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.validation.pods import MIRROR, check_toleration
@@ -95,8 +95,8 @@ def _check_added_tolerations(
     new: Sequence[Plain], old: Sequence[Plain], errors: FieldErrors
 ) -> None:
     """Add what is wrong with a change of tolerations: none may go, and only seconds change."""
-    kept = [_without(toleration, "tolerationSeconds") for toleration in new]
-    if any(_without(toleration, "tolerationSeconds") not in kept for toleration in old):
+    kept = [without(toleration, "tolerationSeconds") for toleration in new]
+    if any(without(toleration, "tolerationSeconds") not in kept for toleration in old):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         errors.forbidden("spec.tolerations", detail)
         return
@@ -104,14 +104,10 @@ def _check_added_tolerations(
         check_toleration(toleration, f"spec.tolerations[{index}]", errors)
 
 
-def _without(value: Plain, *names: str) -> Plain:
-    return {name: one for name, one in value.items() if name not in names}
-
-
 def _with_old(spec: Plain, before: Plain, *names: str) -> Plain:
     """Return a specification with some fields as they were."""
     return {
-        **_without(spec, *names),
+        **without(spec, *names),
         **{name: before[name] for name in names if name in before},
     }
 
@@ -147,11 +143,11 @@ def _narrowed(munged: Plain, before: Plain, errors: FieldErrors) -> Plain:
     if new == old:
         return munged
     _check_narrowed_affinity(new, old, errors)
-    others: Plain = _without(affinity or {}, "nodeAffinity")
+    others: Plain = without(affinity or {}, "nodeAffinity")
     if old is not None:
         others["nodeAffinity"] = old
     if affinity is not None and old_affinity is None and not others:
-        return _without(munged, "affinity")
+        return without(munged, "affinity")
     return {**munged, "affinity": others}
 
 
@@ -247,9 +243,9 @@ def _check_resizable(new: Plain, old: Plain, errors: FieldErrors) -> None:
 
 def _without_resized(resources: Plain) -> Plain:
     """Return resources without cpu, memory and what is then empty."""
-    kept = _without(resources, *_AMOUNTS)
+    kept = without(resources, *_AMOUNTS)
     for kind in _AMOUNTS:
-        amounts = _without(resources.get(kind) or {}, "cpu", "memory")
+        amounts = without(resources.get(kind) or {}, "cpu", "memory")
         if amounts:
             kept[kind] = amounts
     return kept

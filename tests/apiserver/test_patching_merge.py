@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver import merge_patch
-from kubesched.apiserver.patch_error import PatchError
+from kubesched.apiserver.patching import merge
 from kubesched.apiserver.plain import deep_copy
+from kubesched.apiserver.status import StatusError
 
 NAMES = st.sampled_from(("a", "b", "c"))
 # Lists hold no objects here: there the RFC and upstream part.
@@ -38,7 +38,7 @@ def _rfc_7386(target: Any, patch: Any) -> Any:
 def test_merges_as_the_rfc_says(current: Any, patch: Any) -> None:
     """A slow twin agrees, and neither argument is changed."""
     before = deep_copy((current, patch))
-    assert _rfc_7386(current, patch) == merge_patch.apply(current, patch)
+    assert _rfc_7386(current, patch) == merge(current, patch)
     assert before == (current, patch)
 
 
@@ -46,14 +46,14 @@ def test_merges_as_the_rfc_says(current: Any, patch: Any) -> None:
 @given(current=OBJECTS, patch=OBJECTS)
 def test_a_patch_applied_twice_is_applied_once(current: Any, patch: Any) -> None:
     """Merge patches are idempotent."""
-    once = merge_patch.apply(current, patch)
-    assert once == merge_patch.apply(once, patch)
+    once = merge(current, patch)
+    assert once == merge(once, patch)
 
 
 @given(current=OBJECTS)
 def test_an_empty_patch_changes_nothing(current: Any) -> None:
     """{} is the identity."""
-    assert current == merge_patch.apply(current, {})
+    assert current == merge(current, {})
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_empty_patch_changes_nothing(current: Any) -> None:
 def test_nulls_in_lists_of_objects(current: Any, expected: Any) -> None:
     """Objects in lists lose their nulls unless the list takes an object's place."""
     patch = {"a": [{"b": 1, "c": None}, None]}
-    assert {"a": expected} == merge_patch.apply(current, patch)
+    assert {"a": expected} == merge(current, patch)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_nulls_in_lists_of_objects(current: Any, expected: Any) -> None:
 )
 def test_what_is_no_patch(patch: Any, expected: str) -> None:
     """It is refused with 400."""
-    with pytest.raises(PatchError) as caught:
-        merge_patch.apply({}, patch)
+    with pytest.raises(StatusError) as caught:
+        merge({}, patch)
     assert (400, "BadRequest", expected) == (
-        caught.value.status_code,
+        caught.value.code,
         caught.value.reason,
         caught.value.message,
     )

@@ -1,0 +1,533 @@
+"""Cells that no path leads to: what the parts of an object add up to.
+
+Upstream: pkg/printers/internalversion/printers.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.tables.durations import UNKNOWN, human_duration, since
+
+NONE: Final = "<none>"
+UNSET: Final = "<unset>"
+_LISTED_MAX: Final = 3
+
+
+def join(labels: Mapping[str, str] | None) -> str:
+    """Return labels as a selector that asks for them."""
+    return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) if labels else NONE
+
+
+def _shortened(texts: Sequence[str]) -> str:
+    shown = ",".join(texts[:_LISTED_MAX])
+    rest = len(texts) - _LISTED_MAX
+    return f"{shown} + {rest} more..." if rest > 0 else shown
+
+
+# Pods.
+
+_ENDS: Final = {
+    "Succeeded": "The pod has completed successfully.",
+    "Failed": "The pod failed.",
+}
+
+
+def pod_row_conditions(pod: Plain) -> list[Plain]:
+    """Return what the row says besides its cells: whether the pod is over."""
+    phase = get(pod, "status", "phase")
+    if phase not in _ENDS:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": _ENDS[phase]}]
+
+
+class _Count(msgspec.Struct):
+    """What is known after some of the containers.
+
+    Attributes:
+        reason: The status to show.
+        total: Containers that can be ready.
+        ready: Those that are.
+        restarts: Of containers.
+        last_restart: When one last ended; "" if never. Times sort as text.
+    """
+
+    reason: str
+    total: int
+    ready: int = 0
+    restarts: int = 0
+    last_restart: str = ""
+
+    def add_restarts(self, container: Plain) -> None:
+        """Count how often a container began again."""
+        self.restarts += container.get("restartCount") or 0
+        ended = get(container, "lastState", "terminated", "finishedAt") or ""
+        self.last_restart = max(self.last_restart, ended)
+
+    def restart_text(self, now: datetime) -> str:
+        """Return the cell."""
+        if self.restarts and self.last_restart:
+            return f"{self.restarts} ({since(self.last_restart, now)} ago)"
+        return str(self.restarts)
+
+
+def _counted(pod: Plain) -> _Count:
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    count = _Count(_first_reason(status), total=len(spec.get("containers") or ()))
+    _count_containers(count, spec, status)
+    return count
+
+
+def _pod_ready(pod: Plain, _now: datetime) -> str:
+    count = _counted(pod)
+    return f"{count.ready}/{count.total}"
+
+
+def _pod_status(pod: Plain, _now: datetime) -> str:
+    return _final_reason(_counted(pod).reason, pod, pod.get("status") or {})
+
+
+def _pod_restarts(pod: Plain, now: datetime) -> str:
+    return _counted(pod).restart_text(now)
+
+
+def _first_reason(status: Plain) -> str:
+    for condition in status.get("conditions") or ():
+        if (condition.get("type"), condition.get("reason")) == ("PodScheduled", "SchedulingGated"):
+            return "SchedulingGated"
+    return status.get("reason") or status.get("phase") or ""
+
+
+def _count_containers(count: _Count, spec: Plain, status: Plain) -> None:
+    init_containers = spec.get("initContainers") or ()
+    sidecars = {
+        one["name"]: None for one in init_containers if one.get("restartPolicy") == "Always"
+    }
+    count.total += len(sidecars)
+    of_sidecars = _Count("", 0)
+    is_initializing = False
+    for index, container in enumerate(status.get("initContainerStatuses") or ()):
+        count.add_restarts(container)
+        is_sidecar = container.get("name") in sidecars
+        if is_sidecar:
+            of_sidecars.add_restarts(container)
+        if get(container, "state", "terminated") is not None and not _exit_code(container):
+            continue
+        if is_sidecar and container.get("started"):
+            count.ready += bool(container.get("ready"))
+            continue
+        count.reason = _init_reason(container, index, len(init_containers))
+        is_initializing = True
+        break
+    if not is_initializing or _is_true(status, "Initialized"):
+        count.restarts, count.last_restart = of_sidecars.restarts, of_sidecars.last_restart
+        _count_main_containers(count, status)
+
+
+def _exit_code(container: Plain) -> int:
+    return int(get(container, "state", "terminated", "exitCode") or 0)
+
+
+def _init_reason(container: Plain, index: int, total: int) -> str:
+    terminated = get(container, "state", "terminated")
+    if terminated is not None:
+        return f"Init:{_end_of(terminated)}"
+    waits_for = get(container, "state", "waiting", "reason") or ""
+    if waits_for not in ("", "PodInitializing"):
+        return f"Init:{waits_for}"
+    return f"Init:{index}/{total}"
+
+
+def _end_of(terminated: Plain) -> str:
+    if terminated.get("reason"):
+        return str(terminated["reason"])
+    if terminated.get("signal"):
+        return f"Signal:{terminated['signal']}"
+    return f"ExitCode:{terminated.get('exitCode') or 0}"
+
+
+def _count_main_containers(count: _Count, status: Plain) -> None:
+    is_running = False
+    error = ""
+    for container in reversed(status.get("containerStatuses") or ()):
+        count.add_restarts(container)
+        terminated = get(container, "state", "terminated")
+        if waits_for := get(container, "state", "waiting", "reason"):
+            count.reason = waits_for
+        elif terminated is not None:
+            count.reason = _end_of(terminated)
+            if _exit_code(container):
+                error = count.reason
+        elif container.get("ready") and get(container, "state", "running") is not None:
+            is_running = True
+            count.ready += 1
+    if count.reason == "Completed":
+        if is_running and _is_true(status, "Ready"):
+            count.reason = "Running"
+        elif error:
+            count.reason = error
+        elif is_running:
+            count.reason = "NotReady"
+
+
+def _is_true(status: Plain, condition_type: str) -> bool:
+    conditions = status.get("conditions") or ()
+    if condition_type == "Ready":
+        return any(
+            one.get("type") == condition_type and one.get("status") == "True" for one in conditions
+        )
+    for one in conditions:
+        if one.get("type") == condition_type:
+            return bool(one.get("status") == "True")
+    return False
+
+
+def _final_reason(reason: str, pod: Plain, status: Plain) -> str:
+    if not get(pod, "metadata", "deletionTimestamp"):
+        return reason
+    if status.get("reason") == "NodeLost":
+        return "Unknown"
+    return reason if status.get("phase") in _ENDS else "Terminating"
+
+
+def _pod_address(pod: Plain, _now: datetime) -> str:
+    status = pod.get("status") or {}
+    addresses = status.get("podIPs")
+    first = addresses[0].get("ip") if addresses else status.get("podIP")
+    return first or NONE
+
+
+def _pod_gates(pod: Plain, _now: datetime) -> str:
+    gates, status = get(pod, "spec", "readinessGates") or (), pod.get("status") or {}
+    if not gates:
+        return NONE
+    conditions: dict[str, str] = {}
+    for condition in status.get("conditions") or ():
+        conditions.setdefault(condition.get("type", ""), condition.get("status", ""))
+    passed = sum(conditions.get(gate["conditionType"]) == "True" for gate in gates)
+    return f"{passed}/{len(gates)}"
+
+
+# Nodes.
+
+
+def _node_status(node: Plain, _now: datetime) -> str:
+    conditions = get(node, "status", "conditions") or ()
+    status = {one.get("type"): one.get("status") for one in conditions}
+    ready = "Unknown"
+    if "Ready" in status:
+        ready = "Ready" if status["Ready"] == "True" else "NotReady"
+    return f"{ready},SchedulingDisabled" if get(node, "spec", "unschedulable") else ready
+
+
+def _node_roles(node: Plain, _now: datetime) -> str:
+    prefix = "node-role.kubernetes.io/"
+    labels = get(node, "metadata", "labels") or {}
+    roles = {key.removeprefix(prefix) for key in labels if key.startswith(prefix)}
+    roles.add(labels.get("kubernetes.io/role", ""))
+    return ",".join(sorted(filter(None, roles))) or NONE
+
+
+def _node_address(kind: str) -> Callable[[Plain, datetime], str]:
+    def cell(node: Plain, _now: datetime) -> str:
+        for address in get(node, "status", "addresses") or ():
+            if address.get("type") == kind:
+                return str(address.get("address", ""))
+        return NONE
+
+    return cell
+
+
+def _kernel(node: Plain, _now: datetime) -> str:
+    machine = get(node, "status", "nodeInfo") or {}
+    architecture = machine.get("architecture")
+    kernel = machine.get("kernelVersion") or UNKNOWN
+    return f"{kernel} ({architecture})" if architecture else kernel
+
+
+# Events.
+
+
+def _event_first(event: Plain, now: datetime) -> str:
+    return since(event.get("firstTimestamp") or event.get("eventTime"), now)
+
+
+def _event_last(event: Plain, now: datetime) -> str:
+    if series := event.get("series"):
+        return since(series.get("lastObservedTime"), now)
+    last = event.get("lastTimestamp")
+    return since(last, now) if last else _event_first(event, now)
+
+
+def _event_count(event: Plain, _now: datetime) -> int:
+    if series := event.get("series"):
+        return int(series.get("count") or 0)
+    # An event that happened once has no count in the newer form.
+    return event.get("count") or 1
+
+
+def _event_object(event: Plain, _now: datetime) -> str:
+    about = event.get("involvedObject") or {}
+    kind = str(about.get("kind", "")).lower()
+    return f"{kind}/{about['name']}" if about.get("name") else kind
+
+
+def _event_source(event: Plain, _now: datetime) -> str:
+    source = event.get("source") or {}
+    component = source.get("component") or event.get("reportingComponent") or ""
+    instance = source.get("host") or event.get("reportingInstance") or ""
+    return f"{component}, {instance}" if instance else component
+
+
+def _event_message(event: Plain, _now: datetime) -> str:
+    return str(event.get("message", "")).strip()
+
+
+# Volumes, claims and classes.
+
+
+def _phase(value: Plain, _now: datetime) -> str:
+    if get(value, "metadata", "deletionTimestamp"):
+        return "Terminating"
+    return str(get(value, "status", "phase") or "")
+
+
+def _storage_class(value: Plain, _now: datetime) -> str:
+    annotations = get(value, "metadata", "annotations") or {}
+    old = annotations.get("volume.beta.kubernetes.io/storage-class")
+    return str(get(value, "spec", "storageClassName") or "") if old is None else str(old)
+
+
+def _claim_of_volume(volume: Plain, _now: datetime) -> str:
+    claim = get(volume, "spec", "claimRef")
+    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
+
+
+def _claim_capacity(claim: Plain, _now: datetime) -> str:
+    is_bound = get(claim, "spec", "volumeName")
+    return str(get(claim, "status", "capacity", "storage") or 0) if is_bound else ""
+
+
+_ACCESS_MODES: Final = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
+
+
+def modes_text(modes: Sequence[str] | None) -> str:
+    """Return access modes in short."""
+    return ",".join(short for mode, short in _ACCESS_MODES.items() if mode in (modes or ()))
+
+
+def _claim_modes(claim: Plain, _now: datetime) -> str:
+    is_bound = get(claim, "spec", "volumeName")
+    return modes_text(get(claim, "status", "accessModes")) if is_bound else ""
+
+
+def _class_name(storage_class: Plain, _now: datetime) -> str:
+    annotations = get(storage_class, "metadata", "annotations") or {}
+    names = ("storageclass.kubernetes.io", "storageclass.beta.kubernetes.io")
+    is_default = any(annotations.get(f"{name}/is-default-class") == "true" for name in names)
+    name = str(get(storage_class, "metadata", "name") or "")
+    return f"{name} (default)" if is_default else name
+
+
+def _audiences(driver: Plain, _now: datetime) -> str:
+    requests = get(driver, "spec", "tokenRequests")
+    return UNSET if requests is None else ",".join(one.get("audience", "") for one in requests)
+
+
+def _claim_state(claim: Plain, _now: datetime) -> str:
+    is_deleted = bool(get(claim, "metadata", "deletionTimestamp"))
+    is_allocated = get(claim, "status", "allocation") is not None
+    states = {
+        "deleted": is_deleted,
+        "pending": not is_allocated and not is_deleted,
+        "allocated": is_allocated,
+        "reserved": is_allocated and bool(get(claim, "status", "reservedFor")),
+    }
+    return ",".join(state for state, holds in states.items() if holds)
+
+
+# Services, endpoints and quotas.
+
+
+def _service_ports(service: Plain, _now: datetime) -> str:
+    texts = []
+    for port in get(service, "spec", "ports") or ():
+        node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
+        texts.append(f"{port.get('port', 0)}{node_port}/{port.get('protocol', '')}")
+    return ",".join(texts) or NONE
+
+
+def _service_address(service: Plain, _now: datetime) -> str:
+    spec = service.get("spec") or {}
+    external = spec.get("externalIPs") or []
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName", ""))
+    if spec.get("type") != "LoadBalancer":
+        return ",".join(external) or NONE
+    ingress = get(service, "status", "loadBalancer", "ingress") or ()
+    found = {one.get("ip") or one.get("hostname", "") for one in ingress}
+    return ",".join([*sorted(filter(None, found)), *external]) or "<pending>"
+
+
+def _endpoints(endpoints: Plain, _now: datetime) -> str:
+    texts = []
+    for subset in endpoints.get("subsets") or ():
+        addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]
+        shown = [f"[{one}]" if ":" in one else one for one in addresses]
+        ports = subset.get("ports")
+        if ports:
+            texts += [f"{one}:{port['port']}" for port in ports for one in shown]
+        else:
+            texts += addresses
+    return _shortened(texts) if endpoints.get("subsets") else NONE
+
+
+def _slice_ports(endpoint_slice: Plain, _now: datetime) -> str:
+    ports = endpoint_slice.get("ports") or ()
+    return _shortened([str(one.get("port") or one.get("name") or "*") for one in ports]) or UNSET
+
+
+def _slice_endpoints(endpoint_slice: Plain, _now: datetime) -> str:
+    endpoints = endpoint_slice.get("endpoints") or ()
+    return _shortened([one for each in endpoints for one in each.get("addresses") or ()]) or UNSET
+
+
+def _quota(*, is_of_limits: bool) -> Callable[[Plain, datetime], str]:
+    def cell(quota: Plain, _now: datetime) -> str:
+        hard, used = (get(quota, "status", name) or {} for name in ("hard", "used"))
+        return ", ".join(
+            f"{name}: {used.get(name, '0')}/{hard[name]}"
+            for name in sorted(hard)
+            if name.startswith("limits.") == is_of_limits
+        )
+
+    return cell
+
+
+# Workloads.
+
+
+def _controller(revision: Plain, _now: datetime) -> str:
+    for reference in get(revision, "metadata", "ownerReferences") or ():
+        if reference.get("controller"):
+            group = reference["apiVersion"].rpartition("/")[0]
+            kind = f"{reference['kind']}.{group}" if group else reference["kind"]
+            return f"{kind.lower()}/{reference['name']}"
+    return NONE
+
+
+def _conditions(value: Plain) -> dict[str, Plain]:
+    return {one.get("type", ""): one for one in get(value, "status", "conditions") or ()}
+
+
+def _job_status(job: Plain, _now: datetime) -> str:
+    held = {name for name, one in _conditions(job).items() if one.get("status") == "True"}
+    for name in ("Complete", "Failed"):
+        if name in held:
+            return name
+    if get(job, "metadata", "deletionTimestamp"):
+        return "Terminating"
+    states = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+    return next((state for state in states if state in held), "Running")
+
+
+def _completions(job: Plain, _now: datetime) -> str:
+    succeeded = get(job, "status", "succeeded") or 0
+    wanted = get(job, "spec", "completions")
+    if wanted is not None:
+        return f"{succeeded}/{wanted}"
+    parallelism = get(job, "spec", "parallelism") or 0
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+def _job_duration(job: Plain, now: datetime) -> str:
+    start, end = (get(job, "status", name) for name in ("startTime", "completionTime"))
+    if not start:
+        return ""
+    until = datetime.fromisoformat(end) if end else now
+    return human_duration((until - datetime.fromisoformat(start)).total_seconds())
+
+
+def _suspended(cron_job: Plain, _now: datetime) -> str:
+    suspended = get(cron_job, "spec", "suspend")
+    return UNSET if suspended is None else str(suspended)
+
+
+def _last_schedule(cron_job: Plain, now: datetime) -> str:
+    last = get(cron_job, "status", "lastScheduleTime")
+    return since(last, now) if last else NONE
+
+
+def _group_policy(group: Plain, _now: datetime) -> str:
+    return "Basic" if get(group, "spec", "schedulingPolicy", "gang") is None else "Gang"
+
+
+def _group_status(group: Plain, _now: datetime) -> str:
+    conditions = _conditions(group)
+    if disruption := conditions.get("DisruptionTarget"):
+        return str(disruption.get("reason", ""))
+    scheduled = conditions.get("PodGroupScheduled")
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
+
+
+def _taint_added(rule: Plain, now: datetime) -> str:
+    added = get(rule, "spec", "taint", "timeAdded")
+    return since(added, now) if added else ""
+
+
+CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
+    "audiences": _audiences,
+    "claim_capacity": _claim_capacity,
+    "claim_modes": _claim_modes,
+    "claim_of_volume": _claim_of_volume,
+    "claim_state": _claim_state,
+    "class_name": _class_name,
+    "completions": _completions,
+    "controller": _controller,
+    "endpoints": _endpoints,
+    "event_count": _event_count,
+    "event_first": _event_first,
+    "event_last": _event_last,
+    "event_message": _event_message,
+    "event_object": _event_object,
+    "event_source": _event_source,
+    "external_address": _node_address("ExternalIP"),
+    "group_policy": _group_policy,
+    "group_status": _group_status,
+    "internal_address": _node_address("InternalIP"),
+    "job_duration": _job_duration,
+    "job_status": _job_status,
+    "kernel": _kernel,
+    "last_schedule": _last_schedule,
+    "node_roles": _node_roles,
+    "node_status": _node_status,
+    "phase": _phase,
+    "pod_address": _pod_address,
+    "pod_gates": _pod_gates,
+    "pod_ready": _pod_ready,
+    "pod_restarts": _pod_restarts,
+    "pod_status": _pod_status,
+    "quota_limits": _quota(is_of_limits=True),
+    "quota_requests": _quota(is_of_limits=False),
+    "service_address": _service_address,
+    "service_ports": _service_ports,
+    "slice_endpoints": _slice_endpoints,
+    "slice_ports": _slice_ports,
+    "storage_class": _storage_class,
+    "suspended": _suspended,
+    "taint_added": _taint_added,
+}
+"""By the names that `columns.txt` calls them."""

@@ -1,0 +1,290 @@
+"""Kinds that CustomResourceDefinitions add: nothing that is sent of them is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kubesched.apiserver.durable import DurableServer
+from kubesched.apiserver.request import Response
+from kubesched.apiserver.server import ADMIN, ApiServer
+from kubesched.simulator.virtual_loop import run
+
+from .test_server import ask, new_server
+
+Json = dict[str, Any]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CATS = "/apis/example.com/v1/namespaces/default/cats"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def definition(*, status: bool = True, **version: Any) -> Json:
+    """The definition of cats."""
+    names = {"plural": "cats", "kind": "Cat", "shortNames": ["meow"], "categories": ["all"]}
+    below: Json = {"subresources": {"status": {}, "scale": {}}} if status else {}
+    served = {"name": "v1", "served": True, "storage": True, "schema": {}, **below, **version}
+    return {
+        "metadata": {"name": "cats.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [served],
+        },
+    }
+
+
+def cat(name: str = "tom", **spec: Any) -> Json:
+    """One cat."""
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Cat",
+        "metadata": {"name": name, "labels": {"is": "cat"}},
+        "spec": {"toys": [{"name": "mouse"}], "lives": 9, "nothing": None, **spec},
+    }
+
+
+def body(answer: Response) -> Json:
+    """The object of an answer that is good."""
+    assert answer.status < 300, answer.body
+    found: Json = json.loads(answer.body)
+    return found
+
+
+async def with_cats(**options: Any) -> ApiServer:
+    """A server that knows cats."""
+    server = new_server()
+    created = body(await ask(server, "POST", DEFINITIONS, definition(**options)))
+    states = {one["type"]: one["status"] for one in created["status"]["conditions"]}
+    assert {"NamesAccepted": "True", "Established": "True"} == states
+    return server
+
+
+def test_a_definition_adds_a_kind_and_takes_it_away() -> None:
+    """Its objects are there as long as the definition is."""
+
+    async def live() -> list[int]:
+        server = new_server()
+        found = [await ask(server, "POST", CATS, cat())]
+        await ask(server, "POST", DEFINITIONS, definition())
+        found.append(await ask(server, "POST", CATS, cat()))
+        found.append(await ask(server, "GET", f"{CATS}/tom"))
+        body(await ask(server, "DELETE", f"{DEFINITIONS}/cats.example.com"))
+        found.append(await ask(server, "GET", f"{CATS}/tom"))
+        await ask(server, "POST", DEFINITIONS, definition())
+        found.append(await ask(server, "GET", f"{CATS}/tom"))
+        return [answer.status for answer in found]
+
+    assert [404, 201, 200, 404, 404] == asyncio.run(live())
+
+
+def test_whatever_is_sent_comes_back() -> None:
+    """Fields of custom resources are neither dropped nor filled in."""
+
+    async def live() -> Json:
+        server = await with_cats()
+        sent = cat(deep={"a": [1, {"b": [[]]}], "c": ""})
+        created = body(await ask(server, "POST", CATS, sent))
+        assert created == body(await ask(server, "GET", f"{CATS}/tom"))
+        return created
+
+    created = asyncio.run(live())
+    expected = cat(deep={"a": [1, {"b": [[]]}], "c": ""})["spec"]
+    assert expected == created["spec"]
+    assert (1, "default") == (
+        created["metadata"]["generation"],
+        created["metadata"]["namespace"],
+    )
+
+
+def test_a_body_that_is_no_object_of_the_kind_is_refused() -> None:
+    """Name, namespace and labels follow the rules of all objects."""
+
+    async def live() -> list[int]:
+        server = await with_cats()
+        wrong_name = cat("Bad_Name")
+        wrong_kind = cat() | {"kind": "Dog"}
+        wrong_metadata = cat() | {"metadata": {"name": "a", "labels": {"a": 1}}}
+        found = [
+            await ask(server, "POST", CATS, one) for one in (wrong_name, wrong_kind, wrong_metadata)
+        ]
+        return [answer.status for answer in found]
+
+    assert [422, 400, 400] == asyncio.run(live())
+
+
+def test_statuses_and_generations() -> None:
+    """A status changes through its path only, and counts for no generation."""
+
+    async def live() -> tuple[Json, Json, Json]:
+        server = await with_cats()
+        made = body(await ask(server, "POST", CATS, cat() | {"status": {"mood": "bad"}}))
+        written = {**made, "status": {"mood": "good"}, "spec": {"lives": 1}}
+        asleep = body(await ask(server, "PUT", f"{CATS}/tom/status", written))
+        ignored = {**asleep, "status": {"mood": "?"}, "spec": {"lives": 8}}
+        awake = body(await ask(server, "PUT", f"{CATS}/tom", ignored))
+        return made, asleep, awake
+
+    made, asleep, awake = asyncio.run(live())
+    assert "status" not in made
+    assert ({"mood": "good"}, 9, 1) == (
+        asleep["status"],
+        asleep["spec"]["lives"],
+        asleep["metadata"]["generation"],
+    )
+    assert ({"mood": "good"}, 8, 2) == (
+        awake["status"],
+        awake["spec"]["lives"],
+        awake["metadata"]["generation"],
+    )
+
+
+def test_without_a_path_of_its_own_a_status_is_a_field_like_others() -> None:
+    """Whoever creates the object gives it."""
+
+    async def live() -> Json:
+        server = await with_cats(status=False)
+        return body(await ask(server, "POST", CATS, cat() | {"status": {"mood": "bad"}}))
+
+    assert {"mood": "bad"} == asyncio.run(live())["status"]
+
+
+def test_patches() -> None:
+    """JSON and merge patches apply; how lists merge is not known."""
+
+    async def live() -> tuple[Json, int]:
+        server = await with_cats()
+        await ask(server, "POST", CATS, cat())
+        patch = {"spec": {"lives": 8, "toys": None}}
+        changed = await ask(server, "PATCH", f"{CATS}/tom", patch, headers={"content-type": MERGE})
+        strategic = {"content-type": STRATEGIC}
+        refused = await ask(server, "PATCH", f"{CATS}/tom", patch, headers=strategic)
+        return body(changed)["spec"], refused.status
+
+    spec, status = asyncio.run(live())
+    assert {"lives": 8, "nothing": None} == spec
+    assert 415 == status
+
+
+def test_server_side_apply() -> None:
+    """Objects are owned field by field, lists as a whole; others' fields are not taken."""
+
+    async def apply(server: ApiServer, manager: str, **spec: Any) -> Response:
+        wanted = {**cat(), "spec": spec}
+        query: Mapping[str, tuple[str, ...]] = {"fieldManager": (manager,)}
+        return await ask(server, "PATCH", f"{CATS}/tom", wanted, query, {"content-type": APPLY})
+
+    async def live() -> tuple[Json, Response, Json]:
+        server = await with_cats()
+        body(await apply(server, "a", bed={"size": 1, "color": "red"}, toys=["ball"]))
+        both = body(await apply(server, "b", bed={"soft": True}))
+        refused = await apply(server, "b", bed={"soft": True, "size": 2}, toys=["mouse"])
+        left = body(await apply(server, "a", bed={"color": "red"}))
+        return both, refused, left
+
+    both, refused, left = asyncio.run(live())
+    assert {"bed": {"size": 1, "color": "red", "soft": True}, "toys": ["ball"]} == both["spec"]
+    assert 409 == refused.status
+    causes = json.loads(refused.body)["details"]["causes"]
+    assert {".spec.bed.size", ".spec.toys"} == {one["field"] for one in causes}
+    assert {"bed": {"color": "red", "soft": True}} == left["spec"]
+
+
+def test_watches_lists_and_tables() -> None:
+    """They are selected, watched and printed as any other kind."""
+    column = {"name": "Lives", "type": "integer", "jsonPath": ".spec.lives"}
+
+    async def live() -> tuple[Json, list[str], Json]:
+        server = await with_cats(additionalPrinterColumns=[column])
+        version = body(await ask(server, "GET", CATS))["metadata"]["resourceVersion"]
+        query = {"watch": ("1",), "resourceVersion": (version,), "timeoutSeconds": ("5",)}
+        stream = (await ask(server, "GET", CATS, query=query)).stream
+        assert stream is not None
+        await ask(server, "POST", CATS, cat())
+        event = json.loads(await anext(stream))
+        await stream.aclose()
+        selected = {"labelSelector": ("is=cat",), "fieldSelector": ("metadata.name=tom",)}
+        found = body(await ask(server, "GET", "/apis/example.com/v1/cats", query=selected))
+        table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+        shown = body(await ask(server, "GET", CATS, headers=table))
+        return event, [one["metadata"]["name"] for one in found["items"]], shown
+
+    event, names, shown = run(live())
+    assert ("ADDED", "Cat") == (event["type"], event["object"]["kind"])
+    assert ["tom"] == names
+    assert ["Name", "Lives"] == [one["name"] for one in shown["columnDefinitions"]]
+    assert [["tom", 9]] == [row["cells"] for row in shown["rows"]]
+
+
+def test_discovery() -> None:
+    """Clients find the kind as they find others."""
+
+    async def live() -> tuple[Json, list[str]]:
+        server = await with_cats()
+        found = body(await ask(server, "GET", "/apis/example.com/v1"))["resources"]
+        groups = body(await ask(server, "GET", "/apis"))["groups"]
+        document = body(await ask(server, "GET", "/openapi/v3/apis/example.com/v1"))
+        assert "/apis/example.com/v1/namespaces/{namespace}/cats/{name}" in document["paths"]
+        return found[0], [group["name"] for group in groups]
+
+    found, groups = asyncio.run(live())
+    assert ("cats", "Cat", "cat", ["meow"], ["all"]) == tuple(
+        found[name] for name in ("name", "kind", "singularName", "shortNames", "categories")
+    )
+    assert "example.com" in groups
+
+
+def test_a_scale() -> None:
+    """Replicas of a custom resource are scaled as those of others."""
+
+    async def live() -> Json:
+        server = await with_cats()
+        await ask(server, "POST", CATS, cat(replicas=1))
+        patch = {"spec": {"replicas": 5}}
+        merge = {"content-type": MERGE}
+        body(await ask(server, "PATCH", f"{CATS}/tom/scale", patch, headers=merge))
+        return body(await ask(server, "GET", f"{CATS}/tom"))
+
+    assert 5 == asyncio.run(live())["spec"]["replicas"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"metadata": {"name": "dogs.example.com"}},
+        {"spec": {**definition()["spec"], "versions": []}},
+        {"spec": {**definition()["spec"], "scope": "Galaxy"}},
+    ],
+)
+def test_definitions_that_define_nothing(changes: Json) -> None:
+    """A definition needs the name of its kind, a version and a scope."""
+
+    async def live() -> int:
+        return (await ask(new_server(), "POST", DEFINITIONS, definition() | changes)).status
+
+    assert 422 == asyncio.run(live())
+
+
+def test_a_restart_keeps_kinds_and_objects(tmp_path: Path) -> None:
+    """What a file holds is served again."""
+
+    async def live() -> list[int]:
+        found = []
+        for is_first in (True, False):
+            server = DurableServer(tmp_path / "data.sqlite", {"t": ADMIN}, dice=Random(1))
+            if is_first:
+                await ask(server, "POST", DEFINITIONS, definition())
+                found.append((await ask(server, "POST", CATS, cat())).status)
+            found.append((await ask(server, "GET", f"{CATS}/tom")).status)
+            await server.stop()
+        return found
+
+    assert [201, 200, 200] == asyncio.run(live())

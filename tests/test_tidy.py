@@ -56,8 +56,6 @@ CRUMBS: Final = {
     "queue.apart",
     "queue.cross_topology",
     "queue.queue_statistics",
-    "scheduler.nominated",
-    "scheduler.one_by_one",
     "simulator.arrivals",
     "simulator.fragmentation",
     "simulator.unknown_kinds",

@@ -293,3 +293,20 @@ def test_the_suites_of_the_benchmarks_are_named() -> None:
     assert [list(SUITES), list(ON_REQUEST)] == [
         re.findall(r"\w+(?=`)", part) for part in found.groups()
     ]
+
+
+_CALL_OF_A_PLUGIN = re.compile(
+    r"\bplugin\.(?:pre_enqueue|pre_filter|filter|filter_state|add_pod|remove_pod|post_filter|"
+    r"pre_score|score|score_state|normalize_score|reserve|unreserve|permit|pre_bind|bind|post_bind|"
+    r"pod_group_post_filter|generate_placements|score_placement|normalize_placement_scores)\("
+)
+
+
+def test_the_profile_is_the_one_place_that_calls_plugins() -> None:
+    """Other modules of the scheduler hand a plugin's method to the profile."""
+    callers = {
+        path.name
+        for path in (ROOT / "src/kubesched/scheduler").glob("*.py")
+        if _CALL_OF_A_PLUGIN.search(path.read_text(encoding="utf-8"))
+    }
+    assert set() == callers

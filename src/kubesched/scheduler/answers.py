@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, ScorePlugin
 from kubesched.framework.status import Status
-from kubesched.scheduler import profile as wording
+from kubesched.scheduler import plugin_failure as wording
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import RowAnswers

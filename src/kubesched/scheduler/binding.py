@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -24,13 +24,16 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure
 from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
+from kubesched.scheduler.plugin_failure import (
+    BIND,
+    PRE_BIND,
+    PRE_BIND_PRE_FLIGHT,
+    PluginFailure,
+    failure_of,
+)
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
-
-PRE_BIND_PRE_FLIGHT: Final = 'running PreBindPreFlight "{}": '
-PRE_BIND: Final = 'running PreBind plugin "{}": '
-BIND: Final = 'running Bind plugin "{}": '
 
 
 class Assumed(msgspec.Struct, frozen=True):
@@ -241,7 +244,7 @@ class BindingCycle:
                 task.cancel()
 
     async def _ask_pre_bind(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
-        ask, pod, node_name = assumed.profile.ask_async, assumed.pod, assumed.node_name
+        ask, pod, node_name = assumed.profile.ask_to_bind, assumed.pod, assumed.node_name
         try:
             status = await ask(
                 phases.PRE_BIND, plugin, plugin.pre_bind, assumed.cycle, pod, node_name
@@ -276,7 +279,7 @@ class BindingCycle:
         timer = profile.timer
         began = timer.now()
         for plugin in profile.bind_plugins:
-            status = await profile.ask_async(
+            status = await profile.ask_to_bind(
                 phases.BIND, plugin, plugin.bind, assumed.cycle, assumed.pod, assumed.node_name
             )
             if status.is_skip:

@@ -17,19 +17,14 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
-from kubesched.scheduler import profile as wording
+from kubesched.scheduler import plugin_failure as wording
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.memory import Memory
-from kubesched.scheduler.missing_states import make_filter_states
 from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
 from kubesched.scheduler.plan import Plan
-from kubesched.scheduler.profile import (
-    PluginFailure,
-    Profile,
-    failure_of,
-    relevant_nominated_pods,
-)
+from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
+from kubesched.scheduler.profile import Profile, relevant_nominated_pods
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.rejection_memory import RejectionMemory
 from kubesched.scheduler.restriction import Restriction
@@ -301,7 +296,7 @@ class SchedulingCycle:
         timer = self.profile.timer
         timer.enter(PRE_FILTER)
         outcome, names, contributors = self._ask_pre_filters(cycle, pod, snapshot, plan, trace)
-        make_filter_states(self.profile, plan.filter_states_to_make, cycle, pod, snapshot)
+        self.profile.make_filter_states(plan.filter_states_to_make, cycle, pod, snapshot)
         timer.leave(outcome.code)
         timer.pre_filtered(cycle)
         if trace is not None:

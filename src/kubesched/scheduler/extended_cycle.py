@@ -31,8 +31,9 @@ from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rej
 from kubesched.scheduler.extender import ExtenderError
 from kubesched.scheduler.extenders import Extenders, Passed
 from kubesched.scheduler.phase_timer import POST_FILTER
-from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
-from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.rejecting import PostFilterVerdict
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.search import Search
 from kubesched.scheduler.select_host import select_host

@@ -489,11 +489,9 @@ def _post_bind(assumed: Assumed) -> None:
     timer = assumed.profile.timer
     began = timer.now()
     for plugin in assumed.profile.post_bind_plugins:
-        try:
-            plugin.post_bind(assumed.cycle, assumed.pod, assumed.node_name)
-        except Exception as error:
-            if not assumed.profile.report(plugin, POST_BIND, assumed.pod.key, error):
-                log.exception("Plugin %s failed after binding %s", plugin.name, assumed.pod.key)
+        assumed.profile.notify(
+            plugin, plugin.post_bind, assumed.cycle, assumed.pod, assumed.node_name
+        )
     timer.passed(POST_BIND, Code.SUCCESS, began)
 
 

@@ -22,8 +22,9 @@ from kubesched.framework.status import Code
 from kubesched.scheduler.answers import Answers, NodeAnswers
 from kubesched.scheduler.phase_timer import SIGN
 from kubesched.scheduler.plan import NODE_SCOPES, ROW_SCOPES, Plan
-from kubesched.scheduler.profile import SIGN as SIGN_WORDING
-from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.plugin_failure import SIGN as SIGN_WORDING
+from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.remembered import Remembered
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.snapshot.objects import Objects
@@ -171,7 +172,7 @@ class Memory:
     def _ask_for_signs(self, pod: PodInfo) -> tuple[Hashable, ...]:
         ask, plugins = self._profile.ask, self._profile.plugins.values()
         try:
-            return tuple([ask(SIGN_WORDING, each, _hashed_sign, each, pod) for each in plugins])
+            return tuple([ask(SIGN_WORDING, each, hashed_sign, each, pod) for each in plugins])
         except PluginFailure as failure:
             self._complain(failure, pod)
             raise
@@ -195,7 +196,7 @@ def _looks_at_nodes(plugin: Plugin) -> bool:
     return plugin.scope in NODE_SCOPES or plugin.score_scope in NODE_SCOPES
 
 
-def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
+def hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
     """Return a sign that is known to have a hash."""
     sign = plugin.sign(pod)
     hash(sign)

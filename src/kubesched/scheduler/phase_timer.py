@@ -102,8 +102,8 @@ class PhaseTimer:
 
     # Single plugins.
 
-    def timed(self, wording: str, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
-        """Return the question such that asking it is timed; `wording` tells which point it is."""
+    def timed(self, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
+        """Return a plugin's method such that calling it is timed."""
         return question
 
     def answered(self, extension_point: str, plugin: str, code: Code, started: float) -> None:

@@ -24,15 +24,12 @@ from kubesched.framework.pod_group_plugin import (
     PodGroupAssignments,
 )
 from kubesched.framework.status import Code, Status, failure, unschedulable
+from kubesched.scheduler import plugin_failure as wording
 from kubesched.scheduler.phase_timer import PLACEMENT_GENERATE, PLACEMENT_SCORE
-from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import select_host
 
-GENERATE: Final = 'running PlacementGenerate plugin "{}": '
-SCORE: Final = 'running PlacementScore plugins: plugin "{}" failed with: '
-NORMALIZE: Final = (
-    'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
-)
 WEIGH: Final = "applying score defaultWeights on PlacementScore plugins: "
 NO_PLACEMENTS: Final = "no feasible placements found"
 
@@ -63,7 +60,7 @@ class PlacementSearch:
         plugin = self._profile.placement_generate_plugins[0]
         try:
             found = self._profile.ask(
-                GENERATE,
+                wording.PLACEMENT_GENERATE,
                 plugin,
                 plugin.generate_placements,
                 self._namespace,
@@ -122,7 +119,7 @@ class PlacementSearch:
         scores: list[int] = []
         for each in assignments:
             score, status = self._profile.ask(
-                SCORE,
+                wording.PLACEMENT_SCORE,
                 plugin,
                 plugin.score_placement,
                 self._namespace,
@@ -130,7 +127,7 @@ class PlacementSearch:
                 each,
                 self._snapshot,
             )
-            _raise_failure(SCORE, plugin, status)
+            _raise_failure(wording.PLACEMENT_SCORE, plugin, status)
             scores.append(score)
         return scores
 
@@ -138,13 +135,13 @@ class PlacementSearch:
         if not plugin.normalizes_placements:
             return scores
         found, status = self._profile.ask(
-            NORMALIZE, plugin, plugin.normalize_placement_scores, scores
+            wording.PLACEMENT_NORMALIZE, plugin, plugin.normalize_placement_scores, scores
         )
-        _raise_failure(NORMALIZE, plugin, status)
+        _raise_failure(wording.PLACEMENT_NORMALIZE, plugin, status)
         return found
 
 
-def _raise_failure(wording: str, plugin: PlacementScorePlugin, status: Status) -> None:
+def _raise_failure(words: str, plugin: PlacementScorePlugin, status: Status) -> None:
     """Whatever is not success ends the search, a rejection too."""
     if not status.is_success:
-        raise PluginFailure(failure(wording.format(plugin.name) + (status.error or status.message)))
+        raise PluginFailure(failure(words.format(plugin.name) + (status.error or status.message)))

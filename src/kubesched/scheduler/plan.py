@@ -25,8 +25,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SUCCESS
-from kubesched.scheduler import profile as wording
-from kubesched.scheduler.missing_states import make_filter_states, make_score_states
+from kubesched.scheduler import plugin_failure as wording
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -94,7 +93,8 @@ class Plan:
             plan.skip_filter |= known.skip_filter
             plan.skip_score |= known.skip_score
         signed = {
-            plugin.name: plugin.sign(pod) is not UNSIGNED for plugin in profile.plugins.values()
+            plugin.name: profile.ask(wording.SIGN, plugin, plugin.sign, pod) is not UNSIGNED
+            for plugin in profile.plugins.values()
         }
 
         def is_known(plugin: Plugin, scope: Scope) -> bool:
@@ -151,7 +151,7 @@ class Plan:
         known = [plugin for plugin in plugins if is_known(plugin, plugin.scope)]
         self.filter_states_to_make = [plugin for plugin in plugins if plugin not in known]
         missing = [plugin for plugin in known if plugin.name not in self.filter_states]
-        make_filter_states(profile, missing, cycle, pod, snapshot)
+        profile.make_filter_states(missing, cycle, pod, snapshot)
         self.filter_states |= cycle.filter_states
         # Which row meets the lack of a state is found out by asking everything.
         self.usable &= not any(isinstance(cycle.filter_states[p.name], NoState) for p in known)
@@ -190,7 +190,7 @@ class Plan:
         self.score_states_to_make = [plugin for plugin in plugins if plugin not in known]
         missing = [plugin for plugin in known if plugin.name not in self.score_states]
         everywhere = np.ones(len(snapshot.nodes), np.bool_)
-        make_score_states(profile, missing, cycle, pod, snapshot, everywhere)
+        profile.make_score_states(missing, cycle, pod, snapshot, everywhere)
         self.score_states |= cycle.score_states
         self.usable &= not any(isinstance(cycle.score_states[p.name], NoState) for p in known)
 

@@ -23,6 +23,8 @@ from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
+from kubesched.scheduler.phase_timer import POST_FILTER
+from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
@@ -119,10 +121,11 @@ class PodGroupPreemption:
         trial = Trial(cache.nodes, self._schedule)
         restriction.skips_post_filters = True
         try:
-            return await plugin.pod_group_post_filter(group, pods, snapshot, trial)
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            self._profile.report(plugin, "PodGroupPostFilter", "", error)
-            return PodGroupPostFilterResult(failure(f"{type(error).__name__}: {error}"))
+            return await self._profile.ask_async(
+                POST_FILTER, plugin, plugin.pod_group_post_filter, group, pods, snapshot, trial
+            )
+        except PluginFailure as failed:
+            return PodGroupPostFilterResult(failed.status)
         finally:
             restriction.skips_post_filters = False
             trial.restore()

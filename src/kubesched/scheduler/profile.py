@@ -7,7 +7,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
 from random import Random
 from typing import Final, TypeVar, TypeVarTuple, cast
 
@@ -21,7 +21,6 @@ from kubesched.framework.binder import Binder, NoBinder
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import ClaimTracker, ClaimWriter
 from kubesched.framework.evictions import RunningEvictions
-from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -56,10 +55,21 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.framework.volume_writer import VolumeWriter
 from kubesched.framework.waiting_pods import WaitingPods
-from kubesched.scheduler.missing_states import needs_filter_state, needs_score_state
 from kubesched.scheduler.phase_timer import PhaseTimer
+from kubesched.scheduler.plugin_failure import (
+    ADD_POD,
+    AS_IT_IS,
+    FILTER,
+    PRE_ENQUEUE,
+    REMOVE_POD,
+    SCORE,
+    SIGN,
+    PluginFailure,
+    failure_of,
+    raise_failures,
+)
 from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
-from kubesched.scheduler.row_answers import PASSED, Filtering, RowAnswers
+from kubesched.scheduler.row_answers import PASSED, Filtering
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -72,14 +82,6 @@ R = TypeVar("R")
 A = TypeVar("A", bound=Plugin)
 
 _FIRST_ROW: Final = np.zeros(1, np.intp)
-
-
-class PluginFailure(Exception):  # noqa: N818 - upstream's word for this outcome is failure
-    """A plugin could not answer; ends the cycle. Carries the status to report."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.message)
-        self.status = status
 
 
 class Profile:
@@ -181,13 +183,13 @@ class Profile:
         self.filters_without_pre_filter = tuple(
             plugin
             for plugin in self.filter_plugins
-            if plugin.name not in prepared and needs_filter_state(plugin)
+            if plugin.name not in prepared and _needs_filter_state(plugin)
         )
         prepared = set(points[ExtensionPoint.PRE_SCORE])
         self.scores_without_pre_score = tuple(
             plugin
             for plugin in self.score_plugins
-            if plugin.name not in prepared and needs_score_state(plugin)
+            if plugin.name not in prepared and _needs_score_state(plugin)
         )
 
     def _pod_group_post_filter_plugins(self) -> tuple[PodGroupPostFilterPlugin, ...]:
@@ -209,7 +211,7 @@ class Profile:
         """Ask a plugin; what it raises becomes a failure worded as upstream words it."""
         timed = question
         if self.timer.is_sampling:
-            timed = self.timer.timed(wording, plugin, question)
+            timed = self.timer.timed(plugin, question)
         try:
             return timed(*args)
         except PluginFailure:
@@ -241,7 +243,39 @@ class Profile:
             self.report_plugin_error(found)
         return bool(found.places)
 
+    def notify(
+        self, plugin: Plugin, method: Callable[[*Arguments], None], *args: *Arguments
+    ) -> None:
+        """Call a plugin that has no say; what it raises is logged."""
+        try:
+            self.ask(AS_IT_IS, plugin, method, *args)
+        except PluginFailure:
+            point = extension_point_of(method)
+            log.exception("Plugin %s failed in %s", plugin.name, point)
+
     async def ask_async(
+        self,
+        extension_point: str,
+        plugin: Plugin,
+        question: Callable[[*Arguments], Awaitable[R]],
+        *args: *Arguments,
+    ) -> R:
+        """Ask a plugin and wait; what it raises becomes a failure, for the caller to word."""
+        timer, is_sampled = self.timer, self.timer.is_sampling
+        began, code = timer.now(), Code.ERROR
+        try:
+            answer = await question(*args)
+            code = answer.code if isinstance(answer, Status) else Code.SUCCESS
+        except Exception as error:
+            pods = (each.key for each in args if isinstance(each, PodInfo))
+            raise self.raised(AS_IT_IS, plugin, question, next(pods, ""), error) from error
+        else:
+            return answer
+        finally:
+            if is_sampled:
+                timer.answered(extension_point, plugin.name, code, began)
+
+    async def ask_to_bind(
         self,
         extension_point: str,
         plugin: Plugin,
@@ -250,17 +284,11 @@ class Profile:
         pod: PodInfo,
         node_name: str,
     ) -> Status:
-        """Ask a plugin and wait; what it raises becomes a failure, for the caller to word."""
-        timer, is_sampled = self.timer, self.timer.is_sampling
-        began = timer.now()
+        """Ask a PreBind or Bind plugin and wait; its failure is a status like others."""
         try:
-            status = await question(cycle, pod, node_name)
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            self.report(plugin, extension_point, pod.key, error)
-            status = Status(Code.ERROR, error=f"{type(error).__name__}: {error}")
-        if is_sampled:
-            timer.answered(extension_point, plugin.name, status.code, began)
-        return status
+            return await self.ask_async(extension_point, plugin, question, cycle, pod, node_name)
+        except PluginFailure as failure:
+            return failure.status
 
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Ask whether a pod may be tried at all; a failure holds it back, and is in the log."""
@@ -322,6 +350,45 @@ class Profile:
         if rows > 1:
             # One row may be right by chance.
             self._checked.add(plugin)
+
+    def make_filter_states(
+        self,
+        plugins: Iterable[FilterPlugin[object]],
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+    ) -> None:
+        """Put the states of filters into the cycle whose `pre_filter` the profile does not run.
+
+        A plugin that fails leaves a `NoState`: perhaps every row is rejected before it is needed.
+        """
+        for plugin in plugins:
+            try:
+                question = plugin.filter_state
+                state: object = self.ask(AS_IT_IS, plugin, question, cycle, pod, snapshot)
+            except PluginFailure as failure:
+                state = NoState(failure.status)
+            cycle.filter_states[plugin.name] = state
+
+    def make_score_states(
+        self,
+        plugins: Iterable[ScorePlugin[object]],
+        cycle: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        feasible: NDArray[np.bool_],
+    ) -> None:
+        """Put the states of score plugins into the cycle whose `pre_score` does not run.
+
+        A plugin that fails leaves a `NoState`: another plugin may fail before it.
+        """
+        for plugin in plugins:
+            try:
+                question = plugin.score_state
+                state: object = self.ask(AS_IT_IS, plugin, question, cycle, pod, snapshot, feasible)
+            except PluginFailure as failure:
+                state = NoState(failure.status)
+            cycle.score_states[plugin.name] = state
 
     def add_filter(
         self,
@@ -475,47 +542,16 @@ class Profile:
         return SUCCESS
 
 
-# How upstream words a failure at each extension point; {} is the plugin's name.
-PRE_ENQUEUE: Final = 'running PreEnqueue plugin "{}": '
-PRE_FILTER: Final = 'running PreFilter plugin "{}": '
-FILTER: Final = 'running "{}" filter plugin: '
-ADD_POD: Final = 'running AddPod on PreFilter plugin "{}": '
-REMOVE_POD: Final = 'running RemovePod on PreFilter plugin "{}": '
-POST_FILTER: Final = ""
-PRE_SCORE: Final = 'running PreScore plugin "{}": '
-SCORE: Final = 'running Score plugins: plugin "{}" failed with: '
-SIGN: Final = 'running Sign plugin "{}": '
-NORMALIZE: Final = 'running Normalize on Score plugins: plugin "{}" failed with: '
+def _needs_filter_state(plugin: FilterPlugin[object]) -> bool:
+    """Whether a filter whose `pre_filter` does not run must be asked for its state."""
+    makes_one = type(plugin).filter_state is not FilterPlugin.filter_state
+    return makes_one or isinstance(plugin, PreFilterPlugin)
 
 
-def failure_of(wording: str, plugin: str, text: str) -> Status:
-    """Return the failure of a plugin, worded as upstream words it."""
-    return Status(Code.ERROR, plugin=plugin, error=wording.format(plugin) + text)
-
-
-def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:
-    """Raise if one of a filter's first answers was neither success nor a rejection."""
-    for status in found.statuses[1:]:
-        if status.is_rejected:
-            continue
-        code = answers.table.codes.get(status.by(plugin))
-        if code is not None and ((answers.index == code) & (answers.failed_at == position)).any():
-            raise PluginFailure(failure_of(FILTER, plugin, status.message))
-
-
-def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:
-    """Raise if a score is outside 0..100 after normalising."""
-    if NODE_SCORE_MIN <= scores.min() and scores.max() <= NODE_SCORE_MAX:
-        return
-    bad = scores[(scores < NODE_SCORE_MIN) | (scores > NODE_SCORE_MAX)]
-    raise PluginFailure(
-        Status(
-            Code.ERROR,
-            error=f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns '
-            f"an invalid score {bad[0]}, it should in the range of "
-            f"[{NODE_SCORE_MIN}, {NODE_SCORE_MAX}] after normalizing",
-        )
-    )
+def _needs_score_state(plugin: ScorePlugin[object]) -> bool:
+    """Whether a score plugin whose `pre_score` does not run must be asked for its state."""
+    makes_one = type(plugin).score_state is not ScorePlugin.score_state
+    return makes_one or isinstance(plugin, PreScorePlugin)
 
 
 def relevant_nominated_pods(pod: PodInfo, snapshot: Snapshot, node_name: str) -> list[PodInfo]:

@@ -6,15 +6,17 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+import msgspec
+
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
-from kubesched.framework.status import NodeToStatus
-from kubesched.scheduler import profile as wording
+from kubesched.framework.status import Code, NodeToStatus, Status
+from kubesched.scheduler import plugin_failure as wording
 from kubesched.scheduler.decision import Rejected
 from kubesched.scheduler.phase_timer import FILTER, POST_FILTER, PRE_FILTER
-from kubesched.scheduler.post_filter_verdict import PostFilterVerdict
-from kubesched.scheduler.profile import PluginFailure, Profile
+from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.restriction import Restriction
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
@@ -98,8 +100,39 @@ class Rejecting:
         self._profile.timer.post_filtered(plugin.name)
         try:
             return self._profile.ask(
-                wording.POST_FILTER, plugin, plugin.post_filter, cycle, pod, snapshot, statuses
+                wording.AS_IT_IS, plugin, plugin.post_filter, cycle, pod, snapshot, statuses
             )
         except PluginFailure as failure:
             # A failing PostFilter never changes the outcome of the cycle; it is only reported.
             return PostFilterResult(failure.status)
+
+
+class PostFilterVerdict:
+    """What has been said so far."""
+
+    __slots__ = ("_last", "_reasons", "_rejector")
+
+    def __init__(self) -> None:
+        self._reasons: list[str] = []
+        self._last: PostFilterResult | None = None
+        self._rejector = ""
+
+    def add(self, plugin: str, result: PostFilterResult) -> PostFilterResult | None:
+        """Take in what a plugin says; return the outcome if nobody else is to be asked."""
+        status = result.status.by(plugin)
+        if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return result
+        if not status.is_rejected:
+            return PostFilterResult(Status(Code.ERROR, plugin=plugin, error=status.message))
+        if result.nominated_node_name is not None:
+            self._last = result
+        self._reasons.extend(status.all_reasons)
+        self._rejector = self._rejector or plugin
+        return None
+
+    def outcome(self) -> PostFilterResult:
+        """Return the outcome after every plugin was asked."""
+        status = Status(Code.UNSCHEDULABLE, tuple(self._reasons), self._rejector)
+        if self._last is None:
+            return PostFilterResult(status)
+        return msgspec.structs.replace(self._last, status=status)

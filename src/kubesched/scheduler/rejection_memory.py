@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.scheduler.decision import Rejected
-from kubesched.scheduler.profile import SIGN, PluginFailure, Profile
+from kubesched.scheduler.plugin_failure import SIGN, PluginFailure
+from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot

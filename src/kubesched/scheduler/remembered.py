@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from random import Random
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
-from kubesched.scheduler import profile as wording
+from kubesched.scheduler import plugin_failure as wording
 from kubesched.scheduler.answers import Answers, NodeAnswers
-from kubesched.scheduler.one_by_one import OneByOne
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
-from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
+from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import PASSED
 from kubesched.scheduler.select_host import BestRows
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
@@ -214,3 +214,38 @@ class Remembered(Answers):
 
 def _looks_at_row(plugin: FilterPlugin[object]) -> bool:
     return plugin.scope in ROW_SCOPES
+
+
+class OneByOne:
+    """Decides whether a few rows are renewed one by one, or together with arrays.
+
+    The first is cheaper where most rows have been in their state before. That shows only when it
+    is done, so where it did not pay it is tried again after a while.
+
+    The costs are rough, in microseconds.
+    """
+
+    _ROWS_MAX: ClassVar = 16
+    _ARRAYS: ClassVar = 130
+    _KNOWN_STATE: ClassVar = 5
+    _NEW_STATE: ClassVar = 50
+    _PATIENCE: ClassVar = 10
+    _LEAD_MAX: ClassVar = 1000
+
+    def __init__(self, *, may_pay: bool) -> None:
+        self._may_pay = may_pay
+        self._lead = 0
+
+    def pays(self, rows: int) -> bool:
+        """Whether to renew so many rows one by one this time; asked once for each renewal."""
+        if rows > self._ROWS_MAX or not self._may_pay:
+            return False
+        if self._lead < 0:
+            self._lead += self._PATIENCE
+            return False
+        return True
+
+    def was_done(self, rows: int, new_states: int) -> None:
+        """Take in what it took."""
+        took = rows * self._KNOWN_STATE + new_states * self._NEW_STATE
+        self._lead = min(self._lead + self._ARRAYS - took, self._LEAD_MAX)

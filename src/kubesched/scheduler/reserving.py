@@ -7,7 +7,6 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from kubesched.framework.cycle_state import CycleState
@@ -16,15 +15,11 @@ from kubesched.framework.waiting_pods import PERMIT_TIMEOUT_SECONDS_MAX
 from kubesched.scheduler.phase_timer import PERMIT as PERMIT_PHASE
 from kubesched.scheduler.phase_timer import RESERVE as RESERVE_PHASE
 from kubesched.scheduler.phase_timer import UNRESERVE
-from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
+from kubesched.scheduler.plugin_failure import PERMIT, RESERVE, PluginFailure, failure_of
+from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 
-RESERVE: Final = 'running Reserve plugin "{}": '
-PERMIT: Final = 'running Permit plugin "{}": '
-
 _SOMEBODY_WAITS: Final = "one or more plugins asked to wait and no plugin rejected pod"
-
-log = logging.getLogger(__name__)
 
 
 def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -53,11 +48,7 @@ def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str)
     """Have all Reserve plugins give back, in reverse order; none of them can refuse."""
     started = profile.timer.now()
     for plugin in reversed(profile.reserve_plugins):
-        try:
-            plugin.unreserve(cycle, pod, node_name)
-        except Exception as error:
-            if not profile.report(plugin, UNRESERVE, pod.key, error):
-                log.exception("Plugin %s failed to unreserve pod %s", plugin.name, pod.key)
+        profile.notify(plugin, plugin.unreserve, cycle, pod, node_name)
     profile.timer.passed(UNRESERVE, Code.SUCCESS, started)
 
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
-from kubesched.scheduler import profile as wording
+from kubesched.scheduler import plugin_failure as wording
 from kubesched.scheduler.answers import Answers
-from kubesched.scheduler.missing_states import make_score_states
 from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
-from kubesched.scheduler.profile import PluginFailure, Profile, failure_of
+from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
+from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import select_host
 from kubesched.scheduler.trace import ScoreTrace, Trace
 from kubesched.snapshot.node_table import NodeTable
@@ -55,7 +55,7 @@ class Scoring:
         mask = known.feasible if feasible is None else feasible
         for plugin in plan.pre_scores:
             self._ask_pre_score(cycle, pod, snapshot, mask, plugin, trace)
-        make_score_states(self._profile, plan.score_states_to_make, cycle, pod, snapshot, mask)
+        self._profile.make_score_states(plan.score_states_to_make, cycle, pod, snapshot, mask)
         timer.leave()
         timer.pre_scored(cycle)
         timer.scored(cycle, count)
@@ -119,8 +119,8 @@ class Scoring:
         feasible[rows] = True
         for plugin in self._profile.pre_score_plugins:
             self._ask_pre_score(cycle, pod, snapshot, feasible, plugin, None)
-        make_score_states(
-            self._profile, self._profile.scores_without_pre_score, cycle, pod, snapshot, feasible
+        self._profile.make_score_states(
+            self._profile.scores_without_pre_score, cycle, pod, snapshot, feasible
         )
         timer.leave()
         timer.pre_scored(cycle)

@@ -24,7 +24,7 @@ from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
-from kubesched.scheduler.profile import FILTER, failure_of
+from kubesched.scheduler.plugin_failure import FILTER, failure_of
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.exhaustive import exhaustive

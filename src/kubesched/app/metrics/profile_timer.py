@@ -28,11 +28,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler import phase_timer as phases
-from kubesched.scheduler import placement_search as placements
-from kubesched.scheduler import profile as wording
-from kubesched.scheduler.binding import PRE_BIND_PRE_FLIGHT
+from kubesched.scheduler.memory import hashed_sign
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.reserving import PERMIT, RESERVE
 from kubesched.scheduler.row_answers import PASSED
 
 P = ParamSpec("P")
@@ -42,23 +39,24 @@ SAMPLED: Final = 0.1
 """The share of cycles whose plugins are timed one by one."""
 
 _POINTS: Final = {
-    wording.PRE_ENQUEUE: phases.PRE_ENQUEUE,
-    wording.PRE_FILTER: phases.PRE_FILTER,
-    wording.FILTER: phases.FILTER,
-    wording.ADD_POD: "PreFilterExtensionAddPod",
-    wording.REMOVE_POD: "PreFilterExtensionRemovePod",
-    wording.POST_FILTER: phases.POST_FILTER,
-    wording.PRE_SCORE: phases.PRE_SCORE,
-    wording.SCORE: phases.SCORE,
-    wording.NORMALIZE: "ScoreExtensionNormalize",
-    RESERVE: phases.RESERVE,
-    PERMIT: phases.PERMIT,
-    PRE_BIND_PRE_FLIGHT: phases.PRE_BIND_PRE_FLIGHT,
-    placements.GENERATE: phases.PLACEMENT_GENERATE,
-    placements.SCORE: phases.PLACEMENT_SCORE,
-    placements.NORMALIZE: "PlacementScoreExtensionNormalize",
-    wording.SIGN: phases.SIGN,
+    "pre_enqueue": phases.PRE_ENQUEUE,
+    "pre_filter": phases.PRE_FILTER,
+    "filter": phases.FILTER,
+    "add_pod": "PreFilterExtensionAddPod",
+    "remove_pod": "PreFilterExtensionRemovePod",
+    "post_filter": phases.POST_FILTER,
+    "pre_score": phases.PRE_SCORE,
+    "score": phases.SCORE,
+    "normalize_score": "ScoreExtensionNormalize",
+    "reserve": phases.RESERVE,
+    "permit": phases.PERMIT,
+    "pre_bind_pre_flight": phases.PRE_BIND_PRE_FLIGHT,
+    "generate_placements": phases.PLACEMENT_GENERATE,
+    "score_placement": phases.PLACEMENT_SCORE,
+    "normalize_placement_scores": "PlacementScoreExtensionNormalize",
+    hashed_sign.__name__: phases.SIGN,
 }
+"""Method -> the extension point, in the words of metrics."""
 _AFFINITY: Final = "InterPodAffinity"
 _DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))
 
@@ -267,9 +265,9 @@ class ProfileTimer(phases.PhaseTimer):
 
     # Single plugins.
 
-    def timed(self, wording: str, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
-        """Return the question such that asking it is timed."""
-        point = _POINTS.get(wording)
+    def timed(self, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
+        """Return a plugin's method such that calling it is timed."""
+        point = _POINTS.get(getattr(question, "__name__", ""))
         if point is None or (point is phases.SIGN and plugin.name not in self._signers):
             return question
 

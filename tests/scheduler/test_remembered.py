@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.scheduler.one_by_one import OneByOne
+from kubesched.scheduler.remembered import OneByOne
 
 
 def _share_done(new_states: int, renewals: int = 1000, rows: int = 10) -> float:

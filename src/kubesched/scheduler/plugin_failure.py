@@ -1,0 +1,81 @@
+"""PluginFailure ends a cycle because a plugin failed; its message is worded as upstream words it.
+
+Upstream: pkg/scheduler/framework/runtime/framework.go (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
+from kubesched.framework.status import Code, NodeToStatus, Status
+from kubesched.scheduler.row_answers import RowAnswers
+
+# How upstream words a failure at each extension point; {} is the plugin's name.
+PRE_ENQUEUE: Final = 'running PreEnqueue plugin "{}": '
+PRE_FILTER: Final = 'running PreFilter plugin "{}": '
+FILTER: Final = 'running "{}" filter plugin: '
+ADD_POD: Final = 'running AddPod on PreFilter plugin "{}": '
+REMOVE_POD: Final = 'running RemovePod on PreFilter plugin "{}": '
+PRE_SCORE: Final = 'running PreScore plugin "{}": '
+SCORE: Final = 'running Score plugins: plugin "{}" failed with: '
+SIGN: Final = 'running Sign plugin "{}": '
+NORMALIZE: Final = 'running Normalize on Score plugins: plugin "{}" failed with: '
+RESERVE: Final = 'running Reserve plugin "{}": '
+PERMIT: Final = 'running Permit plugin "{}": '
+PRE_BIND_PRE_FLIGHT: Final = 'running PreBindPreFlight "{}": '
+PRE_BIND: Final = 'running PreBind plugin "{}": '
+BIND: Final = 'running Bind plugin "{}": '
+PLACEMENT_GENERATE: Final = 'running PlacementGenerate plugin "{}": '
+PLACEMENT_SCORE: Final = 'running PlacementScore plugins: plugin "{}" failed with: '
+PLACEMENT_NORMALIZE: Final = (
+    'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
+)
+AS_IT_IS: Final = ""
+"""The error of a plugin whose failure has no wording of its own."""
+
+
+class PluginFailure(Exception):  # noqa: N818 - upstream's word for this outcome is failure
+    """A plugin could not answer.
+
+    Attributes:
+        status: The status to report.
+    """
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+def failure_of(wording: str, plugin: str, text: str) -> Status:
+    """Return the failure of a plugin, worded as upstream words it."""
+    return Status(Code.ERROR, plugin=plugin, error=wording.format(plugin) + text)
+
+
+def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:
+    """Raise if one of a filter's first answers was neither success nor a rejection."""
+    for status in found.statuses[1:]:
+        if status.is_rejected:
+            continue
+        code = answers.table.codes.get(status.by(plugin))
+        if code is not None and ((answers.index == code) & (answers.failed_at == position)).any():
+            raise PluginFailure(failure_of(FILTER, plugin, status.message))
+
+
+def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:
+    """Raise if a score is outside 0..100 after normalising."""
+    if NODE_SCORE_MIN <= scores.min() and scores.max() <= NODE_SCORE_MAX:
+        return
+    bad = scores[(scores < NODE_SCORE_MIN) | (scores > NODE_SCORE_MAX)]
+    raise PluginFailure(
+        Status(
+            Code.ERROR,
+            error=f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns '
+            f"an invalid score {bad[0]}, it should in the range of "
+            f"[{NODE_SCORE_MIN}, {NODE_SCORE_MAX}] after normalizing",
+        )
+    )

@@ -41,7 +41,7 @@ class Coscheduling(PreFilterPlugin[int], ReservePlugin, PermitPlugin):
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> CoschedulingArgs:
-        """Decode and check; every fault is reported with its field path."""
+        """Decode and check; every field error is reported with its field path."""
         return decode_args(CoschedulingArgs, raw, path)
 
     def pre_filter(

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.faults import ConfigError, child, required
+from kubesched.config.field_errors import ConfigError, child, required
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import NodeToStatus, unresolvable
@@ -34,7 +34,7 @@ class ReserveNodes(FilterPlugin[None]):
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> ReserveNodesArgs:
-        """Decode and check; every fault is reported with its field path."""
+        """Decode and check; every field error is reported with its field path."""
         args = decode_args(ReserveNodesArgs, raw, path)
         if not args.resource:
             raise ConfigError([required(child(path, "resource"), "name a resource")])

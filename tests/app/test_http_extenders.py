@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from kubesched.app.http_extenders import HttpExtenders
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import Extender, ExtenderTLSConfig
 
 T = TypeVar("T")
@@ -99,8 +99,8 @@ def test_an_extender_that_hangs_up_or_speaks_no_tls_is_an_os_error() -> None:
         served(hang_up, lambda url: post(url.replace("http:", "https:")))
 
 
-def test_certificates_that_cannot_be_read_are_a_fault_of_the_configuration() -> None:
-    """The fault names the extender."""
+def test_certificates_that_cannot_be_read_are_a_field_error_of_the_configuration() -> None:
+    """The field error names the extender."""
     tls = ExtenderTLSConfig(ca_file="/nowhere/ca.crt")
     extender = Extender(url_prefix="https://x", enable_https=True, tls_config=tls)
     with pytest.raises(ConfigError, match=r"https://x.*nowhere"):

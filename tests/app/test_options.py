@@ -15,8 +15,8 @@ from kubesched.app.options import (
     Options,
     configuration_of,
 )
-from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import encode_configuration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
@@ -30,7 +30,7 @@ def recorded(name: str) -> list[Any]:
         return [case for case in json.load(file)["cases"] if case.get("config_text") is not None]
 
 
-def faults_of(text: str, tmp_path: Path) -> tuple[str, ...]:
+def errors_of(text: str, tmp_path: Path) -> tuple[str, ...]:
     """Return what is wrong with a configuration, its plugins included."""
     path = tmp_path / "config.yaml"
     path.write_text(text, encoding="utf-8")
@@ -39,7 +39,7 @@ def faults_of(text: str, tmp_path: Path) -> tuple[str, ...]:
         configuration = configuration_of(Options(config_file=path))
         build_profiles(configuration, in_tree_registry(), gates, random.Random(0))
     except ConfigError as error:
-        return tuple(str(fault) for fault in error.faults)
+        return tuple(str(field_error) for field_error in error.errors)
     return ()
 
 
@@ -65,7 +65,7 @@ def test_a_file_is_refused_where_it_was_recorded_as_refused(
 ) -> None:
     """What kube-scheduler accepts is accepted, what it refuses is refused."""
     expected = case["accepted"] or case["name"] in _ELSEWHERE
-    assert expected == (not faults_of(case["config_text"], tmp_path))
+    assert expected == (not errors_of(case["config_text"], tmp_path))
 
 
 WORDED = [
@@ -76,13 +76,15 @@ WORDED = [
 
 
 @pytest.mark.parametrize("case", WORDED, ids=[case["name"] for case in WORDED])
-def test_a_fault_has_the_words_that_were_recorded(case: dict[str, Any], tmp_path: Path) -> None:
+def test_a_field_error_has_the_words_that_were_recorded(
+    case: dict[str, Any], tmp_path: Path
+) -> None:
     """Each of our lines stands in kube-scheduler's one line, but for the path before it."""
     match = re.search(r'err="(.*)"$', case["stderr"][0])
     assert match is not None
     recorded_line = json.loads(f'"{match[1]}"')
-    for fault in faults_of(case["config_text"], tmp_path):
-        path, _, words = fault.partition(": ")
+    for field_error in errors_of(case["config_text"], tmp_path):
+        path, _, words = field_error.partition(": ")
         field = path.partition(".args.")[2] or path
         assert words in recorded_line
         assert "plugins" in path or field in recorded_line

@@ -7,7 +7,7 @@ import pytest
 
 from kubesched.api.decode import DecodeError, Source
 from kubesched.cli.errors import UserError, one_line, printable, run, user_messages
-from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.framework.registry import RegistryError
 from kubesched.simulator.evaluate import ScenarioError
 
@@ -17,7 +17,7 @@ from kubesched.simulator.evaluate import ScenarioError
     [
         pytest.param(UserError("a", "b"), ("a", "b"), id="several-faults"),
         pytest.param(
-            ConfigError([Fault("x.y", "bad"), Fault("", "worse")]),
+            ConfigError([FieldError("x.y", "bad"), FieldError("", "worse")]),
             ("x.y: bad", "worse"),
             id="config",
         ),
@@ -32,7 +32,7 @@ from kubesched.simulator.evaluate import ScenarioError
     ],
 )
 def test_user_messages(error: Exception, messages: tuple[str, ...] | None) -> None:
-    """A user's faults become lines; a fault of the program does not."""
+    """A user's errors become lines; an error of the program does not."""
     assert messages == user_messages(error)
 
 

@@ -7,7 +7,7 @@ from msgspec import field
 
 from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
 from kubesched.config.durations import DurationSeconds
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import API_VERSION, Int32
 
 
@@ -99,10 +99,10 @@ def test_all_kinds_of_fields() -> None:
     ],
 )
 def test_rejected(raw: dict[str, Any], expected: list[str]) -> None:
-    """Every fault is reported with its path."""
+    """Every field error is reported with its path."""
     with pytest.raises(ConfigError) as error:
         decode_args(VolumeBindingArgs, raw, "args")
-    assert expected == [str(fault) for fault in error.value.faults]
+    assert expected == [str(field_error) for field_error in error.value.errors]
 
 
 def test_kind_by_plugin_name() -> None:

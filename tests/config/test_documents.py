@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from kubesched.config.documents import read_document
-from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.field_errors import ConfigError, FieldError
 
 
 def _read(text: str | bytes) -> Any:
-    faults: list[Fault] = []
-    value = read_document(text, faults)
-    assert not faults
+    errors: list[FieldError] = []
+    value = read_document(text, errors)
+    assert not errors
     return value
 
 
@@ -56,10 +56,10 @@ def test_values(text: str | bytes, value: object) -> None:
     ],
 )
 def test_duplicate_keys(text: str) -> None:
-    """A key that comes twice is a fault where it is; the last value counts."""
-    faults: list[Fault] = []
-    assert read_document(text, faults) == {"a": [{"b": 2}]}
-    assert [fault.path for fault in faults] == ["a[0].b", "a", "a[0].b"]
+    """A key that comes twice is a field error where it is; the last value counts."""
+    errors: list[FieldError] = []
+    assert read_document(text, errors) == {"a": [{"b": 2}]}
+    assert [field_error.path for field_error in errors] == ["a[0].b", "a", "a[0].b"]
 
 
 _BOMB = "\n".join(
@@ -85,7 +85,7 @@ _BOMB = "\n".join(
     ],
 )
 def test_unreadable(text: str | bytes, message: str) -> None:
-    """What cannot be read is one fault, of one line."""
+    """What cannot be read is one field error, of one line."""
     with pytest.raises(ConfigError) as error:
         _read(text)
     assert message in str(error.value)

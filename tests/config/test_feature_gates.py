@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 
 import kubesched
-from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gate_table import GATES, OTHER_GATES, SCHEDULER_GATES, Stage
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError
 
 SOURCE: Final = Path(kubesched.__file__).parent
 
@@ -139,10 +139,10 @@ def test_parse_sets_gates() -> None:
     ],
 )
 def test_parse_rejects(text: str, messages: list[str]) -> None:
-    """All faults of a flag line are reported, in upstream's words."""
+    """All field errors of a flag line are reported, in upstream's words."""
     with pytest.raises(ConfigError) as error:
         FeatureGates.parse(text)
-    assert messages == [fault.message for fault in error.value.faults]
+    assert messages == [field_error.message for field_error in error.value.errors]
 
 
 def test_setting_a_locked_gate_to_its_default_is_allowed() -> None:

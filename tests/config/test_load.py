@@ -1,4 +1,4 @@
-"""Loading a whole configuration: completion, all faults at once, and writing it out."""
+"""Loading a whole configuration: completion, all field errors at once, and writing it out."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import default_configuration, encode_configuration, load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration
 
@@ -22,10 +22,10 @@ def _load(text: str) -> Configuration:
     return load_configuration(_HEAD + text, FeatureGates())
 
 
-def _faults(source: Any) -> list[str]:
+def _errors(source: Any) -> list[str]:
     with pytest.raises(ConfigError) as error:
         load_configuration(source, FeatureGates())
-    return [str(fault) for fault in error.value.faults]
+    return [str(field_error) for field_error in error.value.errors]
 
 
 def test_default_configuration() -> None:
@@ -65,10 +65,10 @@ def test_everything_is_read_back() -> None:
     assert written["extenders"][0]["tlsConfig"]["caData"] == "Y2VydGlmaWNhdGU="
 
 
-def test_many_faults_are_reported_together() -> None:
-    """Faults of syntax, types, names, arguments and rules come in one error."""
-    expected = (_TESTDATA / "many_faults.txt").read_text(encoding="utf-8").splitlines()
-    assert expected == _faults(_TESTDATA / "many_faults.yaml")
+def test_many_field_errors_are_reported_together() -> None:
+    """Field errors of syntax, types, names, arguments and rules come in one error."""
+    expected = (_TESTDATA / "many_errors.txt").read_text(encoding="utf-8").splitlines()
+    assert expected == _errors(_TESTDATA / "many_errors.yaml")
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_many_faults_are_reported_together() -> None:
 )
 def test_rejected(source: Any, expected: list[str]) -> None:
     """What is no configuration of this version says so, once."""
-    assert expected == _faults(source)
+    assert expected == _errors(source)
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", ".", "\0"])
 def test_unreadable_file(name: str, tmp_path: Path) -> None:
-    """A file that cannot be read is a fault that names it."""
+    """A file that cannot be read is a field error that names it."""
     path = tmp_path / name
-    (message,) = _faults(path)
+    (message,) = _errors(path)
     assert message.startswith(f"{path}: cannot read file: ")
 
 
@@ -205,9 +205,9 @@ profiles:
         min_size=1,
     )
 )
-def test_faults_do_not_hide_each_other(parts: list[tuple[str, str]]) -> None:
-    """Any set of independent faults is reported in full."""
+def test_field_errors_do_not_hide_each_other(parts: list[tuple[str, str]]) -> None:
+    """Any set of independent field errors is reported in full."""
     text = _HEAD + "\n".join(line for line, _ in parts)
     with pytest.raises(ConfigError) as error:
         load_configuration(text, FeatureGates())
-    assert sorted(path for _, path in parts) == sorted(f.path for f in error.value.faults)
+    assert sorted(path for _, path in parts) == sorted(f.path for f in error.value.errors)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError
 from kubesched.config.plugin_sets import (
     EXPANSION_ORDER,
     IN_TREE_PLUGINS,
@@ -210,10 +210,10 @@ def test_expand(filter_set: PluginSet, multi_point: str, expected: tuple[str, ..
     ],
 )
 def test_expand_rejects(plugins: Plugins, expected: list[str]) -> None:
-    """All faults are reported, in upstream's words."""
+    """All field errors are reported, in upstream's words."""
     with pytest.raises(ConfigError) as error:
         expand(plugins, _implements, _exists, scheduler_name="S", path="p")
-    assert expected == [str(fault) for fault in error.value.faults]
+    assert expected == [str(field_error) for field_error in error.value.errors]
 
 
 def _expand_twin(plugins: Plugins, attribute: str, point: ExtensionPoint) -> list[str]:

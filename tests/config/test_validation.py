@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND
 
@@ -17,7 +17,7 @@ def _messages(fields: dict[str, Any]) -> list[str]:
     try:
         load_configuration({"apiVersion": API_VERSION, "kind": KIND, **fields}, FeatureGates())
     except ConfigError as error:
-        return [str(fault) for fault in error.faults]
+        return [str(field_error) for field_error in error.errors]
     return []
 
 

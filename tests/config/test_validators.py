@@ -81,9 +81,11 @@ def test_extended_resource_name(name: str, is_extended: bool) -> None:
 
 
 def test_native_resource_is_no_extended_resource() -> None:
-    """A well-formed name that is not extended is one fault."""
+    """A well-formed name that is not extended is one field error."""
     expected = ['p: Invalid value: "cpu": is an invalid extended resource name']
-    assert expected == [str(fault) for fault in validate_extended_resource_name("cpu", "p")]
+    assert expected == [
+        str(field_error) for field_error in validate_extended_resource_name("cpu", "p")
+    ]
 
 
 def test_resource_weights() -> None:
@@ -93,7 +95,7 @@ def test_resource_weights() -> None:
         "r[0].weight: Invalid value: 0: resource weight of a not in valid range (0, 100]",
         "r[3].weight: Invalid value: 101: resource weight of a not in valid range (0, 100]",
     ]
-    assert expected == [str(fault) for fault in validate_resources(resources, "r")]
+    assert expected == [str(field_error) for field_error in validate_resources(resources, "r")]
 
 
 @pytest.mark.parametrize(
@@ -123,4 +125,4 @@ def test_resource_weights() -> None:
 def test_function_shape(points: list[tuple[int, int]], expected: list[str]) -> None:
     """A shape's utilization strictly increases; both coordinates have their range."""
     shape = [UtilizationShapePoint(u, s) for u, s in points]
-    assert expected == [str(fault) for fault in validate_function_shape(shape, "s")]
+    assert expected == [str(field_error) for field_error in validate_function_shape(shape, "s")]

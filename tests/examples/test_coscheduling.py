@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.core import Pod
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.virtual_loop import run
@@ -132,6 +132,6 @@ def test_a_wrong_annotation_is_named() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    """A field that is not known is a fault."""
+    """A field that is not known is a field error."""
     with pytest.raises(ConfigError):
         _plugin().decode_args({"waits": 1}, FakeHandle(), "args")

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.plugin import FilterPlugin, ScorePlugin
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_table
@@ -70,12 +70,12 @@ def test_the_rating_prefers_full_nodes() -> None:
     assert [0, 2, 4] == alone == plugin.score(None, pod, TABLE).tolist()
 
 
-def test_all_faults_of_arguments_are_reported_with_their_path() -> None:
+def test_all_field_errors_of_arguments_are_reported_with_their_path() -> None:
     """An empty resource is refused where it stands."""
     with pytest.raises(ConfigError) as refused:
         _module("reserve_nodes").ReserveNodes.decode_args({"resource": ""}, FakeHandle(), "args")
     assert ["args.resource: Required value: name a resource"] == [
-        str(fault) for fault in refused.value.faults
+        str(field_error) for field_error in refused.value.errors
     ]
 
 

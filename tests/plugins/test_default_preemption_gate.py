@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cluster_event import POD, Action, ClusterEvent
 from kubesched.framework.status import (
     SUCCESS,
@@ -124,7 +124,7 @@ def test_args(raw: dict[str, object] | None, expected: DefaultPreemptionArgs) ->
 
 
 @pytest.mark.parametrize(
-    ("raw", "faults"),
+    ("raw", "errors"),
     [
         pytest.param(
             {"minCandidateNodesPercentage": -1, "minCandidateNodesAbsolute": -1},
@@ -146,8 +146,8 @@ def test_args(raw: dict[str, object] | None, expected: DefaultPreemptionArgs) ->
         ),
     ],
 )
-def test_faulty_args(raw: dict[str, object], faults: list[str]) -> None:
-    """All faults are found, with their fields."""
+def test_faulty_args(raw: dict[str, object], errors: list[str]) -> None:
+    """All field errors are found, with their fields."""
     with pytest.raises(ConfigError) as raised:
         DefaultPreemption.decode_args(raw, FakeHandle(), "args")
-    assert faults == [str(fault) for fault in raised.value.faults]
+    assert errors == [str(field_error) for field_error in raised.value.errors]

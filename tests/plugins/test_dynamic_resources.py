@@ -20,7 +20,7 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceClaimStatus,
 )
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cluster_event import Action
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
@@ -269,7 +269,7 @@ def test_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "gates", "fault"),
+    ("raw", "gates", "field_error"),
     [
         pytest.param({"filterTimeout": "5s", "bindingTimeout": "1m"}, {}, None, id="right"),
         pytest.param(
@@ -293,16 +293,16 @@ def test_sign() -> None:
         ),
     ],
 )
-def test_args(raw: dict[str, object], gates: dict[str, bool], fault: str | None) -> None:
+def test_args(raw: dict[str, object], gates: dict[str, bool], field_error: str | None) -> None:
     """Timeouts are durations, within bounds, where they have an effect."""
     handle = FakeHandle(gates)
-    if fault is None:
+    if field_error is None:
         args = DynamicResources.decode_args(raw, handle, "x")
         assert (5.0, 60.0) == (args.filter_timeout_seconds, args.binding_timeout_seconds)
         return
     with pytest.raises(ConfigError) as raised:
         DynamicResources.decode_args(raw, handle, "x")
-    assert fault == str(raised.value)
+    assert field_error == str(raised.value)
 
 
 def test_disabled_by_its_gate() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.node_affinity import NodeAffinity
@@ -283,7 +283,7 @@ def test_preferred_terms_that_do_not_parse_are_an_error(
 
 
 def test_arguments() -> None:
-    """Every fault of the added affinity is reported, each at its place."""
+    """Every field error of the added affinity is reported, each at its place."""
     with pytest.raises(ConfigError) as caught:
         make_plugin(
             required(has("x", "a"), UNPARSABLE, {"matchFields": [named()]})
@@ -292,7 +292,7 @@ def test_arguments() -> None:
             )
         )
     path = "args.addedAffinity"
-    first, second, third, fourth = map(str, caught.value.faults)
+    first, second, third, fourth = map(str, caught.value.errors)
     assert f"{path}.{REQUIRED}.nodeSelectorTerms[1].{NEAR_IS_UNKNOWN}" == first
     assert (
         f"{path}.{REQUIRED}.nodeSelectorTerms[2].matchFields[0].values: "
@@ -312,7 +312,7 @@ def test_no_arguments() -> None:
 
 
 def test_unknown_arguments() -> None:
-    """A field that does not exist is a fault, also deep inside."""
+    """A field that does not exist is a field error, also deep inside."""
     with pytest.raises(ConfigError, match=r"args\.addedAffinity\.required"):
         NodeAffinity.decode_args({"addedAffinity": {"required": {}}}, FakeHandle(), "args")
 

@@ -8,7 +8,7 @@ import pytest
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.config.args import ResourceSpec
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.plugins.node_resources_balanced_allocation import (
@@ -138,7 +138,7 @@ def test_wrong_args_are_reported_together() -> None:
         "args.resources[0].weight: Invalid value: 2: must be 1",
         'args.resources[1].name: Duplicate value: "cpu"',
     ]
-    assert expected == [str(fault) for fault in caught.value.faults]
+    assert expected == [str(field_error) for field_error in caught.value.errors]
 
 
 def test_signature() -> None:

@@ -22,7 +22,7 @@ from kubesched.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import Code, Status
@@ -457,7 +457,7 @@ def test_signature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "faults"),
+    ("args", "errors"),
     [
         pytest.param(
             {"ignoredResources": ["a b"]},
@@ -540,13 +540,13 @@ def test_signature() -> None:
         ),
     ],
 )
-def test_wrong_args(args: Json, faults: list[tuple[str, str]]) -> None:
-    """Every fault is reported, with its path and upstream's text."""
+def test_wrong_args(args: Json, errors: list[tuple[str, str]]) -> None:
+    """Every field error is reported, with its path and upstream's text."""
     with pytest.raises(ConfigError) as caught:
         _plugin(args)
-    found = caught.value.faults
-    assert [f"args.{path}" for path, _ in faults] == [fault.path for fault in found]
-    assert all(f.message.startswith(text) for f, (_, text) in zip(found, faults, strict=True))
+    found = caught.value.errors
+    assert [f"args.{path}" for path, _ in errors] == [field_error.path for field_error in found]
+    assert all(f.message.startswith(text) for f, (_, text) in zip(found, errors, strict=True))
 
 
 def test_default_args() -> None:

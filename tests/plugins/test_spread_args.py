@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 
 from .spreading import (
     ZONE,
@@ -55,10 +55,10 @@ SELECTOR = "Forbidden: constraint must not define a selector, as they deduced fo
     ],
 )
 def test_args(args: Json, expected: list[str]) -> None:
-    """All faults are reported at once, in upstream's words."""
+    """All field errors are reported at once, in upstream's words."""
     try:
         make_plugin(args)
-        faults: list[str] = []
+        errors: list[str] = []
     except ConfigError as error:
-        faults = [str(fault) for fault in error.faults]
-    assert expected == faults
+        errors = [str(field_error) for field_error in error.errors]
+    assert expected == errors

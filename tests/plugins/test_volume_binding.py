@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.storage import CSIStorageCapacity, StorageClass
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
@@ -699,7 +699,7 @@ UNEXPECTED = (
 
 
 @pytest.mark.parametrize(
-    ("raw", "gates", "faults"),
+    ("raw", "gates", "errors"),
     [
         pytest.param(
             {"bindTimeoutSeconds": -1},
@@ -721,11 +721,13 @@ UNEXPECTED = (
         ),
     ],
 )
-def test_args_faults(raw: dict[str, object], gates: dict[str, bool], faults: list[str]) -> None:
-    """All faults are reported, in upstream's words."""
+def test_args_field_errors(
+    raw: dict[str, object], gates: dict[str, bool], errors: list[str]
+) -> None:
+    """All field errors are reported, in upstream's words."""
     with pytest.raises(ConfigError) as error:
         VolumeBinding.decode_args(raw, FakeHandle(gates), "args")
-    assert faults == [str(fault) for fault in error.value.faults]
+    assert errors == [str(field_error) for field_error in error.value.errors]
 
 
 # Events.

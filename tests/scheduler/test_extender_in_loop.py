@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.config.faults import ConfigError
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError
 from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -322,7 +322,7 @@ def test_resources_ignored_by_the_scheduler() -> None:
 
 
 def test_extenders_need_a_transport() -> None:
-    """A configuration with extenders that nothing can reach is a fault."""
+    """A configuration with extenders that nothing can reach is a field error."""
     configuration = configured("filter")
 
     def build(configuration: Configuration) -> None:

@@ -1,4 +1,4 @@
-"""Profiles: built from configuration and registry, plugins of one's own, and all faults at once."""
+"""Profiles: built from configuration and registry, your own plugins, all field errors at once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Plugin as PluginEntry
 from kubesched.config.types import PluginConfig, Plugins, PluginSet
@@ -95,7 +95,9 @@ class FewestFast(FilterPlugin[None], ScorePlugin[None]):
         """Decode `perPod`."""
         per_pod = (raw or {}).get("perPod", 1)
         if not isinstance(per_pod, int):
-            raise ConfigError([Fault(f"{path}.perPod", "must be a number"), Fault(path, "is odd")])
+            raise ConfigError(
+                [FieldError(f"{path}.perPod", "must be a number"), FieldError(path, "is odd")]
+            )
         return FewestArgs(per_pod)
 
     def sign(self, pod: PodInfo) -> tuple[()]:
@@ -262,7 +264,7 @@ def test_percentage_of_nodes_to_score(own: int | None, expected: int) -> None:
     assert expected == profile.percentage_of_nodes_to_score
 
 
-# Faults.
+# Field errors.
 
 
 def _set(*names: str) -> PluginSet:
@@ -278,7 +280,7 @@ class Explodes(Toy):
         raise RuntimeError("no fuel")
 
 
-def _faults(plugins: Plugins, *registered: type[Plugin], **more: Any) -> list[str]:
+def _errors(plugins: Plugins, *registered: type[Plugin], **more: Any) -> list[str]:
     configuration = ProfileConfiguration(scheduler_name="s", plugins=plugins, **more)
     with pytest.raises(ConfigError) as raised:
         Profile(
@@ -288,10 +290,10 @@ def _faults(plugins: Plugins, *registered: type[Plugin], **more: Any) -> list[st
             random=Random(0),
             path="profiles[3]",
         )
-    return [str(fault) for fault in raised.value.faults]
+    return [str(field_error) for field_error in raised.value.errors]
 
 
-def test_faults_of_plugin_sets() -> None:
+def test_field_errors_of_plugin_sets() -> None:
     """Unknown plugins and plugins in the wrong place are all told, with their paths."""
     plugins = Plugins(
         queue_sort=_set("Sort"),
@@ -303,7 +305,7 @@ def test_faults_of_plugin_sets() -> None:
         'profiles[3].plugins.filter.enabled[0]: FilterPlugin "Nobody" does not exist',
         'profiles[3].plugins.filter.enabled[1]: plugin "Sort" does not extend FilterPlugin plugin',
         'profiles[3].plugins.score.enabled[0]: plugin "Quiet" does not extend ScorePlugin plugin',
-    ] == _faults(plugins, Quiet)
+    ] == _errors(plugins, Quiet)
 
 
 def test_an_incomplete_profile() -> None:
@@ -312,10 +314,10 @@ def test_an_incomplete_profile() -> None:
     assert [
         f"profiles[3].plugins.queueSort: only one queue sort plugin required for {name}, but got 0",
         f"profiles[3].plugins.bind: at least one bind plugin is needed for {name}",
-    ] == _faults(Plugins())
+    ] == _errors(Plugins())
 
 
-def test_faults_of_construction_are_collected() -> None:
+def test_field_errors_of_construction_are_collected() -> None:
     """Wrong arguments of one plugin do not hide that another cannot be built."""
     plugins = Plugins(
         queue_sort=_set("Sort"), bind=_set("Bind"), filter=_set("Explodes", "FewestFast")
@@ -325,7 +327,7 @@ def test_faults_of_construction_are_collected() -> None:
         'profiles[3].pluginConfig[2].args: initializing plugin "Explodes": no fuel',
         "profiles[3].pluginConfig[1].args.perPod: must be a number",
         "profiles[3].pluginConfig[1].args: is odd",
-    ] == _faults(plugins, Explodes, FewestFast, plugin_config=config)
+    ] == _errors(plugins, Explodes, FewestFast, plugin_config=config)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +359,7 @@ def test_arguments_of_plugins_that_do_not_run(
     try:
         _configured({"profiles": [profile]})
     except ConfigError as error:
-        found = [fault.path for fault in error.faults]
+        found = [field_error.path for field_error in error.errors]
     assert [f"profiles[0].pluginConfig[0].args.{path}" for path in paths] == found
 
 
@@ -367,8 +369,8 @@ def test_arguments_of_others_plugins_that_do_not_run() -> None:
     assert "default-scheduler" in _configured({"profiles": [{"pluginConfig": config}]}, FewestFast)
 
 
-def test_faults_of_all_profiles() -> None:
-    """One profile's faults do not hide another's."""
+def test_field_errors_of_all_profiles() -> None:
+    """One profile's field errors do not hide another's."""
     text = {
         "profiles": [
             {"schedulerName": "x", "plugins": {"filter": {"enabled": [{"name": "Nobody"}]}}},
@@ -381,7 +383,7 @@ def test_faults_of_all_profiles() -> None:
     assert [
         "profiles[0].plugins.filter.enabled[0]",
         "profiles[2].plugins.score.enabled[0]",
-    ] == [fault.path for fault in raised.value.faults]
+    ] == [field_error.path for field_error in raised.value.errors]
 
 
 # What plugins may ask back.
@@ -556,7 +558,7 @@ def test_profiles_that_sort_differently_are_refused(
     """One queue serves all profiles; the plugin that really sorts counts, as upstream has it."""
     with pytest.raises(ConfigError) as caught:
         _configured({"profiles": _sorted_by(*sorts)}, Sort, OtherSort)
-    assert (Fault("profiles[1]", expected),) == caught.value.faults
+    assert (FieldError("profiles[1]", expected),) == caught.value.errors
     _configured({"profiles": _sorted_by(sorts[0], sorts[0])}, Sort, OtherSort)
 
 

@@ -1,4 +1,4 @@
-"""Scenarios are read strictly, and every fault is told."""
+"""Scenarios are read strictly, and every field error is told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.simulator.scenario import (
     DeploymentSpec,
     Event,
@@ -73,10 +73,10 @@ def test_the_documented_example_is_one() -> None:
     assert load_scenario(example).name == "batch and web"
 
 
-def _faults(raw: object) -> list[str]:
+def _errors(raw: object) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         load_scenario(raw)  # type: ignore[arg-type]  # anything may stand in a file
-    return [str(fault) for fault in caught.value.faults]
+    return [str(field_error) for field_error in caught.value.errors]
 
 
 def _scenario(**fields: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _workload(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("raw", "faults"),
+    ("raw", "errors"),
     [
         pytest.param("[]", ["must be a scenario: a mapping with `version: 1`"], id="no-mapping"),
         pytest.param({}, ["version: Required value: must be 1"], id="no-version"),
@@ -275,20 +275,20 @@ def _workload(**fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_faults(raw: object, faults: list[str]) -> None:
-    """Each fault has its path and says what would be right."""
-    assert faults == _faults(raw)
+def test_field_errors(raw: object, errors: list[str]) -> None:
+    """Each field error has its path and says what would be right."""
+    assert errors == _errors(raw)
 
 
-def test_all_faults_at_once() -> None:
-    """One fault hides no other."""
+def test_all_field_errors_at_once() -> None:
+    """One field error hides no other."""
     raw = {
         "version": 1,
         "duration": "soon",
         "nodes": [{"name": "a", "colour": "red"}],
         "workloads": [{"name": "w", "pods": {"every": "1s", "perHour": 3}}],
     }
-    paths = [fault.partition(":")[0] for fault in _faults(raw)]
+    paths = [field_error.partition(":")[0] for field_error in _errors(raw)]
     assert paths == ["duration", "nodes[0].colour", "workloads[0].pods.perHour"]
 
 
@@ -311,9 +311,9 @@ def test_all_faults_at_once() -> None:
     ],
 )
 def test_templates_are_decoded(raw: object, words: str) -> None:
-    """What Kubernetes' types do not take is a fault of the scenario."""
-    (fault,) = _faults(raw)
-    assert fault.startswith(words)
+    """What Kubernetes' types do not take is a field error of the scenario."""
+    (field_error,) = _errors(raw)
+    assert field_error.startswith(words)
 
 
 def test_files_are_found_from_the_scenario(tmp_path: Path) -> None:
@@ -348,16 +348,16 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pods", "faults"),
+    ("pods", "errors"),
     [
         pytest.param({"perHour": -3}, ["workloads[0].pods.perHour: Invalid value: -3"], id="one"),
         pytest.param({"at": 3}, ["workloads[0].pods.at: Invalid value: 3"], id="list"),
         pytest.param({}, ["workloads[0].pods: Required value: one of at, every, perHour"], id="no"),
     ],
 )
-def test_a_field_that_cannot_be_read_is_given(pods: dict[str, Any], faults: list[str]) -> None:
+def test_a_field_that_cannot_be_read_is_given(pods: dict[str, Any], errors: list[str]) -> None:
     """Where one of several fields is required, one with a wrong value is not missing, too."""
     raw = {"version": 1, "duration": "1h", "workloads": [{"name": "w", "pods": pods}]}
-    found = _faults(raw)
-    assert len(faults) == len(found)
-    assert all(told.startswith(begin) for told, begin in zip(found, faults, strict=True))
+    found = _errors(raw)
+    assert len(errors) == len(found)
+    assert all(told.startswith(begin) for told, begin in zip(found, errors, strict=True))

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from kubesched.api.decode import load_bytes
-from kubesched.simulator.soundness import faults_of
+from kubesched.simulator.soundness import errors_of
 
 
-def _faults(kind: str, **parts: Any) -> list[str]:
+def _errors(kind: str, **parts: Any) -> list[str]:
     item = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}, **parts}
     (loaded,) = load_bytes(msgspec.json.encode(item), "-", Counter())
-    return [str(fault) for fault in faults_of(loaded.object)]
+    return [str(field_error) for field_error in errors_of(loaded.object)]
 
 
 def _asking(**resources: Any) -> dict[str, Any]:
@@ -117,8 +117,8 @@ _PODS = "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExe
     ],
 )
 def test_pods_that_no_server_would_store(spec: dict[str, Any], expected: list[str]) -> None:
-    """Upstream's words, with the path of the field; all faults at once."""
-    assert expected == _faults("Pod", spec=spec)
+    """Upstream's words, with the path of the field; all field errors at once."""
+    assert expected == _errors("Pod", spec=spec)
 
 
 def test_nodes_offer_no_less_than_nothing() -> None:
@@ -127,4 +127,4 @@ def test_nodes_offer_no_less_than_nothing() -> None:
     assert [
         'status.allocatable[cpu]: Invalid value: "-4": must be greater than or equal to 0',
         'status.capacity[memory]: Invalid value: "-1Gi": must be greater than or equal to 0',
-    ] == _faults("Node", status=status)
+    ] == _errors("Node", status=status)

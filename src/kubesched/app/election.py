@@ -27,7 +27,7 @@ from kubesched.client.leader_election import (
 from kubesched.client.leader_fence import ElectionStatistics
 from kubesched.client.request_observer import RequestObserver
 from kubesched.client.resource_locks import RecordEvent, new_lock
-from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import ClientConnection, LeaderElection
 
 _JOIN_SECONDS_MAX: Final = 30.0
@@ -111,7 +111,9 @@ class Election:
                 name=election.resource_name,
             )
         except ValueError as error:
-            raise ConfigError([Fault("", f"couldn't create leader elector: {error}")]) from error
+            raise ConfigError(
+                [FieldError("", f"couldn't create leader elector: {error}")]
+            ) from error
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopped = False
         self._thread: threading.Thread | None = None

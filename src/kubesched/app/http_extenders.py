@@ -16,7 +16,7 @@ import aiohttp
 from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.dial import dial_error
 from kubesched.client.tls import TlsError, tls_context
-from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import Extender, ExtenderTLSConfig
 
 _ANSWER_BYTES_MAX: Final = 256 * 2**20
@@ -145,7 +145,7 @@ def _context_of(configuration: Extender) -> ssl.SSLContext | None:
         return tls_context(settings)
     except TlsError as error:
         place = f"extenders (urlPrefix {configuration.url_prefix}).tlsConfig"
-        raise ConfigError([Fault(place, str(error))]) from error
+        raise ConfigError([FieldError(place, str(error))]) from error
 
 
 def _settings_of(tls: ExtenderTLSConfig) -> TlsSettings:

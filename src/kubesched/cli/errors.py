@@ -33,7 +33,7 @@ class UserError(Exception):
     """Something that the user can put right.
 
     Attributes:
-        messages: One line per fault: what, where, and the remedy.
+        messages: One line per field error: what, where, and the remedy.
         exit_code: What the command ends with.
     """
 
@@ -64,7 +64,7 @@ def run(command: Callable[[], object]) -> int:
 
 
 def report(error: Exception) -> int:
-    """Write an error to stderr, one line per fault, and return the exit code."""
+    """Write an error to stderr, one line per field error, and return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return EXIT_USAGE
@@ -112,7 +112,7 @@ def _report_unforeseen(error: Exception) -> int:
 
 
 def write_errors(messages: Iterable[str]) -> None:
-    """Write one line per fault to stderr."""
+    """Write one line per field error to stderr."""
     for message in messages:
         click.echo(f"kubesched: error: {one_line(message)}", err=True)
 
@@ -124,7 +124,7 @@ def write_warnings(messages: Iterable[str]) -> None:
 
 
 def user_messages(error: Exception) -> tuple[str, ...] | None:
-    """Return one line per fault of the user; None if the program is at fault."""
+    """Return one line per error of the user; None for an error of the program."""
     if isinstance(error, UserError):
         return error.messages
     if isinstance(error, click.ClickException):
@@ -138,12 +138,12 @@ def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:
     # Imported late: these rooms bring numpy, which `--help` and usage errors do without.
     from kubesched.api.decode import DecodeError
     from kubesched.api.errors import SetupError
-    from kubesched.config.faults import ConfigError
+    from kubesched.config.field_errors import ConfigError
     from kubesched.framework.registry import RegistryError
     from kubesched.simulator.evaluate import ScenarioError
 
     if isinstance(error, ConfigError):
-        return tuple(str(fault) for fault in error.faults)
+        return tuple(str(field_error) for field_error in error.errors)
     if isinstance(error, DecodeError | RegistryError | ScenarioError | SetupError):
         return (str(error),)
     return None

@@ -23,18 +23,18 @@ from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.plugin_loading import load_entry_points, load_plugin
 from kubesched.cli.unknown_fields import unknown_fields
 from kubesched.cli.workloads import check_workloads, noted
-from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, Plugin, PluginSet, Profile
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.simulator.cluster import Cluster
-from kubesched.simulator.soundness import faults_of
+from kubesched.simulator.soundness import errors_of
 from kubesched.snapshot.objects import KubernetesObject
 
-_FAULTS_MAX: Final = 10
+_ERRORS_MAX: Final = 10
 
 
 class Scheduler(NamedTuple):
@@ -88,7 +88,9 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
             if owner != key:
                 messages.append(f"{source}: Pod {key} has the uid of pod {owner}, {uid}")
                 continue
-        unsound += [f"{source}: {_kind(item)} {key}: {fault}" for fault in faults_of(item)]
+        unsound += [
+            f"{source}: {_kind(item)} {key}: {field_error}" for field_error in errors_of(item)
+        ]
         objects.append(item)
     if messages or unsound:
         raise UserError(
@@ -99,8 +101,8 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
 
 def _some(messages: list[str], words: str) -> list[str]:
     """Return the first messages, and how many more there are."""
-    more = len(messages) - _FAULTS_MAX
-    return [*messages[:_FAULTS_MAX], *([f"and {more} more {words}"] if more > 0 else [])]
+    more = len(messages) - _ERRORS_MAX
+    return [*messages[:_ERRORS_MAX], *([f"and {more} more {words}"] if more > 0 else [])]
 
 
 def _key(item: KubernetesObject) -> str:
@@ -129,12 +131,12 @@ def load_scheduler(options: SchedulerOptions, inline: Mapping[str, Any] | None =
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
     added = register_plugins(registry, options.plugins)
-    configuration, faults = _configuration(options.config or inline, gates)
+    configuration, errors = _configuration(options.config or inline, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
-    if faults:
-        faults += _faults_of_plugins(configuration, registry, gates, faults)
-        raise in_file(ConfigError(faults), options.config)
+    if errors:
+        errors += _errors_of_plugins(configuration, registry, gates, errors)
+        raise in_file(ConfigError(errors), options.config)
     if options.profile is not None:
         _check_profile(options.profile, configuration)
     return Scheduler(configuration, registry, gates)
@@ -146,7 +148,7 @@ def new_cluster(
     """Return an empty cluster with the scheduler's profiles.
 
     Raises:
-        UserError: A plugin cannot be built; one line per fault, with the configuration's file.
+        UserError: A plugin cannot be built; one line per error, with the configuration's file.
     """
     try:
         return Cluster(
@@ -223,7 +225,7 @@ def register_plugins(registry: Registry, written: Iterable[str]) -> list[str]:
 
 def _configuration(
     source: Path | Mapping[str, Any] | None, gates: FeatureGates
-) -> tuple[Configuration, list[Fault]]:
+) -> tuple[Configuration, list[FieldError]]:
     if source is None:
         return default_configuration(gates), []
     try:
@@ -232,21 +234,24 @@ def _configuration(
         raise in_file(error, source if isinstance(source, Path) else None) from error
 
 
-def _faults_of_plugins(
-    configuration: Configuration, registry: Registry, gates: FeatureGates, known: Sequence[Fault]
-) -> list[Fault]:
+def _errors_of_plugins(
+    configuration: Configuration,
+    registry: Registry,
+    gates: FeatureGates,
+    known: Sequence[FieldError],
+) -> list[FieldError]:
     """Return what the plugins have to say as well, of a configuration that is wrong already."""
     try:
         build_profiles(configuration, registry, gates, Random(0))  # noqa: S311 - nothing is drawn
     except ConfigError as error:
-        return [fault for fault in error.faults if fault not in known]
+        return [field_error for field_error in error.errors if field_error not in known]
     return []
 
 
 def in_file(error: ConfigError, file: Path | None) -> UserError:
-    """Return the faults with the file's name in front, once."""
+    """Return the field errors with the file's name in front, once."""
     place = "" if file is None else f"{file}: "
-    texts = [str(fault).removeprefix(place) for fault in error.faults]
+    texts = [str(field_error).removeprefix(place) for field_error in error.errors]
     return UserError(*(f"{place}{text}" for text in texts))
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import dump
-from kubesched.app.component_versions import version_faults
+from kubesched.app.component_versions import version_errors
 from kubesched.app.event_loop import new_event_loop
 from kubesched.app.logs import LogOptions, Logs, parse_modules
 from kubesched.app.metrics.exposure import exposure_of
@@ -30,8 +30,8 @@ from kubesched.cli.loading import in_file, register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
 from kubesched.cli.reports import Reports
 from kubesched.client.connect import find_settings
-from kubesched.config.faults import ConfigError, Fault, forbidden
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError, FieldError, forbidden
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -60,13 +60,13 @@ def options_of(flags: dict[str, Any]) -> Options:
     Raises:
         ConfigError: A feature gate, version or metric is not known.
     """
-    faults = [*version_faults(flags["emulated_version"], flags["min_compatibility_version"])]
+    errors = [*version_errors(flags["emulated_version"], flags["min_compatibility_version"])]
     gates = FeatureGates.parse(",".join(flags["feature_gates"]))
     if flags["requestheader_uid_headers"] and not gates.enabled("RemoteRequestHeaderUID"):
         words = 'requires the "RemoteRequestHeaderUID" feature to be enabled'
-        faults.append(Fault("", f"--requestheader-uid-headers {words}"))
-    if faults:
-        raise ConfigError(faults)
+        errors.append(FieldError("", f"--requestheader-uid-headers {words}"))
+    if errors:
+        raise ConfigError(errors)
     return Options(
         config_file=flags["config_file"],
         master=flags["master"],
@@ -167,9 +167,9 @@ def _configuration(options: Options) -> Configuration:
 
 
 def _log_options(flags: dict[str, Any], gates: FeatureGates) -> LogOptions:
-    faults = list(_log_faults(flags, gates))
-    if faults:
-        raise ConfigError(faults)
+    errors = list(_log_errors(flags, gates))
+    if errors:
+        raise ConfigError(errors)
     logging_format = flags["logging_format"]
     return LogOptions(
         verbosity=flags["verbosity"],
@@ -179,7 +179,7 @@ def _log_options(flags: dict[str, Any], gates: FeatureGates) -> LogOptions:
     )
 
 
-def _log_faults(flags: dict[str, Any], gates: FeatureGates) -> Iterator[Fault]:
+def _log_errors(flags: dict[str, Any], gates: FeatureGates) -> Iterator[FieldError]:
     if flags["vmodule"] and flags["logging_format"] != "text":
         yield forbidden("vmodule", "Only supported for text log format")
     if gates.enabled("LoggingAlphaOptions"):

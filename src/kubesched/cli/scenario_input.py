@@ -1,6 +1,6 @@
 """Scenarios as the command line names them: a file of one, or lists of the openb trace.
 
-Rejects:  what a scenario may not hold, with the file in front of each fault.
+Rejects:  what a scenario may not hold, with the file in front of each field error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubesched.cli.loading import in_file, load_scheduler
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.simulate_input import head_of
 from kubesched.config.documents import read_document
-from kubesched.config.faults import ConfigError, Fault, child
+from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree_registry
@@ -79,9 +79,9 @@ def is_scenario(file: Path) -> bool:
         return False  # which reading it will say
     if _OF_OBJECTS.search(data) or not _VERSION.search(data):
         return False
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     try:
-        raw = read_document(data, faults)
+        raw = read_document(data, errors)
     except ConfigError:
         # What it is cannot be said; its beginning may be enough.
         return re.match(rb"\s*(?:#.*\n|---\s*\n|\s)*version\s*:", data) is not None
@@ -184,13 +184,13 @@ def named_files(scenario: Scenario) -> dict[str, Path]:
 
 def _check_named(play: Play, *, has_config: bool) -> None:
     """Look for the files that are read; its configuration is not, if there is another."""
-    faults = [
-        Fault(field, f"{file}: {fault}")
+    errors = [
+        FieldError(field, f"{file}: {field_error}")
         for field, file in named_files(play.scenario).items()
-        if not (has_config and field == _CONFIGURATION_FILE) and (fault := fault_of(file))
+        if not (has_config and field == _CONFIGURATION_FILE) and (field_error := fault_of(file))
     ]
-    if faults:
-        raise in_file(ConfigError(faults), play.file)
+    if errors:
+        raise in_file(ConfigError(errors), play.file)
 
 
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:

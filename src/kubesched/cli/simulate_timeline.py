@@ -18,7 +18,7 @@ from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import write_document, write_line
 from kubesched.cli.output_files import replacing, write_text
 from kubesched.cli.scenario_input import Play
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.simulator.html_report import html_report
 from kubesched.simulator.run import simulate
 from kubesched.simulator.svg import duration, percent

@@ -1,1 +1,1 @@
-"""KubeSchedulerConfiguration v1: decode, default, validate; all faults at once, by field path."""
+"""KubeSchedulerConfiguration v1: decode, default, validate; reports all field errors at once."""

@@ -11,7 +11,7 @@ Differs:  nothing.
 from typing import Any, TypeVar
 
 from kubesched.config.decoding import decode_struct
-from kubesched.config.faults import ConfigError, Fault, child, render
+from kubesched.config.field_errors import ConfigError, FieldError, child, render
 from kubesched.config.types import API_VERSION, KIND, ConfigStruct, Int32, Int64
 
 T = TypeVar("T")
@@ -54,34 +54,36 @@ class UtilizationShapePoint(ConfigStruct, frozen=True, forbid_unknown_fields=Tru
 def decode_args(
     cls: type[T], raw: dict[str, Any] | None, path: str, *, plugin: str | None = None
 ) -> T:
-    """Decode arguments into `cls`; raises ConfigError with all faults.
+    """Decode arguments into `cls`; raises ConfigError with all field errors.
 
     The kind expected in `raw`, where it has one, is `<plugin>Args`, or the name of `cls`.
     """
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     kind = f"{plugin}Args" if plugin else cls.__name__
     written = dict(raw or {})
-    faults += check_kind(written, kind, path)
+    errors += check_kind(written, kind, path)
     for name in ("apiVersion", "kind"):
         written.pop(name, None)
-    args = decode_struct(cls, written, path, faults)
-    if faults:
-        raise ConfigError(faults)
+    args = decode_struct(cls, written, path, errors)
+    if errors:
+        raise ConfigError(errors)
     return args
 
 
-def check_kind(raw: dict[str, Any], kind: str, path: str) -> tuple[Fault, ...]:
-    """Faults of the apiVersion and kind in arguments that should be of `kind`; absent is right."""
-    faults: list[Fault] = []
+def check_kind(raw: dict[str, Any], kind: str, path: str) -> tuple[FieldError, ...]:
+    """Check the apiVersion and kind written in arguments of `kind`; both may be absent."""
+    errors: list[FieldError] = []
     written: dict[str, str] = {}
     for name in ("apiVersion", "kind"):
         value = raw.get(name) or ""
         if isinstance(value, str):
             written[name] = value
         else:
-            faults.append(Fault(child(path, name), f"Invalid value: {render(value)}: must be text"))
-    if faults:
-        return tuple(faults)
+            errors.append(
+                FieldError(child(path, name), f"Invalid value: {render(value)}: must be text")
+            )
+    if errors:
+        return tuple(errors)
     api_version = written["apiVersion"] or API_VERSION
     given = written["kind"] or kind
     if api_version != API_VERSION or given not in {KIND, *_ARGS_KINDS, kind}:
@@ -91,4 +93,4 @@ def check_kind(raw: dict[str, Any], kind: str, path: str) -> tuple[Fault, ...]:
         message = f"args for plugin {plugin} were not of type {kind}.{_GROUP}, got {given}.{_GROUP}"
     else:
         return ()
-    return (Fault(path, message),)
+    return (FieldError(path, message),)

@@ -1,8 +1,8 @@
-"""Strict decoding of plain values into frozen structs: every fault is found, none stops the others.
+"""Strict decoding of plain values into frozen structs; collects every field error.
 
 Upstream: apimachinery's strict JSON decoding, as kube-scheduler's codecs use it (v1.36)
 Rejects:  unknown fields, values of the wrong type or out of the type's range.
-Differs:  faults name the nearest known field; a missing name is a fault at once.
+Differs:  field errors name the nearest known field; a missing name is reported while decoding.
 """
 
 import difflib
@@ -14,44 +14,44 @@ from msgspec import Meta
 
 from kubesched.api.go_text import go_quote
 from kubesched.config.durations import parse_duration
-from kubesched.config.faults import Fault, child, invalid, render, required
+from kubesched.config.field_errors import FieldError, child, invalid, render, required
 
 T = TypeVar("T")
 
-# Stands for "a fault was found here"; what holds it falls back to its default.
+# The result for a value with a field error; its holder uses the default instead.
 _FAULTY = object()
 
 
-def decode_struct(cls: type[T], raw: object, path: str, faults: list[Fault]) -> T:
-    """Decode a mapping into a struct and add what is wrong to `faults`.
+def decode_struct(cls: type[T], raw: object, path: str, errors: list[FieldError]) -> T:
+    """Decode a mapping into a struct and add what is wrong to `errors`.
 
-    With faults the result is what could be made of the rest: fields that have none, defaults
-    elsewhere, so that more faults can be looked for. JSON null means absent, as in Go.
+    With field errors the result is what could be made of the rest: fields that have none, defaults
+    elsewhere, so that more field errors can be looked for. JSON null means absent, as in Go.
     """
-    value = _decode_struct(cls, raw, path, faults)
+    value = _decode_struct(cls, raw, path, errors)
     return cast("T", _zero(cls) if value is _FAULTY else value)
 
 
-def _decode(annotation: Any, raw: object, path: str, faults: list[Fault]) -> Any:
+def _decode(annotation: Any, raw: object, path: str, errors: list[FieldError]) -> Any:
     """Decode a value by its type; `raw` is not None."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _decode_annotated(arguments, raw, path, faults)
+        return _decode_annotated(arguments, raw, path, errors)
     if _is_optional(arguments):
         inner = next(argument for argument in arguments if argument is not type(None))
-        return _decode(inner, raw, path, faults)
+        return _decode(inner, raw, path, errors)
     if origin in {tuple, list}:
-        return _decode_sequence(origin, arguments[0], raw, path, faults)
+        return _decode_sequence(origin, arguments[0], raw, path, errors)
     if origin is dict and arguments[1] is not Any:
-        return _decode_mapping(arguments[1], raw, path, faults)
+        return _decode_mapping(arguments[1], raw, path, errors)
     if _is_struct(annotation):
-        return _decode_struct(annotation, raw, path, faults)
-    return _decode_leaf(annotation, raw, path, faults)
+        return _decode_struct(annotation, raw, path, errors)
+    return _decode_leaf(annotation, raw, path, errors)
 
 
-def _decode_struct(cls: type[Any], raw: object, path: str, faults: list[Fault]) -> object:
+def _decode_struct(cls: type[Any], raw: object, path: str, errors: list[FieldError]) -> object:
     if not isinstance(raw, Mapping):
-        faults.append(invalid(path, _printable(raw), f"must be a mapping, not {_kind_of(raw)}"))
+        errors.append(invalid(path, _printable(raw), f"must be a mapping, not {_kind_of(raw)}"))
         return _FAULTY
     hints = get_type_hints(cls, include_extras=True)
     fields = {field.encode_name: field for field in msgspec.structs.fields(cls)}
@@ -59,15 +59,15 @@ def _decode_struct(cls: type[Any], raw: object, path: str, faults: list[Fault]) 
     for name, value in raw.items():
         place = child(path, str(name))
         if name not in fields:
-            faults.append(Fault(place, _unknown_field(str(name), place, fields)))
+            errors.append(FieldError(place, _unknown_field(str(name), place, fields)))
         elif value is not None:
             field = fields[name]
-            decoded = _decode(hints[field.name], value, place, faults)
+            decoded = _decode(hints[field.name], value, place, errors)
             if decoded is not _FAULTY:
                 values[field.name] = decoded
     for name, field in fields.items():
         if field.required and raw.get(name) is None:
-            faults.append(required(child(path, name)))
+            errors.append(required(child(path, name)))
         if field.required and field.name not in values:
             values[field.name] = _zero(hints[field.name])
     return cls(**values)
@@ -81,58 +81,58 @@ def _unknown_field(name: str, place: str, fields: Mapping[str, object]) -> str:
 
 
 def _decode_sequence(
-    origin: Callable[[list[Any]], Any], item: Any, raw: object, path: str, faults: list[Fault]
+    origin: Callable[[list[Any]], Any], item: Any, raw: object, path: str, errors: list[FieldError]
 ) -> object:
     if not isinstance(raw, list | tuple):
-        faults.append(invalid(path, _printable(raw), f"must be a list, not {_kind_of(raw)}"))
+        errors.append(invalid(path, _printable(raw), f"must be a list, not {_kind_of(raw)}"))
         return _FAULTY
     return origin(
-        [_decode_item(item, value, child(path, i), faults) for i, value in enumerate(raw)]
+        [_decode_item(item, value, child(path, i), errors) for i, value in enumerate(raw)]
     )
 
 
-def _decode_mapping(item: Any, raw: object, path: str, faults: list[Fault]) -> object:
+def _decode_mapping(item: Any, raw: object, path: str, errors: list[FieldError]) -> object:
     if not isinstance(raw, Mapping):
-        faults.append(invalid(path, _printable(raw), f"must be a mapping, not {_kind_of(raw)}"))
+        errors.append(invalid(path, _printable(raw), f"must be a mapping, not {_kind_of(raw)}"))
         return _FAULTY
     return {
-        str(key): _decode_item(item, value, child(path, str(key)), faults)
+        str(key): _decode_item(item, value, child(path, str(key)), errors)
         for key, value in raw.items()
     }
 
 
-def _decode_item(item: Any, raw: object, path: str, faults: list[Fault]) -> object:
+def _decode_item(item: Any, raw: object, path: str, errors: list[FieldError]) -> object:
     """An element of a list or mapping; null, and what cannot be read, leave Go's zero value."""
     if raw is None:
-        return _decode_struct(item, {}, path, faults) if _is_struct(item) else _zero(item)
-    value = _decode(item, raw, path, faults)
+        return _decode_struct(item, {}, path, errors) if _is_struct(item) else _zero(item)
+    value = _decode(item, raw, path, errors)
     return _zero(item) if value is _FAULTY else value
 
 
 def _decode_annotated(
-    arguments: tuple[Any, ...], raw: object, path: str, faults: list[Fault]
+    arguments: tuple[Any, ...], raw: object, path: str, errors: list[FieldError]
 ) -> object:
     annotation, *metas = arguments
     if not any(isinstance(meta, Meta) and meta.extra == {"go": "duration"} for meta in metas):
         if get_origin(annotation) is None and not _is_struct(annotation):
-            return _decode_leaf(Annotated[arguments], raw, path, faults)
-        return _decode(annotation, raw, path, faults)
+            return _decode_leaf(Annotated[arguments], raw, path, errors)
+        return _decode(annotation, raw, path, errors)
     if not isinstance(raw, str):
-        faults.append(invalid(path, raw, 'must be a duration such as "15s"'))
+        errors.append(invalid(path, raw, 'must be a duration such as "15s"'))
         return _FAULTY
     try:
         return parse_duration(raw)
     except ValueError as error:
-        faults.append(invalid(path, raw, str(error)))
+        errors.append(invalid(path, raw, str(error)))
         return _FAULTY
 
 
-def _decode_leaf(annotation: Any, raw: object, path: str, faults: list[Fault]) -> object:
+def _decode_leaf(annotation: Any, raw: object, path: str, errors: list[FieldError]) -> object:
     try:
         return msgspec.convert(raw, annotation)
     except msgspec.ValidationError as error:
         words = str(error).replace("`", "").partition(" - at ")[0]
-        faults.append(invalid(path, _printable(raw), words[:1].lower() + words[1:]))
+        errors.append(invalid(path, _printable(raw), words[:1].lower() + words[1:]))
         return _FAULTY
 
 

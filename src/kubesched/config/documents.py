@@ -2,7 +2,7 @@
 
 Upstream: sigs.k8s.io/yaml (YAML 1.1 as go-yaml v2 reads it), sigs.k8s.io/json (strict) (v1.36)
 Rejects:  text that is not UTF-8, bad syntax, several documents, duplicate keys, alias bombs.
-Differs:  a second document is a fault (upstream ignores it).
+Differs:  a second document is a field error (upstream ignores it).
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import yaml
 
 from kubesched.api.go_text import go_quote
-from kubesched.config.faults import ConfigError, Fault, child
+from kubesched.config.field_errors import ConfigError, FieldError, child
 
 _NODES_MAX = 100_000  # what an expanded document may hold; aliases multiply
 _DEPTH_MAX = 100
@@ -31,21 +31,21 @@ _RESOLVED_TAGS = {
 }
 
 
-def read_document(text: str | bytes, faults: list[Fault]) -> Any:
+def read_document(text: str | bytes, errors: list[FieldError]) -> Any:
     """The one document of a YAML or JSON text as plain values.
 
-    Adds duplicate keys to `faults` (the last one counts); raises ConfigError for what cannot be
+    Adds duplicate keys to `errors` (the last one counts); raises ConfigError for what cannot be
     read at all.
     """
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            fault = Fault(
+            field_error = FieldError(
                 "", f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}"
             )
-            raise ConfigError([fault]) from error
-    return _plain(_parse(text), "", 0, faults)
+            raise ConfigError([field_error]) from error
+    return _plain(_parse(text), "", 0, errors)
 
 
 class _Loader(yaml.SafeLoader):
@@ -69,14 +69,16 @@ def _parse(text: str) -> Any:
         nodes = list(yaml.compose_all(text, Loader=_Loader))
         documents = [value for node in nodes if (value := _Composer().value(node)) is not None]
     except yaml.MarkedYAMLError as error:
-        raise ConfigError([_syntax_fault(error)]) from error
+        raise ConfigError([_syntax_error(error)]) from error
     except yaml.YAMLError as error:
-        raise ConfigError([Fault("", f"cannot read YAML: {str(error).splitlines()[0]}")]) from error
+        raise ConfigError(
+            [FieldError("", f"cannot read YAML: {str(error).splitlines()[0]}")]
+        ) from error
     except RecursionError as error:
-        raise ConfigError([Fault("", "cannot read YAML: nested too deeply")]) from error
+        raise ConfigError([FieldError("", "cannot read YAML: nested too deeply")]) from error
     if len(documents) > 1:
         message = f"expected one document, found {len(documents)}"
-        raise ConfigError([Fault("", message)])
+        raise ConfigError([FieldError("", message)])
     return documents[0] if documents else None
 
 
@@ -84,11 +86,11 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _syntax_fault(error: yaml.MarkedYAMLError) -> Fault:
+def _syntax_error(error: yaml.MarkedYAMLError) -> FieldError:
     mark = error.problem_mark or error.context_mark
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     words = ", ".join(part for part in (error.context, error.problem) if part)
-    return Fault("", f"cannot read YAML: {place}{words}")
+    return FieldError("", f"cannot read YAML: {place}{words}")
 
 
 class _Composer:
@@ -193,24 +195,24 @@ def _integer(match: re.Match[str]) -> int | str:
     return -value if match[1] == "-" else value
 
 
-def _plain(value: Any, path: str, depth: int, faults: list[Fault]) -> Any:
-    """The value with its pairs turned into mappings; keys that come twice are faults."""
+def _plain(value: Any, path: str, depth: int, errors: list[FieldError]) -> Any:
+    """The value with its pairs turned into mappings; keys that come twice are field errors."""
     if depth > _DEPTH_MAX:
-        raise ConfigError([Fault("", "nested too deeply")])
+        raise ConfigError([FieldError("", "nested too deeply")])
     if isinstance(value, _Pairs):
-        return _mapping(value, path, depth, faults)
+        return _mapping(value, path, depth, errors)
     if isinstance(value, list):
-        return [_plain(item, child(path, i), depth + 1, faults) for i, item in enumerate(value)]
+        return [_plain(item, child(path, i), depth + 1, errors) for i, item in enumerate(value)]
     return value
 
 
-def _mapping(pairs: _Pairs, path: str, depth: int, faults: list[Fault]) -> dict[str, Any]:
+def _mapping(pairs: _Pairs, path: str, depth: int, errors: list[FieldError]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     reported: set[str] = set()
     for key, value in pairs:
         place = child(path, key)
         if key in result and key not in reported:
             reported.add(key)
-            faults.append(Fault(place, f"duplicate field {go_quote(place)}"))
-        result[key] = _plain(value, place, depth + 1, faults)
+            errors.append(FieldError(place, f"duplicate field {go_quote(place)}"))
+        result[key] = _plain(value, place, depth + 1, errors)
     return result

@@ -3,7 +3,7 @@
 Upstream: component-base/featuregate/feature_gate.go (v1.36)
 Rejects:  unknown gates, values that are no booleans, changes of locked gates, and gates that are on
           while something they depend on is off; gates whose behaviour is not there.
-Differs:  all faults of a line are reported, not the first; versions are not emulated.
+Differs:  all field errors of a line are reported, not the first; versions are not emulated.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kubesched.api.go_text import go_quote
-from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gate_table import GATES, GateSpec, Stage
+from kubesched.config.field_errors import ConfigError, FieldError
 
 FLAG = "--feature-gates"
 
@@ -52,8 +52,8 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "FeatureGates":
-        """Read "A=true,B=false" or "kube:A=true"; raises ConfigError with all faults."""
-        faults: list[Fault] = []
+        """Read "A=true,B=false" or "kube:A=true"; raises ConfigError with all field errors."""
+        errors: list[FieldError] = []
         settings: dict[str, bool] = {}
         components: set[str] = set()
         for part in text.split(","):
@@ -65,67 +65,67 @@ class FeatureGates(msgspec.Struct, frozen=True):
                 continue
             name, equals, value = (piece.strip() for piece in setting.partition("="))
             if not equals:
-                faults.append(Fault(FLAG, f"missing bool value for {name}"))
+                errors.append(FieldError(FLAG, f"missing bool value for {name}"))
             elif value not in _BOOLEANS:
                 reason = f"strconv.ParseBool: parsing {go_quote(value)}: invalid syntax"
-                faults.append(Fault(FLAG, f"invalid value of {name}={value}, err: {reason}"))
+                errors.append(FieldError(FLAG, f"invalid value of {name}={value}, err: {reason}"))
             else:
                 settings[name] = _BOOLEANS[value]
-        faults = [*_component_faults(components), *faults, *_setting_faults(settings)]
-        if faults:
-            raise ConfigError(faults)
+        errors = [*_component_errors(components), *errors, *_setting_errors(settings)]
+        if errors:
+            raise ConfigError(errors)
         return cls._checked(settings)
 
     @classmethod
     def of(cls, settings: Mapping[str, bool]) -> "FeatureGates":
-        """Gates from a mapping of names; raises ConfigError with all faults."""
-        faults = tuple(_setting_faults(settings))
-        if faults:
-            raise ConfigError(faults)
+        """Gates from a mapping of names; raises ConfigError with all field errors."""
+        errors = tuple(_setting_errors(settings))
+        if errors:
+            raise ConfigError(errors)
         return cls._checked(settings)
 
     @classmethod
     def _checked(cls, settings: Mapping[str, bool]) -> "FeatureGates":
         gates = cls(dict(settings))
-        faults = (*_dependency_faults(gates), *_refusals(gates))
-        if faults:
-            raise ConfigError(faults)
+        errors = (*_dependency_errors(gates), *_refusals(gates))
+        if errors:
+            raise ConfigError(errors)
         return gates
 
 
-def _component_faults(components: set[str]) -> Iterable[Fault]:
-    """Faults of what stands before colons, such as `kube` in "kube:A=true"."""
+def _component_errors(components: set[str]) -> Iterable[FieldError]:
+    """Field errors of what stands before colons, such as `kube` in "kube:A=true"."""
     if {"", _COMPONENT} <= components:
         words = "set kube feature gates with default empty prefix or kube: prefix consistently"
-        yield Fault(FLAG, f"{words}, do not mix use")
+        yield FieldError(FLAG, f"{words}, do not mix use")
     for component in sorted(components - {"", _COMPONENT}):
-        yield Fault(FLAG, f"component not registered: {component}")
+        yield FieldError(FLAG, f"component not registered: {component}")
 
 
-def _setting_faults(settings: Mapping[str, bool]) -> Iterable[Fault]:
+def _setting_errors(settings: Mapping[str, bool]) -> Iterable[FieldError]:
     for name, value in settings.items():
         if name in _STAGE_SWITCHES:
             continue
         gate = GATES.get(name)
         if gate is None:
-            yield Fault(FLAG, f"unrecognized feature gate: {name}")
+            yield FieldError(FLAG, f"unrecognized feature gate: {name}")
         elif gate.locked and gate.default != value:
             wish, state = str(value).lower(), str(gate.default).lower()
             message = f"cannot set feature gate {name} to {wish}, feature is locked to {state}"
-            yield Fault(FLAG, message)
+            yield FieldError(FLAG, message)
 
 
-def _dependency_faults(gates: FeatureGates) -> Iterable[Fault]:
+def _dependency_errors(gates: FeatureGates) -> Iterable[FieldError]:
     for gate, is_on in gates.states():
         missing = [name for name in gate.depends_on if is_on and not gates.enabled(name)]
         if missing:
             listed = " ".join(missing)
             message = f"is enabled, but depends on features that are disabled: [{listed}]"
-            yield Fault(FLAG, f"{gate.name} {message}")
+            yield FieldError(FLAG, f"{gate.name} {message}")
 
 
-def _refusals(gates: FeatureGates) -> Iterable[Fault]:
+def _refusals(gates: FeatureGates) -> Iterable[FieldError]:
     for gate, is_on in gates.states():
         if is_on and gate.refused:
             words = f"cannot be turned on: {gate.refused}; write {gate.name}=false"
-            yield Fault(FLAG, f"{gate.name} {words}")
+            yield FieldError(FLAG, f"{gate.name} {words}")

@@ -3,7 +3,7 @@
 Upstream: cmd/kube-scheduler/app/options/configfile.go,
           pkg/scheduler/apis/config/{scheme,v1} (v1.36)
 Rejects:  what `documents`, `decoding`, `args` and `validation` reject, all in one ConfigError.
-Differs:  arguments for an in-tree plugin that takes none are a fault (upstream ignores them).
+Differs:  arguments for an in-tree plugin that takes none are a field error (upstream ignores them).
 """
 
 import base64
@@ -19,9 +19,10 @@ from kubesched.config.args import ARGS_PLUGINS, check_kind
 from kubesched.config.decoding import decode_struct
 from kubesched.config.documents import read_document
 from kubesched.config.durations import DurationSeconds
-from kubesched.config.faults import (
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import (
     ConfigError,
-    Fault,
+    FieldError,
     child,
     forbidden,
     invalid,
@@ -29,7 +30,6 @@ from kubesched.config.faults import (
     render,
     required,
 )
-from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_args import complete_args
 from kubesched.config.plugin_sets import (
     IN_TREE_PLUGINS,
@@ -51,7 +51,7 @@ from kubesched.config.types import (
 )
 from kubesched.config.validation import validate
 
-# A fault of the first field may come from the value of the second.
+# A field error of the first field may come from the value of the second.
 _COMPARED_WITH = {
     "leaderElection.leaseDuration": "leaderElection.renewDeadline",
     "leaderElection.renewDeadline": "leaderElection.retryPeriod",
@@ -64,41 +64,41 @@ _GROUP = API_VERSION.partition("/")[0]
 def load_configuration(
     source: Path | bytes | str | Mapping[str, Any], gates: FeatureGates
 ) -> Configuration:
-    """Read, complete and validate a configuration; raises ConfigError with all faults.
+    """Read, complete and validate a configuration; raises ConfigError with all field errors.
 
     A Path is a file to read; str and bytes are the YAML or JSON text itself.
     """
-    configuration, faults = read_configuration(source, gates)
-    if faults:
-        raise ConfigError(faults)
+    configuration, errors = read_configuration(source, gates)
+    if errors:
+        raise ConfigError(errors)
     return configuration
 
 
 def read_configuration(
     source: Path | bytes | str | Mapping[str, Any], gates: FeatureGates
-) -> tuple[Configuration, list[Fault]]:
-    """Read and complete a configuration as far as that goes, with the faults found on the way.
+) -> tuple[Configuration, list[FieldError]]:
+    """Read and complete a configuration as far as possible; return it with the field errors.
 
     So that plugins can be asked about their part even if another part is wrong.
 
     Raises:
         ConfigError: if it is no configuration of this version at all.
     """
-    faults: list[Fault] = []
-    raw = _read(source, faults)
+    errors: list[FieldError] = []
+    raw = _read(source, errors)
     if not isinstance(raw, Mapping):
-        raise ConfigError([Fault("", f"must be a {KIND}, not {render(raw)}")])
-    version_faults = tuple(_version_faults(raw))
-    if version_faults:
+        raise ConfigError([FieldError("", f"must be a {KIND}, not {render(raw)}")])
+    version_errors = tuple(_version_errors(raw))
+    if version_errors:
         # The fields of another version or kind would only be noise.
-        raise ConfigError(version_faults)
-    read = len(faults)  # a duplicate field was read, so its value is checked too
-    decoded = decode_struct(Configuration, _prepare(raw), "", faults)
-    unread = [fault.path for fault in faults[read:]]
+        raise ConfigError(version_errors)
+    read = len(errors)  # a duplicate field was read, so its value is checked too
+    decoded = decode_struct(Configuration, _prepare(raw), "", errors)
+    unread = [field_error.path for field_error in errors[read:]]
     configuration = complete(decoded, gates)
-    faults += _args_faults(decoded)
-    faults += _not_below(validate(configuration), unread)
-    return configuration, faults
+    errors += _args_errors(decoded)
+    errors += _not_below(validate(configuration), unread)
+    return configuration, errors
 
 
 def default_configuration(gates: FeatureGates) -> Configuration:
@@ -136,17 +136,17 @@ def encode_configuration(configuration: Configuration) -> dict[str, Any]:
     return encoded
 
 
-def _read(source: Path | bytes | str | Mapping[str, Any], faults: list[Fault]) -> Any:
+def _read(source: Path | bytes | str | Mapping[str, Any], errors: list[FieldError]) -> Any:
     if isinstance(source, Path):
         try:
             source = source.read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ConfigError([Fault(str(source), f"cannot read file: {reason}")]) from error
-    return read_document(source, faults) if isinstance(source, str | bytes) else source
+            raise ConfigError([FieldError(str(source), f"cannot read file: {reason}")]) from error
+    return read_document(source, errors) if isinstance(source, str | bytes) else source
 
 
-def _version_faults(raw: Mapping[str, Any]) -> Iterable[Fault]:
+def _version_errors(raw: Mapping[str, Any]) -> Iterable[FieldError]:
     api_version, kind = raw.get("apiVersion"), raw.get("kind")
     if not kind:
         yield required("kind", f"must be {KIND}")
@@ -175,7 +175,7 @@ def _prepare(raw: Mapping[str, Any]) -> dict[str, Any]:
     return prepared
 
 
-def _args_faults(decoded: Configuration) -> Iterable[Fault]:
+def _args_errors(decoded: Configuration) -> Iterable[FieldError]:
     """Arguments that say they are another plugin's, or belong to a plugin that takes none."""
     for i, profile in enumerate(decoded.profiles):
         for j, plugin_config in enumerate(profile.plugin_config):
@@ -189,15 +189,16 @@ def _args_faults(decoded: Configuration) -> Iterable[Fault]:
                 yield forbidden(path, f"plugin {name} takes no args")
 
 
-def _not_below(faults: Iterable[Fault], paths: list[str]) -> Iterable[Fault]:
-    """Leave out faults of fields that could not be read, and so hold a default."""
-    for fault in faults:
-        if _COMPARED_WITH.get(fault.path) in paths:
+def _not_below(errors: Iterable[FieldError], paths: list[str]) -> Iterable[FieldError]:
+    """Leave out field errors of fields that could not be read, and so hold a default."""
+    for field_error in errors:
+        if _COMPARED_WITH.get(field_error.path) in paths:
             continue
         if not any(
-            fault.path == path or fault.path.startswith((f"{path}.", f"{path}[")) for path in paths
+            field_error.path == path or field_error.path.startswith((f"{path}.", f"{path}["))
+            for path in paths
         ):
-            yield fault
+            yield field_error
 
 
 def _complete_leader_election(election: LeaderElection) -> LeaderElection:

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from kubesched.config.args import ARGS_PLUGINS
-from kubesched.config.faults import ConfigError, Fault, child
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.types import API_VERSION, Configuration, PluginConfig, Profile
 
 Args = dict[str, Any]
@@ -45,21 +45,21 @@ def ignore_extender_resources(configuration: Configuration) -> Configuration:
     ]
     if not ignored:
         return configuration
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     profiles: list[Profile] = []
     for i, profile in enumerate(configuration.profiles):
         names = [plugin_config.name for plugin_config in profile.plugin_config]
         if _FIT not in names:
             message = "can't find NodeResourcesFitArgs in plugin config"
-            faults.append(Fault(child("profiles", i, "pluginConfig"), message))
+            errors.append(FieldError(child("profiles", i, "pluginConfig"), message))
             continue
         at = names.index(_FIT)
         args = {**(profile.plugin_config[at].args or {}), "ignoredResources": ignored}
         plugin_config = list(profile.plugin_config)
         plugin_config[at] = PluginConfig(_FIT, args)
         profiles.append(msgspec.structs.replace(profile, plugin_config=tuple(plugin_config)))
-    if faults:
-        raise ConfigError(faults)
+    if errors:
+        raise ConfigError(errors)
     return msgspec.structs.replace(configuration, profiles=tuple(profiles))
 
 

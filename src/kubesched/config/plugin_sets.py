@@ -4,7 +4,7 @@ Upstream: pkg/scheduler/apis/config/v1/default_plugins.go,
           pkg/scheduler/framework/runtime/framework.go (v1.36)
 Rejects:  plugins that do not exist, do not implement the point or come twice; profiles without
           exactly one queueSort, without a bind, or with two placementGenerate plugins.
-Differs:  all faults are reported, with their field paths, not the first.
+Differs:  all field errors are reported, with their field paths, not the first.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,8 +13,8 @@ from enum import StrEnum
 import msgspec
 
 from kubesched.api.go_text import go_quote
-from kubesched.config.faults import ConfigError, Fault, child
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.types import Plugin, Plugins, PluginSet
 
 ALL = "*"
@@ -176,18 +176,18 @@ def expand(
     """Which plugins run at each extension point, in order; raises ConfigError.
 
     `plugins` are a profile's, already merged with the defaults; `implements` is only asked of
-    plugins that exist. The faults come in the order in which upstream meets them.
+    plugins that exist. The field errors come in the order in which upstream meets them.
     """
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for point in EXPANSION_ORDER:
-        faults += _explicit_faults(plugins, point, implements, exists, path)
-    faults += _multi_point_faults(plugins, implements, exists, path)
-    if faults:
-        raise ConfigError(faults)
+        errors += _explicit_errors(plugins, point, implements, exists, path)
+    errors += _multi_point_errors(plugins, implements, exists, path)
+    if errors:
+        raise ConfigError(errors)
     expanded = {point: _expand_point(plugins, point, implements) for point in EXPANSION_ORDER}
-    faults += _count_faults(expanded, scheduler_name, path)
-    if faults:
-        raise ConfigError(faults)
+    errors += _count_errors(expanded, scheduler_name, path)
+    if errors:
+        raise ConfigError(errors)
     return expanded
 
 
@@ -212,32 +212,32 @@ def score_weights(
         if total < 0 or weight * MAX_SCORE > _TOTAL_SCORE_MAX - total:
             what = "score" if point is ExtensionPoint.SCORE else "placement score"
             message = f"{what} plugins: total score of Score plugins could overflow"
-            raise ConfigError([Fault(child(path, point.value), message)])
+            raise ConfigError([FieldError(child(path, point.value), message)])
         weights[plugin.name] = weight
         total += weight * MAX_SCORE
     return weights
 
 
-def _explicit_faults(
+def _explicit_errors(
     plugins: Plugins, point: ExtensionPoint, implements: Implements, exists: Exists, path: str
-) -> Iterable[Fault]:
+) -> Iterable[FieldError]:
     seen: set[str] = set()
     for i, plugin in enumerate(plugin_set(plugins, point).enabled):
         place = child(path, point.value, "enabled", i)
         if not exists(plugin.name):
-            yield Fault(place, f"{point.interface} {go_quote(plugin.name)} does not exist")
+            yield FieldError(place, f"{point.interface} {go_quote(plugin.name)} does not exist")
         elif not implements(plugin.name, point):
             message = f"plugin {go_quote(plugin.name)} does not extend {point.interface} plugin"
-            yield Fault(place, message)
+            yield FieldError(place, message)
         elif plugin.name in seen:
-            yield Fault(place, _already_registered(plugin.name, point))
+            yield FieldError(place, _already_registered(plugin.name, point))
         seen.add(plugin.name)
 
 
-def _multi_point_faults(
+def _multi_point_errors(
     plugins: Plugins, implements: Implements, exists: Exists, path: str
-) -> Iterable[Fault]:
-    """Faults of multiPoint, each at the first point where upstream stumbles over it."""
+) -> Iterable[FieldError]:
+    """Field errors of multiPoint, each at the first point where upstream stumbles over it."""
     reported: set[int] = set()
     for point in EXPANSION_ORDER:
         explicit = _names(plugin_set(plugins, point).enabled)
@@ -249,11 +249,13 @@ def _multi_point_faults(
             place = child(path, ExtensionPoint.MULTI_POINT.value, "enabled", i)
             if not exists(plugin.name):
                 if i not in reported:
-                    yield Fault(place, f"{point.interface} {go_quote(plugin.name)} does not exist")
+                    yield FieldError(
+                        place, f"{point.interface} {go_quote(plugin.name)} does not exist"
+                    )
                 reported.add(i)
             elif implements(plugin.name, point) and plugin.name not in {*explicit, *disabled}:
                 if plugin.name in seen and i not in reported:
-                    yield Fault(place, _already_registered(plugin.name, point))
+                    yield FieldError(place, _already_registered(plugin.name, point))
                     reported.add(i)
                 seen.add(plugin.name)
 
@@ -278,20 +280,20 @@ def _expand_point(
     )
 
 
-def _count_faults(
+def _count_errors(
     expanded: Mapping[ExtensionPoint, tuple[str, ...]], scheduler_name: str, path: str
-) -> Iterable[Fault]:
+) -> Iterable[FieldError]:
     profile = f"profile with scheduler name {go_quote(scheduler_name)}"
     sorts = len(expanded[ExtensionPoint.QUEUE_SORT])
     if sorts != 1:
         message = f"only one queue sort plugin required for {profile}, but got {sorts}"
-        yield Fault(child(path, ExtensionPoint.QUEUE_SORT.value), message)
+        yield FieldError(child(path, ExtensionPoint.QUEUE_SORT.value), message)
     if not expanded[ExtensionPoint.BIND]:
         message = f"at least one bind plugin is needed for {profile}"
-        yield Fault(child(path, ExtensionPoint.BIND.value), message)
+        yield FieldError(child(path, ExtensionPoint.BIND.value), message)
     if len(expanded[ExtensionPoint.PLACEMENT_GENERATE]) > 1:
         message = f"at most one placement generate plugin is allowed for {profile}"
-        yield Fault(child(path, ExtensionPoint.PLACEMENT_GENERATE.value), message)
+        yield FieldError(child(path, ExtensionPoint.PLACEMENT_GENERATE.value), message)
 
 
 def _already_registered(name: str, point: ExtensionPoint) -> str:

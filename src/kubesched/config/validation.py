@@ -10,7 +10,7 @@ Differs:  the elector's rule for renewDeadline is checked here, not when the ele
 from collections.abc import Iterable, Sequence
 
 from kubesched.api.go_text import go_duration
-from kubesched.config.faults import Fault, child, duplicate, invalid, required
+from kubesched.config.field_errors import FieldError, child, duplicate, invalid, required
 from kubesched.config.plugin_sets import ExtensionPoint, plugin_set
 from kubesched.config.types import (
     API_VERSION,
@@ -43,28 +43,28 @@ _CHECKED_POINTS = (
 _ELECTOR_JITTER = 1.2
 
 
-def validate(configuration: Configuration) -> tuple[Fault, ...]:
-    """All faults of a completed configuration, in upstream's order."""
+def validate(configuration: Configuration) -> tuple[FieldError, ...]:
+    """All field errors of a completed configuration, in upstream's order."""
     return (
-        *_client_connection_faults(configuration.client_connection, "clientConnection"),
-        *_leader_election_faults(configuration.leader_election, "leaderElection"),
-        *_parallelism_faults(configuration.parallelism, "parallelism"),
-        *_profiles_faults(configuration.profiles, "profiles"),
-        *_percentage_faults(configuration.percentage_of_nodes_to_score, "percentageOfNodesToScore"),
-        *_backoff_faults(configuration),
-        *_extenders_faults(configuration.extenders, "extenders"),
+        *_client_connection_errors(configuration.client_connection, "clientConnection"),
+        *_leader_election_errors(configuration.leader_election, "leaderElection"),
+        *_parallelism_errors(configuration.parallelism, "parallelism"),
+        *_profiles_errors(configuration.profiles, "profiles"),
+        *_percentage_errors(configuration.percentage_of_nodes_to_score, "percentageOfNodesToScore"),
+        *_backoff_errors(configuration),
+        *_extenders_errors(configuration.extenders, "extenders"),
     )
 
 
-def _client_connection_faults(connection: ClientConnection, path: str) -> Iterable[Fault]:
+def _client_connection_errors(connection: ClientConnection, path: str) -> Iterable[FieldError]:
     if connection.burst < 0:
         yield invalid(child(path, "burst"), connection.burst, "must be non-negative")
 
 
-def _leader_election_faults(election: LeaderElection, path: str) -> Iterable[Fault]:
+def _leader_election_errors(election: LeaderElection, path: str) -> Iterable[FieldError]:
     if not election.leader_elect:
         return
-    yield from _election_time_faults(election, path)
+    yield from _election_time_errors(election, path)
     for name, value in (
         ("resourceLock", election.resource_lock),
         ("resourceNamespace", election.resource_namespace),
@@ -77,7 +77,7 @@ def _leader_election_faults(election: LeaderElection, path: str) -> Iterable[Fau
         yield invalid(child(path, "resourceLock"), election.resource_lock, words)
 
 
-def _election_time_faults(election: LeaderElection, path: str) -> Iterable[Fault]:
+def _election_time_errors(election: LeaderElection, path: str) -> Iterable[FieldError]:
     lease, renew = election.lease_duration_seconds, election.renew_deadline_seconds
     retry = election.retry_period_seconds
     for name, seconds in (
@@ -88,7 +88,7 @@ def _election_time_faults(election: LeaderElection, path: str) -> Iterable[Fault
         if seconds <= 0:
             yield invalid(child(path, name), go_duration(seconds), "must be greater than zero")
     if lease <= renew:
-        # Upstream shows the deadline's value in the fault of the lease.
+        # Upstream shows the deadline's value in the field error of the lease.
         words = "must be greater than `RenewDeadline`"
         yield invalid(child(path, "leaseDuration"), go_duration(renew), words)
     if renew <= retry * _ELECTOR_JITTER:
@@ -96,17 +96,17 @@ def _election_time_faults(election: LeaderElection, path: str) -> Iterable[Fault
         yield invalid(child(path, "renewDeadline"), go_duration(renew), words)
 
 
-def _parallelism_faults(parallelism: int, path: str) -> Iterable[Fault]:
+def _parallelism_errors(parallelism: int, path: str) -> Iterable[FieldError]:
     if parallelism <= 0:
         yield invalid(path, parallelism, "should be an integer value greater than zero")
 
 
-def _percentage_faults(percentage: int | None, path: str) -> Iterable[Fault]:
+def _percentage_errors(percentage: int | None, path: str) -> Iterable[FieldError]:
     if percentage is not None and not 0 <= percentage <= 100:
         yield invalid(path, percentage, "not in valid range [0-100]")
 
 
-def _backoff_faults(configuration: Configuration) -> Iterable[Fault]:
+def _backoff_errors(configuration: Configuration) -> Iterable[FieldError]:
     initial = configuration.pod_initial_backoff_seconds
     most = configuration.pod_max_backoff_seconds
     if initial <= 0:
@@ -116,40 +116,40 @@ def _backoff_faults(configuration: Configuration) -> Iterable[Fault]:
         yield invalid("podMaxBackoffSeconds", most, words)
 
 
-def _profiles_faults(profiles: Sequence[Profile], path: str) -> Iterable[Fault]:
+def _profiles_errors(profiles: Sequence[Profile], path: str) -> Iterable[FieldError]:
     if not profiles:
         yield required(path)
         return
     seen: set[str] = set()
     for i, profile in enumerate(profiles):
         place = child(path, i)
-        yield from _profile_faults(profile, place)
+        yield from _profile_errors(profile, place)
         if profile.scheduler_name in seen:
             # Upstream prints the other profile's path here, which its JSON turns into {}.
             yield duplicate(child(place, "schedulerName"), {})
         seen.add(profile.scheduler_name)
-    yield from _queue_sort_faults(profiles, path)
+    yield from _queue_sort_errors(profiles, path)
 
 
-def _profile_faults(profile: Profile, path: str) -> Iterable[Fault]:
+def _profile_errors(profile: Profile, path: str) -> Iterable[FieldError]:
     if not profile.scheduler_name:
         yield required(child(path, "schedulerName"))
     place = child(path, "percentageOfNodesToScore")
-    yield from _percentage_faults(profile.percentage_of_nodes_to_score, place)
+    yield from _percentage_errors(profile.percentage_of_nodes_to_score, place)
     for point in _CHECKED_POINTS:
         for i, plugin in enumerate(plugin_set(profile.plugins, point).enabled):
             place = child(path, "plugins", point.value, "enabled", i)
-            yield from _removed_plugin_faults(plugin.name, place)
+            yield from _removed_plugin_errors(plugin.name, place)
     seen: set[str] = set()
     for i, plugin_config in enumerate(profile.plugin_config):
         place = child(path, "pluginConfig", i)
         if plugin_config.name in seen:
             yield duplicate(place, plugin_config.name)
         seen.add(plugin_config.name)
-        yield from _removed_plugin_faults(plugin_config.name, place)
+        yield from _removed_plugin_errors(plugin_config.name, place)
 
 
-def _removed_plugin_faults(name: str, path: str) -> Iterable[Fault]:
+def _removed_plugin_errors(name: str, path: str) -> Iterable[FieldError]:
     if name in REMOVED_PLUGINS:
         version = f'"{API_VERSION}"'
         words = (
@@ -158,7 +158,7 @@ def _removed_plugin_faults(name: str, path: str) -> Iterable[Fault]:
         yield invalid(path, name, words)
 
 
-def _queue_sort_faults(profiles: Sequence[Profile], path: str) -> Iterable[Fault]:
+def _queue_sort_errors(profiles: Sequence[Profile], path: str) -> Iterable[FieldError]:
     """One queue serves all profiles, so all must sort it alike."""
     canon = profiles[0].plugins.queue_sort
     name = canon.enabled[0].name if canon.enabled else ""
@@ -189,7 +189,7 @@ def _go_plugin_set(plugins: PluginSet) -> dict[str, object]:
     }
 
 
-def _extenders_faults(extenders: Sequence[Extender], path: str) -> Iterable[Fault]:
+def _extenders_errors(extenders: Sequence[Extender], path: str) -> Iterable[FieldError]:
     binders = sum(1 for extender in extenders if extender.bind_verb)
     managed: set[str] = set()
     for i, extender in enumerate(extenders):
@@ -197,14 +197,16 @@ def _extenders_faults(extenders: Sequence[Extender], path: str) -> Iterable[Faul
         if extender.prioritize_verb and extender.weight <= 0:
             words = "must have a positive weight applied to it"
             yield invalid(child(place, "weight"), extender.weight, words)
-        yield from _managed_resource_faults(extender, place, managed)
+        yield from _managed_resource_errors(extender, place, managed)
     if binders > 1:
         value = f"found {binders} extenders implementing bind"
         yield invalid(path, value, "only one extender can implement bind")
 
 
-def _managed_resource_faults(extender: Extender, path: str, managed: set[str]) -> Iterable[Fault]:
-    """Faults of one extender's resources; `managed` collects the names of all extenders."""
+def _managed_resource_errors(
+    extender: Extender, path: str, managed: set[str]
+) -> Iterable[FieldError]:
+    """Field errors of one extender's resources; `managed` collects the names of all extenders."""
     for i, resource in enumerate(extender.managed_resources):
         place = child(path, "managedResources", i, "name")
         yield from validate_extended_resource_name(resource.name, place)

@@ -17,7 +17,7 @@ import msgspec
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheduling import PodGroup
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.faults import ConfigError, Fault, child, invalid
+from kubesched.config.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
@@ -56,7 +56,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True,
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
 
-    def faults(self, path: str = "") -> tuple[Fault, ...]:
+    def errors(self, path: str = "") -> tuple[FieldError, ...]:
         """Return what is wrong with the values; `path` is that of the arguments."""
         percentage, absolute = (
             self.min_candidate_nodes_percentage,
@@ -64,7 +64,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True,
         )
         percentage_path = child(path, "minCandidateNodesPercentage")
         absolute_path = child(path, "minCandidateNodesAbsolute")
-        found: list[Fault] = []
+        found: list[FieldError] = []
         if not 0 <= percentage <= 100:
             found.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
         if absolute < 0:
@@ -113,11 +113,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Decode and validate the arguments.
 
         Raises:
-            ConfigError: with every fault found.
+            ConfigError: with every field error found.
         """
         args = decode_args(DefaultPreemptionArgs, raw, path)
-        if faults := args.faults(path):
-            raise ConfigError(faults)
+        if errors := args.errors(path):
+            raise ConfigError(errors)
         return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

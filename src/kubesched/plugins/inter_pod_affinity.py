@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Namespace
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.faults import ConfigError, child, invalid
+from kubesched.config.field_errors import ConfigError, child, invalid
 from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState

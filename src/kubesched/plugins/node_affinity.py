@@ -32,7 +32,7 @@ from kubesched.api.selectors import (
     required_node_affinity,
 )
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.faults import ConfigError, Fault, child
+from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.framework.cluster_event import NODE, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -106,8 +106,8 @@ class NodeAffinity(
     ) -> NodeAffinityArgs:
         """Decode the arguments; both parts of the added affinity must parse."""
         args = decode_args(NodeAffinityArgs, raw, path)
-        if faults := tuple(_args_faults(args, path)):
-            raise ConfigError(faults)
+        if errors := tuple(_args_errors(args, path)):
+            raise ConfigError(errors)
         return args
 
     def pre_filter(
@@ -206,7 +206,7 @@ class NodeAffinity(
         return not isinstance(old, Node) or not required.matches(old)
 
 
-def _args_faults(args: NodeAffinityArgs, path: str) -> Iterable[Fault]:
+def _args_errors(args: NodeAffinityArgs, path: str) -> Iterable[FieldError]:
     affinity = args.added_affinity
     if affinity is None:
         return
@@ -214,16 +214,16 @@ def _args_faults(args: NodeAffinityArgs, path: str) -> Iterable[Fault]:
     required = affinity.required_during_scheduling_ignored_during_execution
     if required is not None:
         place = child(path, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-        yield from map(_fault, node_selector_errors(required, place))
+        yield from map(_error, node_selector_errors(required, place))
     place = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
     for i, term in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
         if term.weight:
-            yield from map(_fault, node_selector_term_errors(term.preference, child(place, i)))
+            yield from map(_error, node_selector_term_errors(term.preference, child(place, i)))
 
 
-def _fault(error: str) -> Fault:
+def _error(error: str) -> FieldError:
     path, _, message = error.partition(": ")
-    return Fault(path, message)
+    return FieldError(path, message)
 
 
 def _node_names(required: NodeSelector) -> frozenset[str] | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.resource import DeviceClass
 from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
-from kubesched.config.faults import ConfigError, Fault, child, duplicate, invalid
+from kubesched.config.field_errors import ConfigError, FieldError, child, duplicate, invalid
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name
 from kubesched.framework.handle import Handle
@@ -69,14 +69,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> NodeResourcesBalancedAllocationArgs:
-        """Decode, complete and validate. Raises ConfigError with every fault."""
+        """Decode, complete and validate. Raises ConfigError with every field error."""
         args = decode_args(NodeResourcesBalancedAllocationArgs, raw, path)
         resources = tuple(
             spec if spec.weight else ResourceSpec(spec.name, 1) for spec in args.resources
         )
-        faults = tuple(_faults_of(resources, child(path, "resources")))
-        if faults:
-            raise ConfigError(faults)
+        errors = tuple(_errors_of(resources, child(path, "resources")))
+        if errors:
+            raise ConfigError(errors)
         return msgspec.structs.replace(args, resources=resources or _DEFAULT_RESOURCES)
 
     def sign(self, pod: PodInfo) -> Hashable:
@@ -124,7 +124,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         return tuple([held.get(spec.name, 0) for spec in self._resources])
 
 
-def _faults_of(resources: Iterable[ResourceSpec], path: str) -> Iterable[Fault]:
+def _errors_of(resources: Iterable[ResourceSpec], path: str) -> Iterable[FieldError]:
     seen: dict[str, None] = {}
     for at, spec in enumerate(resources):
         if spec.name in seen:

@@ -22,7 +22,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.pod_requests import is_extended_resource_name
 from kubesched.api.resource import DeviceClass
 from kubesched.config.args import decode_args
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cluster_event import (
     DEVICE_CLASS,
     NODE,
@@ -59,7 +59,7 @@ from kubesched.plugins.node_resources.fit_args import (
     NodeResourcesFitArgs,
     ScoringStrategy,
     complete,
-    faults_of,
+    errors_of,
 )
 from kubesched.plugins.node_resources.fit_hints import (
     after_device_class_changed,
@@ -140,11 +140,11 @@ class NodeResourcesFit(
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> NodeResourcesFitArgs:
-        """Decode, complete and validate. Raises ConfigError with every fault."""
+        """Decode, complete and validate. Raises ConfigError with every field error."""
         args = complete(decode_args(NodeResourcesFitArgs, raw, path))
-        faults = tuple(faults_of(args, path))
-        if faults:
-            raise ConfigError(faults)
+        errors = tuple(errors_of(args, path))
+        if errors:
+            raise ConfigError(errors)
         return args
 
     @classmethod

@@ -11,9 +11,9 @@ from typing import Final
 
 from kubesched.api.core import TopologySpreadConstraint
 from kubesched.config.args import PluginArgs, decode_args
-from kubesched.config.faults import (
+from kubesched.config.field_errors import (
     ConfigError,
-    Fault,
+    FieldError,
     child,
     duplicate,
     forbidden,
@@ -39,18 +39,18 @@ def decode_spread_args(raw: dict[str, object] | None, path: str) -> PodTopologyS
     """Decode, complete and validate.
 
     Raises:
-        ConfigError: with every fault found.
+        ConfigError: with every field error found.
     """
     args = decode_args(PodTopologySpreadArgs, raw, path)
     if not args.defaulting_type:
         args = PodTopologySpreadArgs(default_constraints=args.default_constraints)
-    faults = (*_type_faults(args, path), *_constraints_faults(args, path))
-    if faults:
-        raise ConfigError(faults)
+    errors = (*_type_errors(args, path), *_constraints_errors(args, path))
+    if errors:
+        raise ConfigError(errors)
     return args
 
 
-def _type_faults(args: PodTopologySpreadArgs, path: str) -> Iterator[Fault]:
+def _type_errors(args: PodTopologySpreadArgs, path: str) -> Iterator[FieldError]:
     place = child(path, "defaultingType")
     if args.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
         supported = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
@@ -59,18 +59,18 @@ def _type_faults(args: PodTopologySpreadArgs, path: str) -> Iterator[Fault]:
         yield invalid(place, args.defaulting_type, "when .defaultConstraints are not empty")
 
 
-def _constraints_faults(args: PodTopologySpreadArgs, path: str) -> Iterator[Fault]:
+def _constraints_errors(args: PodTopologySpreadArgs, path: str) -> Iterator[FieldError]:
     seen: set[tuple[str, str]] = set()
     for index, constraint in enumerate(args.default_constraints):
         place = child(path, "defaultConstraints", index)
-        yield from _constraint_faults(constraint, place)
+        yield from _constraint_errors(constraint, place)
         pair = (constraint.topology_key, constraint.when_unsatisfiable)
         if pair in seen:
             yield duplicate(place, f"{{{pair[0]}, {pair[1]}}}")
         seen.add(pair)
 
 
-def _constraint_faults(constraint: TopologySpreadConstraint, path: str) -> Iterator[Fault]:
+def _constraint_errors(constraint: TopologySpreadConstraint, path: str) -> Iterator[FieldError]:
     if constraint.max_skew <= 0:
         place = child(path, "maxSkew")
         yield invalid(place, constraint.max_skew, "not in valid range (0, inf)")

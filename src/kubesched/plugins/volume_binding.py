@@ -22,7 +22,7 @@ from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kubesched.config.args import PluginArgs, UtilizationShapePoint, decode_args
-from kubesched.config.faults import ConfigError, Fault, child, invalid
+from kubesched.config.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.config.types import Int64
 from kubesched.config.validators import validate_function_shape
 from kubesched.framework.cluster_event import (
@@ -164,9 +164,9 @@ class VolumeBinding(
         """Decode and validate; `shape` is allowed only if it has an effect."""
         args = decode_args(VolumeBindingArgs, raw, path)
         scores = handle.feature_gates.enabled("StorageCapacityScoring")
-        faults = _faults_of(args, path, scores=scores)
-        if faults:
-            raise ConfigError(faults)
+        errors = _errors_of(args, path, scores=scores)
+        if errors:
+            raise ConfigError(errors)
         return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -433,21 +433,21 @@ def _claims_error(pod: Pod, objects: Objects) -> str:
     return ""
 
 
-def _faults_of(args: VolumeBindingArgs, path: str, *, scores: bool) -> list[Fault]:
-    faults: list[Fault] = []
+def _errors_of(args: VolumeBindingArgs, path: str, *, scores: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     if args.bind_timeout_seconds < 0:
         words = "invalid BindTimeoutSeconds, should not be a negative value"
         place = child(path, "bindTimeoutSeconds")
-        faults.append(invalid(place, args.bind_timeout_seconds, words))
+        errors.append(invalid(place, args.bind_timeout_seconds, words))
     if scores:
-        faults += validate_function_shape(args.shape or _DEFAULT_SHAPE, child(path, "shape"))
+        errors += validate_function_shape(args.shape or _DEFAULT_SHAPE, child(path, "shape"))
     elif args.shape is not None:
         points = [{"utilization": p.utilization, "score": p.score} for p in args.shape]
         words = (
             "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         )
-        faults.append(invalid(child(path, "shape"), points, words))
-    return faults
+        errors.append(invalid(child(path, "shape"), points, words))
+    return errors
 
 
 def after_storage_class_change(pod: Pod, old: object | None, new: object | None) -> bool:

@@ -13,8 +13,8 @@ from typing import Protocol
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStates
-from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.registry import Registry
@@ -79,12 +79,12 @@ def assemble(
     none. `instruments`, if there are any, are fitted everywhere.
 
     Raises:
-        ConfigError: with every fault of the configuration.
+        ConfigError: with every field error of the configuration.
     """
     extenders: Extenders | None = None
     if configuration.extenders:
         if connect is None:
-            raise ConfigError([Fault("extenders", "there is nothing to reach them with")])
+            raise ConfigError([FieldError("extenders", "there is nothing to reach them with")])
         extenders = Extenders.of(configuration.extenders, connect)
     cache = Cache(PodGroupStates() if gates.enabled("GenericWorkload") else None)
     profiles = build_profiles(configuration, registry, gates, random)

@@ -1,7 +1,7 @@
 """Profile building makes all profiles of a configuration, by scheduler name.
 
 Upstream: pkg/scheduler/profile/profile.go, NewMap (v1.36)
-Differs:  all faults of a configuration are reported at once.
+Differs:  all field errors of a configuration are reported at once.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 from kubesched.api.go_text import go_quote
-from kubesched.config.faults import ConfigError, Fault
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.types import Configuration
 from kubesched.config.types import Profile as ProfileConfiguration
@@ -27,12 +27,12 @@ def build_profiles(
     What extenders manage with ignoredByScheduler is ignored by NodeResourcesFit.
 
     Raises:
-        ConfigError: with the faults of all of them.
+        ConfigError: with the field errors of all of them.
     """
     configuration = ignore_extender_resources(configuration)
     claim_tracker = new_claim_tracker(feature_gates)
     profiles: dict[str, Profile] = {}
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for at, profile in enumerate(configuration.profiles):
         try:
             profiles[profile.scheduler_name] = Profile(
@@ -45,16 +45,16 @@ def build_profiles(
                 claim_tracker=claim_tracker,
             )
         except ConfigError as error:
-            faults.extend(error.faults)
-    faults = faults or list(_queue_sort_faults(configuration.profiles, profiles))
-    if faults:
-        raise ConfigError(faults)
+            errors.extend(error.errors)
+    errors = errors or list(_queue_sort_errors(configuration.profiles, profiles))
+    if errors:
+        raise ConfigError(errors)
     return profiles
 
 
-def _queue_sort_faults(
+def _queue_sort_errors(
     configurations: Sequence[ProfileConfiguration], profiles: Mapping[str, Profile]
-) -> Iterator[Fault]:
+) -> Iterator[FieldError]:
     """One queue serves all profiles: compare the plugins that really sort it, and their args."""
     first: tuple[str, object] | None = None
     for at, configuration in enumerate(configurations):
@@ -64,6 +64,6 @@ def _queue_sort_faults(
         profile = f"profile {go_quote(configuration.scheduler_name)}"
         if name != first[0]:
             words = f"different queue sort plugins for {profile}: {go_quote(name)}"
-            yield Fault(f"profiles[{at}]", f"{words}, first: {go_quote(first[0])}")
+            yield FieldError(f"profiles[{at}]", f"{words}, first: {go_quote(first[0])}")
         elif args != first[1]:
-            yield Fault(f"profiles[{at}]", f"different queue sort plugin args for {profile}")
+            yield FieldError(f"profiles[{at}]", f"different queue sort plugin args for {profile}")

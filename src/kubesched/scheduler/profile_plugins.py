@@ -1,7 +1,7 @@
 """ProfilePlugins are the plugins of one profile, built, and named at each extension point.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go, NewFramework (v1.36)
-Differs:  all faults of a configuration are reported at once.
+Differs:  all field errors of a configuration are reported at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from kubesched.api.go_text import go_quote
 from kubesched.config.args import ARGS_PLUGINS
-from kubesched.config.faults import ConfigError, Fault
+from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
 from kubesched.config.types import Profile as ProfileConfiguration
 from kubesched.framework.handle import Handle
@@ -78,12 +78,12 @@ def build_plugins(
         configuration: The profile's.
         registry: The plugins that exist.
         handle: What the plugins may ask back: the profile, of which nothing is asked as yet.
-        path: Field path of the profile, for faults.
+        path: Field path of the profile, for field errors.
 
     Raises:
-        ConfigError: with the faults of plugin sets, then those of arguments.
+        ConfigError: with the field errors of plugin sets, then those of arguments.
     """
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     points: dict[ExtensionPoint, tuple[str, ...]] = {}
     weights: dict[str, int] = {}
     placement_weights: dict[str, int] = {}
@@ -94,16 +94,16 @@ def build_plugins(
             for point in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
         )
     except ConfigError as error:
-        faults.extend(error.faults)
-    if faults:
+        errors.extend(error.errors)
+    if errors:
         # Nothing will run; still every plugin that is named can look at its arguments.
         names = dict.fromkeys(_named(configuration, registry))
     else:
         names = dict.fromkeys(name for point in points.values() for name in point)
-    plugins = _build(configuration, registry, handle, names, path, faults)
-    faults.extend(_faults_of_others(configuration, registry, handle, names, path))
-    if faults:
-        raise ConfigError(faults)
+    plugins = _build(configuration, registry, handle, names, path, errors)
+    errors.extend(_errors_of_others(configuration, registry, handle, names, path))
+    if errors:
+        raise ConfigError(errors)
     return ProfilePlugins(plugins, points, weights, placement_weights)
 
 
@@ -136,9 +136,9 @@ def _build(
     handle: Handle,
     names: Mapping[str, None],
     path: str,
-    faults: list[Fault],
+    errors: list[FieldError],
 ) -> dict[str, Plugin]:
-    """Build the named plugins; add what stands in the way to `faults`."""
+    """Build the named plugins; add what stands in the way to `errors`."""
     args = {entry.name: (at, entry.args) for at, entry in enumerate(configuration.plugin_config)}
     plugins: dict[str, Plugin] = {}
     for name in names:
@@ -148,20 +148,20 @@ def _build(
             decoded = registry[name].plugin.decode_args(raw, handle, place)
             plugins[name] = registry[name](decoded, handle)
         except ConfigError as error:
-            faults.extend(error.faults)
+            errors.extend(error.errors)
         except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
-            faults.append(Fault(place, f"initializing plugin {go_quote(name)}: {error}"))
+            errors.append(FieldError(place, f"initializing plugin {go_quote(name)}: {error}"))
     return plugins
 
 
-def _faults_of_others(
+def _errors_of_others(
     configuration: ProfileConfiguration,
     registry: Registry,
     handle: Handle,
     names: Container[str],
     path: str,
-) -> Iterator[Fault]:
-    """Find faults in the arguments of in-tree plugins that the profile does not run."""
+) -> Iterator[FieldError]:
+    """Find field errors in the arguments of in-tree plugins that the profile does not run."""
     for at, entry in enumerate(configuration.plugin_config):
         name = entry.name
         if name in names or name not in registry or name not in ARGS_PLUGINS:
@@ -170,7 +170,7 @@ def _faults_of_others(
         try:
             registry[name].plugin.check_args(entry.args, handle, place)
         except ConfigError as error:
-            yield from error.faults
+            yield from error.errors
 
 
 def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[str]:

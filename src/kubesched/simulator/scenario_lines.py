@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.config.faults import ConfigError
+from kubesched.config.field_errors import ConfigError
 from kubesched.simulator.evaluate import Evaluator, ScenarioError
 
 _DEEP = "it is nested too deeply"
@@ -86,7 +86,7 @@ def _told(error: Exception) -> str:
         case RecursionError():
             return _DEEP
         case ConfigError():
-            return "; ".join(f"scenario.config: {fault}" for fault in error.faults)
+            return "; ".join(f"scenario.config: {field_error}" for field_error in error.errors)
         case ScenarioError():
             return str(error)
         case _:

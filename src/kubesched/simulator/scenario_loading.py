@@ -1,4 +1,4 @@
-"""Reads a scenario and checks it as a whole: every fault is found, each with its path.
+"""Reads a scenario and checks it as a whole: every field error is found, each with its path.
 
 Rejects:  what `scenario` describes as impossible; templates that are no Kubernetes objects.
 """
@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from kubesched.api.codec import DecodeError
 from kubesched.config.decoding import decode_struct
 from kubesched.config.documents import read_document
-from kubesched.config.faults import (
+from kubesched.config.field_errors import (
     ConfigError,
-    Fault,
+    FieldError,
     child,
     duplicate,
     forbidden,
@@ -37,7 +37,7 @@ from kubesched.simulator.scenario import (
     Workload,
 )
 from kubesched.simulator.scenario_objects import nodes_of, template_of
-from kubesched.simulator.soundness import spec_faults
+from kubesched.simulator.soundness import spec_errors
 from kubesched.simulator.timestamps import SECONDS_MAX
 
 _ACTIONS: Final = (
@@ -64,37 +64,41 @@ def load_scenario(source: Path | str | bytes | Mapping[str, Any]) -> Scenario:
             bytes are the text itself, and a mapping is what it stands for.
 
     Raises:
-        ConfigError: with every fault.
+        ConfigError: with every field error.
     """
-    faults: list[Fault] = []
-    raw = _read(source, faults)
+    errors: list[FieldError] = []
+    raw = _read(source, errors)
     if not isinstance(raw, Mapping):
-        raise ConfigError([*faults, Fault("", "must be a scenario: a mapping with `version: 1`")])
+        raise ConfigError(
+            [*errors, FieldError("", "must be a scenario: a mapping with `version: 1`")]
+        )
     version = raw.get("version")
     if version != VERSION or isinstance(version, bool):
-        fault = (
+        field_error = (
             required("version", f"must be {VERSION}")
             if version is None
             else not_supported("version", version, [str(VERSION)])
         )
         # The fields of another version would only be noise.
-        raise ConfigError([fault])
-    scenario = decode_struct(Scenario, raw, "", faults)
-    unread = [fault.path for fault in faults]
-    faults += (fault for fault in _faults(scenario) if not _is_noise(fault, unread))
-    if faults:
-        raise ConfigError(faults)
+        raise ConfigError([field_error])
+    scenario = decode_struct(Scenario, raw, "", errors)
+    unread = [field_error.path for field_error in errors]
+    errors += (
+        field_error for field_error in _errors(scenario) if not _is_noise(field_error, unread)
+    )
+    if errors:
+        raise ConfigError(errors)
     return _with_places(scenario, source.parent) if isinstance(source, Path) else scenario
 
 
-def _read(source: Path | str | bytes | Mapping[str, Any], faults: list[Fault]) -> Any:
+def _read(source: Path | str | bytes | Mapping[str, Any], errors: list[FieldError]) -> Any:
     if isinstance(source, Path):
         try:
             source = source.read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ConfigError([Fault(str(source), f"cannot read file: {reason}")]) from error
-    return read_document(source, faults) if isinstance(source, str | bytes) else source
+            raise ConfigError([FieldError(str(source), f"cannot read file: {reason}")]) from error
+    return read_document(source, errors) if isinstance(source, str | bytes) else source
 
 
 def _is_below(path: str, places: Sequence[str]) -> bool:
@@ -102,7 +106,7 @@ def _is_below(path: str, places: Sequence[str]) -> bool:
     return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
 
 
-class _NoneGiven(Fault, frozen=True):
+class _NoneGivenError(FieldError, frozen=True):
     """None of several fields is there.
 
     Attributes:
@@ -112,11 +116,11 @@ class _NoneGiven(Fault, frozen=True):
     choices: tuple[str, ...] = ()
 
 
-def _is_noise(fault: Fault, unread: Sequence[str]) -> bool:
-    """Whether a fault only follows from fields that could not be read."""
-    if _is_below(fault.path, unread):
+def _is_noise(field_error: FieldError, unread: Sequence[str]) -> bool:
+    """Whether a field error only follows from fields that could not be read."""
+    if _is_below(field_error.path, unread):
         return True
-    choices = fault.choices if isinstance(fault, _NoneGiven) else ()
+    choices = field_error.choices if isinstance(field_error, _NoneGivenError) else ()
     return any(_is_below(place, choices) for place in unread)
 
 
@@ -145,35 +149,35 @@ def _with_places(scenario: Scenario, directory: Path) -> Scenario:
 # What makes no sense.
 
 
-def _faults(scenario: Scenario) -> Iterator[Fault]:
-    yield from _duration_faults(scenario, "")
+def _errors(scenario: Scenario) -> Iterator[FieldError]:
+    yield from _duration_errors(scenario, "")
     if scenario.duration == 0:
         yield invalid("duration", scenario.duration, "must be longer than nothing")
     elif scenario.duration > SECONDS_MAX:
         yield invalid("duration", scenario.duration, _TOO_LONG)
-    yield from _name_faults([group.name for group in scenario.nodes if not group.trace], "nodes")
+    yield from _name_errors([group.name for group in scenario.nodes if not group.trace], "nodes")
     for i, group in enumerate(scenario.nodes):
-        yield from _node_faults(group, child("nodes", i))
-    yield from _class_faults(scenario)
-    yield from _name_faults([workload.name for workload in scenario.workloads], "workloads")
+        yield from _node_errors(group, child("nodes", i))
+    yield from _class_errors(scenario)
+    yield from _name_errors([workload.name for workload in scenario.workloads], "workloads")
     known = {*SYSTEM_CLASSES, *(spec.name for spec in scenario.priority_classes)}
     for i, workload in enumerate(scenario.workloads):
         path = child("workloads", i)
-        yield from _workload_faults(workload, path)
+        yield from _workload_errors(workload, path)
         name = workload.priority_class_name
         if name and name not in known and not scenario.objects:
             yield not_supported(child(path, "priorityClassName"), name, sorted(known))
     for i, event in enumerate(scenario.events):
-        yield from _event_faults(event, child("events", i))
+        yield from _event_errors(event, child("events", i))
     if scenario.scheduler.configuration and scenario.scheduler.configuration_file:
         yield forbidden("scheduler.configurationFile", "there is a configuration, too")
-    yield from _extender_faults(scenario)
+    yield from _extender_errors(scenario)
     for name in ("resolution", "check_every"):
         if getattr(scenario.report, name) == 0:
             yield invalid(child("report", _camel(name)), 0, "must be longer than nothing")
 
 
-def _extender_faults(scenario: Scenario) -> Iterator[Fault]:
+def _extender_errors(scenario: Scenario) -> Iterator[FieldError]:
     prefixes = [spec.url_prefix for spec in scenario.scheduler.extenders]
     for i, prefix in enumerate(prefixes):
         if prefix in prefixes[:i]:
@@ -185,30 +189,30 @@ def _camel(name: str) -> str:
     return first + "".join(map(str.capitalize, others))
 
 
-def _duration_faults(part: msgspec.Struct, path: str) -> Iterator[Fault]:
+def _duration_errors(part: msgspec.Struct, path: str) -> Iterator[FieldError]:
     """No number of seconds is negative, wherever it stands."""
     for field in msgspec.structs.fields(type(part)):
         value = getattr(part, field.name)
         place = child(path, field.encode_name)
         if isinstance(value, msgspec.Struct):
-            yield from _duration_faults(value, place)
+            yield from _duration_errors(value, place)
         elif isinstance(value, tuple):
             for i, item in enumerate(value):
                 if isinstance(item, msgspec.Struct):
-                    yield from _duration_faults(item, child(place, i))
+                    yield from _duration_errors(item, child(place, i))
                 elif isinstance(item, float) and item < 0:
                     yield invalid(child(place, i), item, "must not be negative")
         elif isinstance(value, float) and value < 0:
             yield invalid(place, value, "must not be negative")
 
 
-def _name_faults(names: Sequence[str], path: str) -> Iterator[Fault]:
+def _name_errors(names: Sequence[str], path: str) -> Iterator[FieldError]:
     for i, name in enumerate(names):
         if name and name in names[:i]:
             yield duplicate(child(path, i, "name"), name)
 
 
-def _node_faults(group: NodeGroup, path: str) -> Iterator[Fault]:
+def _node_errors(group: NodeGroup, path: str) -> Iterator[FieldError]:
     if group.trace:
         if group != NodeGroup(trace=group.trace, at=group.at):
             yield forbidden(path, "a trace says everything about its nodes, except `at`")
@@ -219,7 +223,7 @@ def _node_faults(group: NodeGroup, path: str) -> Iterator[Fault]:
     try:
         next(nodes_of(replace(group, count=1)))
     except DecodeError as error:
-        yield Fault(path, _words(error))
+        yield FieldError(path, _words(error))
 
 
 def _words(error: DecodeError) -> str:
@@ -228,9 +232,9 @@ def _words(error: DecodeError) -> str:
     return f"{place}: {error.problem}" if place else error.problem
 
 
-def _class_faults(scenario: Scenario) -> Iterator[Fault]:
+def _class_errors(scenario: Scenario) -> Iterator[FieldError]:
     classes = scenario.priority_classes
-    yield from _name_faults([spec.name for spec in classes], "priorityClasses")
+    yield from _name_errors([spec.name for spec in classes], "priorityClasses")
     for i, spec in enumerate(classes):
         policies = ("PreemptLowerPriority", "Never")
         if spec.preemption_policy and spec.preemption_policy not in policies:
@@ -240,7 +244,7 @@ def _class_faults(scenario: Scenario) -> Iterator[Fault]:
             yield duplicate(child("priorityClasses", i, "name"), spec.name)
 
 
-def _workload_faults(workload: Workload, path: str) -> Iterator[Fault]:
+def _workload_errors(workload: Workload, path: str) -> Iterator[FieldError]:
     given = [
         name
         for name, part in zip(
@@ -252,19 +256,19 @@ def _workload_faults(workload: Workload, path: str) -> Iterator[Fault]:
     ]
     yield from _one_of(given, _WORKLOADS, path)
     if workload.pods is not None:
-        yield from _arrival_faults(workload.pods, child(path, "pods"))
+        yield from _arrival_errors(workload.pods, child(path, "pods"))
     if workload.disruption_budget is not None:
-        yield from _budget_faults(workload, child(path, "disruptionBudget"))
+        yield from _budget_errors(workload, child(path, "disruptionBudget"))
     if workload.trace is None:
         try:
             template = template_of(workload)
         except DecodeError as error:
-            yield Fault(path, _words(error))
+            yield FieldError(path, _words(error))
         else:
-            yield from spec_faults(template.spec, child(path, "template.spec"))
+            yield from spec_errors(template.spec, child(path, "template.spec"))
 
 
-def _budget_faults(workload: Workload, path: str) -> Iterator[Fault]:
+def _budget_errors(workload: Workload, path: str) -> Iterator[FieldError]:
     budget = workload.disruption_budget
     assert budget is not None, "asked only of workloads that have one"
     if workload.trace is not None:
@@ -283,27 +287,29 @@ def _budget_faults(workload: Workload, path: str) -> Iterator[Fault]:
         yield not_supported(place, policy, _EVICTION_POLICIES)
 
 
-def _one_of(given: Sequence[str], choices: Sequence[str], path: str) -> Iterator[Fault]:
+def _one_of(given: Sequence[str], choices: Sequence[str], path: str) -> Iterator[FieldError]:
     if not given:
-        fault = required(path, f"one of {', '.join(choices)}")
-        yield _NoneGiven(path, fault.message, tuple(child(path, name) for name in choices))
+        field_error = required(path, f"one of {', '.join(choices)}")
+        yield _NoneGivenError(
+            path, field_error.message, tuple(child(path, name) for name in choices)
+        )
     for name in given[1:]:
         yield forbidden(child(path, name), f"there is {given[0]} already, and only one may be")
 
 
-def _arrival_faults(arrivals: PodArrivals, path: str) -> Iterator[Fault]:
+def _arrival_errors(arrivals: PodArrivals, path: str) -> Iterator[FieldError]:
     parts = {"at": arrivals.at, "every": arrivals.every, "perHour": arrivals.per_hour}
     given = [name for name, part in parts.items() if part not in (None, ())]
     yield from _one_of(given, tuple(parts), path)
     if arrivals.every == 0:
         yield invalid(child(path, "every"), 0, "must be longer than nothing")
     if arrivals.run_time is not None:
-        yield from _run_time_faults(arrivals.run_time, child(path, "runTime"))
+        yield from _run_time_errors(arrivals.run_time, child(path, "runTime"))
     elif arrivals.restart:
         yield forbidden(child(path, "restart"), "pods without a runTime have no end to reach")
 
 
-def _run_time_faults(run_time: RunTime, path: str) -> Iterator[Fault]:
+def _run_time_errors(run_time: RunTime, path: str) -> Iterator[FieldError]:
     names = ("fixed", "exponential", "uniform", "logNormal")
     parts = (run_time.fixed, run_time.exponential, run_time.uniform, run_time.log_normal)
     given = [name for name, part in zip(names, parts, strict=True) if part is not None]
@@ -317,7 +323,7 @@ def _run_time_faults(run_time: RunTime, path: str) -> Iterator[Fault]:
         yield invalid(child(path, "logNormal", "median"), 0, "must be longer than nothing")
 
 
-def _event_faults(event: Event, path: str) -> Iterator[Fault]:
+def _event_errors(event: Event, path: str) -> Iterator[FieldError]:
     given = [name for name in _ACTIONS if getattr(event, name) is not None]
     yield from _one_of(given, _ACTIONS, path)
     if event.every == 0:

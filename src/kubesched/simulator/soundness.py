@@ -15,7 +15,7 @@ from typing import Final
 from kubesched.api.core import Node, Pod
 from kubesched.api.pod import Affinity, PodSpec, Toleration, TopologySpreadConstraint
 from kubesched.api.quantity import Quantity, parse_quantity
-from kubesched.config.faults import Fault, child, invalid, not_supported
+from kubesched.config.field_errors import FieldError, child, invalid, not_supported
 
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
@@ -26,16 +26,16 @@ _WEIGHT_MAX: Final = 100
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def faults_of(item: object) -> Iterator[Fault]:
+def errors_of(item: object) -> Iterator[FieldError]:
     """Yield what is wrong with an object, field by field; nothing for other kinds."""
     if isinstance(item, Pod):
-        yield from spec_faults(item.spec, "spec")
+        yield from spec_errors(item.spec, "spec")
     elif isinstance(item, Node):
-        yield from _amount_faults(item.status.allocatable, "status.allocatable")
-        yield from _amount_faults(item.status.capacity, "status.capacity")
+        yield from _amount_errors(item.status.allocatable, "status.allocatable")
+        yield from _amount_errors(item.status.capacity, "status.capacity")
 
 
-def spec_faults(spec: PodSpec, path: str) -> Iterator[Fault]:
+def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
     """Yield what is wrong with a pod's specification, that of a template too."""
     for name, containers in (
         ("containers", spec.containers),
@@ -44,19 +44,19 @@ def spec_faults(spec: PodSpec, path: str) -> Iterator[Fault]:
         for index, container in enumerate(containers):
             place = child(path, name, index, "resources")
             requests, limits = container.resources.requests, container.resources.limits
-            yield from _amount_faults(requests, child(place, "requests"))
-            yield from _amount_faults(limits, child(place, "limits"))
-            yield from _limit_faults(requests, limits, place)
-    yield from _amount_faults(spec.overhead, child(path, "overhead"))
+            yield from _amount_errors(requests, child(place, "requests"))
+            yield from _amount_errors(limits, child(place, "limits"))
+            yield from _limit_errors(requests, limits, place)
+    yield from _amount_errors(spec.overhead, child(path, "overhead"))
     for index, constraint in enumerate(spec.topology_spread_constraints):
-        yield from _spread_faults(constraint, child(path, "topologySpreadConstraints", index))
+        yield from _spread_errors(constraint, child(path, "topologySpreadConstraints", index))
     for index, toleration in enumerate(spec.tolerations):
-        yield from _toleration_faults(toleration, child(path, "tolerations", index))
+        yield from _toleration_errors(toleration, child(path, "tolerations", index))
     if spec.affinity is not None:
-        yield from _weight_faults(spec.affinity, child(path, "affinity"))
+        yield from _weight_errors(spec.affinity, child(path, "affinity"))
 
 
-def _amount_faults(amounts: Mapping[str, Quantity], path: str) -> Iterator[Fault]:
+def _amount_errors(amounts: Mapping[str, Quantity], path: str) -> Iterator[FieldError]:
     for name, amount in amounts.items():
         # Nearly all amounts are text without a sign.
         if isinstance(amount, str) and "-" not in amount:
@@ -65,9 +65,9 @@ def _amount_faults(amounts: Mapping[str, Quantity], path: str) -> Iterator[Fault
             yield invalid(f"{path}[{name}]", str(amount), _NOT_NEGATIVE)
 
 
-def _limit_faults(
+def _limit_errors(
     requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], path: str
-) -> Iterator[Fault]:
+) -> Iterator[FieldError]:
     for name, amount in requests.items():
         limit = limits.get(name)
         if limit is None or limit == amount:
@@ -77,7 +77,7 @@ def _limit_faults(
             yield invalid(child(path, "requests"), str(amount), detail)
 
 
-def _spread_faults(constraint: TopologySpreadConstraint, path: str) -> Iterator[Fault]:
+def _spread_errors(constraint: TopologySpreadConstraint, path: str) -> Iterator[FieldError]:
     if constraint.max_skew <= 0:
         yield invalid(child(path, "maxSkew"), constraint.max_skew, "must be greater than zero")
     action = constraint.when_unsatisfiable
@@ -91,14 +91,14 @@ def _spread_faults(constraint: TopologySpreadConstraint, path: str) -> Iterator[
             yield not_supported(child(path, name), policy, _POLICIES)
 
 
-def _toleration_faults(toleration: Toleration, path: str) -> Iterator[Fault]:
+def _toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError]:
     if toleration.operator and toleration.operator not in _OPERATORS:
         yield not_supported(child(path, "operator"), toleration.operator, _OPERATORS)
     if toleration.effect and toleration.effect not in _EFFECTS:
         yield not_supported(child(path, "effect"), toleration.effect, _EFFECTS)
 
 
-def _weight_faults(affinity: Affinity, path: str) -> Iterator[Fault]:
+def _weight_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
     for name, weights in _weights(affinity):
         for index, weight in enumerate(weights):
             if not 1 <= weight <= _WEIGHT_MAX:

@@ -22,7 +22,7 @@ from prometheus_client.metrics_core import Metric
 from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.app.metrics.accumulators import UNEXPECTED
-from kubesched.config.faults import ConfigError, Fault, invalid
+from kubesched.config.field_errors import ConfigError, FieldError, invalid
 
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -102,26 +102,26 @@ def exposure_of(disabled: Sequence[str], allow_lists: Sequence[str], manifest: s
         manifest: The file of `--allow-metric-labels-manifest`; "" for none.
 
     Raises:
-        ConfigError: With every fault.
+        ConfigError: With every field error.
     """
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     wrong = next((name for name in disabled if not re.fullmatch(_METRIC, name)), None)
     if wrong is not None:
         words = f"must be fully qualified metric names matching {go_quote(f'^{_METRIC}$')}"
-        faults.append(
+        errors.append(
             invalid("metrics.disabledMetrics", disabled, f"{words}, got {go_quote(wrong)}")
         )
     mapping: dict[str, str] = {}
     for text in allow_lists:
         mapping |= _pairs(text)
-    faults += _key_faults(mapping, "metrics.allowListMapping")
+    errors += _key_errors(mapping, "metrics.allowListMapping")
     if manifest and mapping:
         words = "--allow-metric-labels and --allow-metric-labels-manifest exclude each other"
-        faults.append(Fault("metrics", words))
+        errors.append(FieldError("metrics", words))
     elif manifest:
-        mapping = _read_manifest(manifest, faults)
-    if faults:
-        raise ConfigError(faults)
+        mapping = _read_manifest(manifest, errors)
+    if errors:
+        raise ConfigError(errors)
     return Exposure(frozenset(disabled), _allowed(mapping))
 
 
@@ -134,12 +134,12 @@ def _pairs(text: str) -> dict[str, str]:
         key, equals, values = pair.partition("=")
         if not equals:
             words = f"{pair} must be formatted as key=value"
-            raise ConfigError([Fault("--allow-metric-labels", words)])
+            raise ConfigError([FieldError("--allow-metric-labels", words)])
         found[key] = values
     return found
 
 
-def _key_faults(mapping: Mapping[str, str], path: str) -> list[Fault]:
+def _key_errors(mapping: Mapping[str, str], path: str) -> list[FieldError]:
     if all(map(_KEY.fullmatch, mapping)):
         return []
     words = (
@@ -149,24 +149,24 @@ def _key_faults(mapping: Mapping[str, str], path: str) -> list[Fault]:
     return [invalid(path, dict(mapping), words)]
 
 
-def _read_manifest(file: str, faults: list[Fault]) -> dict[str, str]:
+def _read_manifest(file: str, errors: list[FieldError]) -> dict[str, str]:
     path = "metrics.allowListMappingManifest"
     try:
         found = [value for _, value in load_documents(Path(file).read_text(encoding="utf-8"))]
     except (OSError, UnicodeDecodeError) as error:
-        faults.append(invalid(path, file, f"failed to read allow list manifest: {error}"))
+        errors.append(invalid(path, file, f"failed to read allow list manifest: {error}"))
         return {}
     except YamlError as error:
-        faults.append(invalid(path, file, f"failed to parse allow list manifest: {error}"))
+        errors.append(invalid(path, file, f"failed to parse allow list manifest: {error}"))
         return {}
     mapping = found[0] if found else {}
     if not isinstance(mapping, dict) or not all(isinstance(v, str) for v in mapping.values()):
         words = "failed to parse allow list manifest: it must map metricName,labelName to values"
-        faults.append(invalid(path, file, words))
+        errors.append(invalid(path, file, words))
         return {}
-    faults += (
-        invalid(path, file, f"invalid allow list mapping in manifest: [{fault}]")
-        for fault in _key_faults(mapping, path)
+    errors += (
+        invalid(path, file, f"invalid allow list mapping in manifest: [{field_error}]")
+        for field_error in _key_errors(mapping, path)
     )
     return mapping
 

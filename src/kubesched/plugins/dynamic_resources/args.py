@@ -10,8 +10,8 @@ import msgspec
 from kubesched.api.go_text import go_duration
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.durations import DurationSeconds
-from kubesched.config.faults import ConfigError, Fault, child, forbidden, invalid
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import ConfigError, FieldError, child, forbidden, invalid
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -35,20 +35,22 @@ def decode_dynamic_resources_args(
 ) -> DynamicResourcesArgs:
     """Decode and validate; each timeout is allowed only if it has an effect.
 
-    Raises ConfigError with every fault.
+    Raises ConfigError with every field error.
     """
     args = decode_args(DynamicResourcesArgs, raw, path)
     filter_path, binding_path = child(path, "filterTimeout"), child(path, "bindingTimeout")
-    faults = [
-        *_filter_timeout_faults(args.filter_timeout_seconds, gates, filter_path),
-        *_binding_timeout_faults(args.binding_timeout_seconds, gates, binding_path),
+    errors = [
+        *_filter_timeout_errors(args.filter_timeout_seconds, gates, filter_path),
+        *_binding_timeout_errors(args.binding_timeout_seconds, gates, binding_path),
     ]
-    if faults:
-        raise ConfigError(faults)
+    if errors:
+        raise ConfigError(errors)
     return args
 
 
-def _filter_timeout_faults(seconds: float | None, gates: FeatureGates, path: str) -> list[Fault]:
+def _filter_timeout_errors(
+    seconds: float | None, gates: FeatureGates, path: str
+) -> list[FieldError]:
     if seconds is None:
         return []
     if not gates.enabled("DRASchedulerFilterTimeout"):
@@ -58,7 +60,9 @@ def _filter_timeout_faults(seconds: float | None, gates: FeatureGates, path: str
     return []
 
 
-def _binding_timeout_faults(seconds: float | None, gates: FeatureGates, path: str) -> list[Fault]:
+def _binding_timeout_errors(
+    seconds: float | None, gates: FeatureGates, path: str
+) -> list[FieldError]:
     if seconds is None:
         return []
     if not has_binding_conditions(gates):

@@ -15,7 +15,14 @@ from typing import Final
 import msgspec
 
 from kubesched.config.args import PluginArgs, ResourceSpec, UtilizationShapePoint
-from kubesched.config.faults import Fault, child, forbidden, invalid, not_supported, required
+from kubesched.config.field_errors import (
+    FieldError,
+    child,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from kubesched.config.types import ConfigStruct
 from kubesched.config.validators import (
     validate_function_shape,
@@ -68,7 +75,7 @@ def complete(args: NodeResourcesFitArgs) -> NodeResourcesFitArgs:
     )
 
 
-def faults_of(args: NodeResourcesFitArgs, path: str) -> Iterable[Fault]:
+def errors_of(args: NodeResourcesFitArgs, path: str) -> Iterable[FieldError]:
     """Yield what is wrong with completed arguments."""
     for at, name in enumerate(args.ignored_resources):
         yield from validate_label_name(name, child(path, "ignoredResources", at))
@@ -77,10 +84,10 @@ def faults_of(args: NodeResourcesFitArgs, path: str) -> Iterable[Fault]:
         if "/" in group:
             yield invalid(place, group, "resource group name can't contain '/'")
         yield from validate_label_name(group, place)
-    yield from _strategy_faults(args.scoring_strategy, child(path, "scoringStrategy"))
+    yield from _strategy_errors(args.scoring_strategy, child(path, "scoringStrategy"))
 
 
-def _strategy_faults(strategy: ScoringStrategy, path: str) -> Iterable[Fault]:
+def _strategy_errors(strategy: ScoringStrategy, path: str) -> Iterable[FieldError]:
     if strategy.type not in _TYPES:
         yield not_supported(child(path, "type"), strategy.type, _TYPES)
     yield from validate_resources(strategy.resources, child(path, "resources"))

@@ -1,4 +1,4 @@
-"""A fault is one thing wrong with a configuration: where it is, and what upstream would say of it.
+"""Field errors: a field's path in a configuration, and what is wrong there, as upstream words it.
 
 Upstream: apimachinery/pkg/util/validation/field/errors.go (v1.36)
 Differs:  nothing.
@@ -12,8 +12,8 @@ import msgspec
 from kubesched.api.go_text import go_quote
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """One fault: the path of the field (`profiles[0].schedulerName`) and what is wrong with it."""
+class FieldError(msgspec.Struct, frozen=True):
+    """What is wrong at a path such as `profiles[0].schedulerName`; "" is the whole file."""
 
     path: str
     message: str
@@ -23,38 +23,38 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class ConfigError(Exception):
-    """The configuration is wrong; carries all faults found, in the order they were found."""
+    """The configuration is wrong; carries all field errors found, in the order they were found."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
-        self.faults: tuple[Fault, ...] = tuple(faults)
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors: tuple[FieldError, ...] = tuple(errors)
+        super().__init__("\n".join(str(field_error) for field_error in self.errors))
 
 
-def invalid(path: str, value: object, detail: str) -> Fault:
+def invalid(path: str, value: object, detail: str) -> FieldError:
     """A malformed value."""
-    return Fault(path, _with_detail(f"Invalid value: {render(value)}", detail))
+    return FieldError(path, _with_detail(f"Invalid value: {render(value)}", detail))
 
 
-def required(path: str, detail: str = "") -> Fault:
+def required(path: str, detail: str = "") -> FieldError:
     """A value that must be there and is not."""
-    return Fault(path, _with_detail("Required value", detail))
+    return FieldError(path, _with_detail("Required value", detail))
 
 
-def duplicate(path: str, value: object) -> Fault:
+def duplicate(path: str, value: object) -> FieldError:
     """A value that must be unique and is not."""
-    return Fault(path, f"Duplicate value: {render(value)}")
+    return FieldError(path, f"Duplicate value: {render(value)}")
 
 
-def not_supported(path: str, value: object, supported: Sequence[str]) -> Fault:
+def not_supported(path: str, value: object, supported: Sequence[str]) -> FieldError:
     """A value outside a closed list."""
     listed = ", ".join(go_quote(choice) for choice in supported)
     detail = f"supported values: {listed}" if supported else ""
-    return Fault(path, _with_detail(f"Unsupported value: {render(value)}", detail))
+    return FieldError(path, _with_detail(f"Unsupported value: {render(value)}", detail))
 
 
-def forbidden(path: str, detail: str) -> Fault:
+def forbidden(path: str, detail: str) -> FieldError:
     """A well-formed value that must not be given here."""
-    return Fault(path, _with_detail("Forbidden", detail))
+    return FieldError(path, _with_detail("Forbidden", detail))
 
 
 def child(path: str, *names: str | int) -> str:
@@ -66,7 +66,7 @@ def child(path: str, *names: str | int) -> str:
 
 
 def render(value: object) -> str:
-    """A value as upstream prints it in a fault: text quoted, structures as compact JSON."""
+    """A value as upstream prints it in a field error: text quoted, structures as compact JSON."""
     if isinstance(value, str):
         return go_quote(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)

@@ -1,10 +1,10 @@
-"""Faults read as upstream's field errors do."""
+"""Field errors read as upstream's field errors do."""
 
 import pytest
 
-from kubesched.config.faults import (
+from kubesched.config.field_errors import (
     ConfigError,
-    Fault,
+    FieldError,
     child,
     duplicate,
     forbidden,
@@ -15,7 +15,7 @@ from kubesched.config.faults import (
 
 
 @pytest.mark.parametrize(
-    ("fault", "text"),
+    ("field_error", "text"),
     [
         pytest.param(
             invalid("a.b[0]", "x", "bad"), 'a.b[0]: Invalid value: "x": bad', id="invalid-text"
@@ -37,12 +37,12 @@ from kubesched.config.faults import (
         ),
         pytest.param(not_supported("a", "x", []), 'a: Unsupported value: "x"', id="no-choices"),
         pytest.param(forbidden("a", "why"), "a: Forbidden: why", id="forbidden"),
-        pytest.param(Fault("", "no place"), "no place", id="no-path"),
+        pytest.param(FieldError("", "no place"), "no place", id="no-path"),
     ],
 )
-def test_fault_text(fault: Fault, text: str) -> None:
-    """A fault prints as `path: kind: value: detail`."""
-    assert text == str(fault)
+def test_field_error_text(field_error: FieldError, text: str) -> None:
+    """A field error prints as `path: kind: value: detail`."""
+    assert text == str(field_error)
 
 
 def test_child() -> None:
@@ -51,9 +51,9 @@ def test_child() -> None:
     assert expected == child("", "profiles", 0, "plugins")
 
 
-def test_config_error_has_a_line_per_fault() -> None:
-    """The error carries the faults and prints one line for each."""
+def test_config_error_has_a_line_per_field_error() -> None:
+    """The error carries the field errors and prints one line for each."""
     error = ConfigError([required("a"), required("b")])
     expected = "a: Required value\nb: Required value"
     assert expected == str(error)
-    assert len(error.faults) == 2
+    assert len(error.errors) == 2

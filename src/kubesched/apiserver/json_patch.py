@@ -2,10 +2,10 @@
 
 Upstream: vendor/gopkg.in/evanphx/json-patch.v4/patch.go,
           staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go (v1.36)
-Rejects:  400 for what is no list of operations; 413 for too many of them; 422 without a word
-          for operations that do not apply.
-Invariants: the object handed in is not changed.
-Differs:  numbers are equal if they decode to equal values of one type, not letter by letter.
+Rejects:  400 if the patch is not a list of operations; 413 if it has too many; 422 without a
+          reason if an operation does not apply.
+Invariants: `apply` does not change its arguments.
+Differs:  `test` compares numbers by type and value; upstream compares their text.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _JSON_WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"
 
 
 def apply(current: Any, operations: Any) -> Any:
-    """Return what a patch makes of an object.
+    """Return a patched copy of an object.
 
     Args:
         current: The object, any JSON value.
         operations: The decoded patch.
 
     Raises:
-        StatusError: It is no patch, or does not apply.
+        StatusError: The patch is malformed or does not apply.
     """
     checked = _checked(operations)
     document = deep_copy(current)
@@ -93,7 +93,7 @@ def _replace(document: Any, operation: Operation) -> Any:
         return value
     container, key = _find(document, operation.get("path"))
     if isinstance(container, dict):
-        # Upstream replaces what is not there, too.
+        # Upstream also replaces a field that does not exist.
         container[key] = value
     else:
         container[_index(container, key)] = value
@@ -134,7 +134,7 @@ _OPERATIONS: Final[Mapping[Any, Callable[[Any, Operation], Any]]] = {
 
 def _find(document: Any, path: str | None) -> tuple[Container, str]:
     """Return the container that a path leads into, and the last key of the path."""
-    # What stands before the first slash is not looked at, as upstream.
+    # Like upstream, ignore anything before the first slash.
     parts = path.split("/")[1:] if path is not None else []
     if not parts:
         raise rejected_patch()
@@ -173,7 +173,7 @@ def _delete(container: Container, key: str) -> None:
 
 
 def _index(container: list[Any], key: str) -> int:
-    """Return the place that a key stands for; negative ones count from the end."""
+    """Return the index that a key stands for; negative indices count from the end."""
     if not _INDEX.fullmatch(key):
         raise rejected_patch()
     index = int(key)

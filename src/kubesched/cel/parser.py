@@ -24,48 +24,13 @@ from kubesched.cel.syntax import (
 )
 from kubesched.cel.values import INT_MAX, INT_MIN, UINT_MAX, UInt
 
-_RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "null",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ]
-)
+_RESERVED = {
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
+    "let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while",
+}  # fmt: skip
 _CONSTANTS: dict[str, object] = {"true": True, "false": False, "null": None}
-_BINARY = {
-    "||": 1,
-    "&&": 2,
-    "<": 3,
-    "<=": 3,
-    ">": 3,
-    ">=": 3,
-    "==": 3,
-    "!=": 3,
-    "in": 3,
-    "+": 4,
-    "-": 4,
-    "*": 5,
-    "/": 5,
-    "%": 5,
-}
+_LEVELS = (("||",), ("&&",), ("<", "<=", ">", ">=", "==", "!=", "in"), ("+", "-"), ("*", "/", "%"))
+_PRECEDENCE = {operator: at for at, level in enumerate(_LEVELS, 1) for operator in level}
 _ACCUMULATORS = {"__result__", "@result"}
 _DEPTH_MAX = 100
 _DIGITS_MAX = 1000
@@ -139,11 +104,11 @@ class _Parser:
     def _binary(self, precedence: int) -> Node:
         left = self._unary()
         while self._next.kind in {"op", "ident"}:
-            strength = _BINARY.get(self._next.text, 0)
-            if strength < precedence:
+            level = _PRECEDENCE.get(self._next.text, 0)
+            if level < precedence:
                 break
             operator = self._take()
-            right = self._binary(strength + 1)
+            right = self._binary(level + 1)
             left = _binary_call(operator, left, right)
         return left
 

@@ -26,9 +26,9 @@ from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.select_host import select_host
 from kubesched.simulator.cluster import Cluster
+from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_selection import match_required_node_affinity
 from kubesched.snapshot.node_table import NodeColumns
-from kubesched.snapshot.pod_groups import PodGroup
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
 
@@ -58,7 +58,7 @@ def _columns(nodes: NodeColumns, affine: PodInfo) -> Iterator[tuple[str, Kernel]
     yield "view one row", lambda: nodes.row_view(len(nodes) // 2).requested
 
 
-def _is_app_1(group: PodGroup) -> int:
+def _is_app_1(group: LabelGroup) -> int:
     return group.labels.get("app") == "app-1"
 
 

@@ -99,7 +99,6 @@ SHARED_NAMES: Final = {
     "Place",
     "Placement",
     "Plugin",
-    "PodGroup",
     "PodGroupState",
     "PodGroupStates",
     "Preemption",

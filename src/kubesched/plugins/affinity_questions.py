@@ -16,8 +16,8 @@ import msgspec
 from kubesched.api.core import Namespace
 from kubesched.api.selectors import CompiledSelector
 from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms
+from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.objects import Objects
-from kubesched.snapshot.pod_groups import PodGroup
 from kubesched.snapshot.pod_sums import Marker, PodSum
 from kubesched.snapshot.term_index import OwnedTerm, TermKind
 
@@ -82,7 +82,7 @@ def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
     """Pods that every one of the terms is about."""
     selectors = tuple(term.selector for term in terms)
 
-    def weigh(group: PodGroup) -> int:
+    def weigh(group: LabelGroup) -> int:
         for selector in selectors:
             if not selector.matches(group.labels):
                 return 0
@@ -104,7 +104,7 @@ def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
     if len(terms) == 1:
         return matching_all(terms)
 
-    def weigh(group: PodGroup) -> int:
+    def weigh(group: LabelGroup) -> int:
         return sum(term.matches(group.namespace, group.labels) for term in terms)
 
     return PodSum(weigh, _union(terms), _needed_labels(terms))
@@ -115,7 +115,7 @@ def owning_anti_affinity(terms: frozenset[OwnedTerm]) -> PodSum:
     """Pods, each counted once for every required anti-affinity term of its own among `terms`."""
     wanted = frozenset(term for _, term in terms)
 
-    def weigh(group: PodGroup) -> int:
+    def weigh(group: LabelGroup) -> int:
         affinity = group.affinity
         if affinity is None:
             return 0
@@ -160,7 +160,7 @@ def preferences_of(
 def _preference(
     incoming: tuple[IncomingTerm, ...], owned: frozenset[OwnedTerm], hard_weight: int
 ) -> tuple[PodSum, PodSum]:
-    def worth(group: PodGroup) -> Iterator[int]:
+    def worth(group: LabelGroup) -> Iterator[int]:
         for term in incoming:
             if term.matches(group.namespace, group.labels):
                 yield term.weight

@@ -23,9 +23,9 @@ from kubesched.plugins.affinity_questions import (
 )
 from kubesched.plugins.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import AffinityTerms
+from kubesched.snapshot.label_groups import LabelGroups
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.objects import Objects
-from kubesched.snapshot.pod_groups import PodGroups
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
 
@@ -151,7 +151,7 @@ class AffinityState:
 
 
 def sums_by_key(
-    questions: tuple[KeyedSum, ...], nodes: NodeTable, groups: PodGroups
+    questions: tuple[KeyedSum, ...], nodes: NodeTable, groups: LabelGroups
 ) -> dict[str, DomainSums]:
     """Ask the questions about a whole table."""
     return {

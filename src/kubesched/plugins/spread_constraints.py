@@ -22,9 +22,9 @@ from kubesched.api.selectors import (
     selector_from_set,
 )
 from kubesched.api.tolerations import find_untolerated
+from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_selection import match_required_node_affinity, required_node_selector
 from kubesched.snapshot.node_table import NodeColumns, NodeTable
-from kubesched.snapshot.pod_groups import PodGroup
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import PodSum
 
@@ -117,7 +117,7 @@ def siblings(namespace: str, selector: CompiledSelector) -> PodSum:
     An empty selector counts none.
     """
 
-    def weigh(group: PodGroup) -> int:
+    def weigh(group: LabelGroup) -> int:
         return int(not group.is_terminating and selector.matches(group.labels))
 
     if selector.is_empty:

@@ -22,7 +22,7 @@ from kubesched.api.quantity import milli_value, value
 from kubesched.snapshot.coded import Coded, CodedColumn
 from kubesched.snapshot.host_ports import NO_PORTS, UsedPorts
 from kubesched.snapshot.images import ImageStates
-from kubesched.snapshot.pod_groups import PodGroups
+from kubesched.snapshot.label_groups import LabelGroups
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.topology import round_robin, zone_key
 
@@ -267,7 +267,7 @@ class NodeColumns(NodeTable):
         self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn()
         self.declared_features: CodedColumn[tuple[str, ...]] = CodedColumn()
         self.zones: CodedColumn[str] = CodedColumn()
-        self.groups = PodGroups()
+        self.groups = LabelGroups()
         self.images = ImageStates()
         self.epoch = 0
         self.changes: list[int] = []

@@ -19,7 +19,7 @@ from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.term_index import OwnedTerm
 
 if TYPE_CHECKING:
-    from kubesched.snapshot.pod_groups import PodGroup, PodGroups
+    from kubesched.snapshot.label_groups import LabelGroup, LabelGroups
 
 _LISTED_MIN: Final = 64
 _LISTED_SHARE: Final = 32
@@ -45,7 +45,7 @@ class PodSum:
 
     def __init__(
         self,
-        weigh: Callable[[PodGroup], int],
+        weigh: Callable[[LabelGroup], int],
         namespaces: frozenset[str] | None = None,
         markers: Iterable[Marker] | None = None,
     ) -> None:
@@ -53,7 +53,7 @@ class PodSum:
         self.namespaces = namespaces
         self.markers = None if markers is None else tuple(dict.fromkeys(markers))
 
-    def over(self, groups: PodGroups) -> PodCounts:
+    def over(self, groups: LabelGroups) -> PodCounts:
         """Return the sum per row of the whole table, which changes as the table does."""
         return groups.count(self)
 

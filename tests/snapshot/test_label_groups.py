@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.snapshot.affinity_terms import AffinityTerms
-from kubesched.snapshot.pod_groups import PodGroup, PodGroups
+from kubesched.snapshot.label_groups import LabelGroup, LabelGroups
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
 from kubesched.snapshot.term_index import owned_terms_of
@@ -33,9 +33,9 @@ KINDS: tuple[PodFields, ...] = (
 PODS = st.lists(st.tuples(st.integers(0, len(KINDS) - 1), st.integers(0, 3)), max_size=20)
 
 
-def groups_with(pods: list[tuple[PodInfo, int]], rows: int = 4) -> PodGroups:
+def groups_with(pods: list[tuple[PodInfo, int]], rows: int = 4) -> LabelGroups:
     """Groups of pods on rows."""
-    groups = PodGroups()
+    groups = LabelGroups()
     for _ in range(rows):
         groups.append_row()
     for pod, row in pods:
@@ -43,12 +43,12 @@ def groups_with(pods: list[tuple[PodInfo, int]], rows: int = 4) -> PodGroups:
     return groups
 
 
-def weigh_web(group: PodGroup) -> int:
+def weigh_web(group: LabelGroup) -> int:
     """Count pods that stay and are labelled so."""
     return int(group.labels.get("app") == "web" and not group.is_terminating)
 
 
-def weigh_anti(group: PodGroup) -> int:
+def weigh_anti(group: LabelGroup) -> int:
     """Count pods with terms, by a weight of their own."""
     return -7 if group.affinity is not None else 0
 
@@ -124,9 +124,9 @@ def test_topology_keys_of_terms_in_use() -> None:
 def test_asking_again_asks_no_group() -> None:
     """The second answer to a question is the kept one."""
     groups = groups_with([(make_pod_info(), 0)])
-    asked: list[PodGroup] = []
+    asked: list[LabelGroup] = []
 
-    def weigh(group: PodGroup) -> int:
+    def weigh(group: LabelGroup) -> int:
         asked.append(group)
         return 1
 
@@ -140,7 +140,7 @@ def test_a_question_looks_only_at_groups_with_a_marker() -> None:
     """Whichever comes first, the group or the question."""
     asked: list[str] = []
 
-    def weigh(group: PodGroup) -> int:
+    def weigh(group: LabelGroup) -> int:
         asked.append(group.labels["app"])
         return 1
 
@@ -152,14 +152,14 @@ def test_a_question_looks_only_at_groups_with_a_marker() -> None:
     assert ["web", "web"] == asked
 
 
-def _weigh_as(weight: int) -> Callable[[PodGroup], int]:
+def _weigh_as(weight: int) -> Callable[[LabelGroup], int]:
     return lambda group: weight
 
 
 def test_old_questions_are_forgotten_not_broken() -> None:
     """More questions than are kept: each is still answered right."""
     rows = 1 << 19
-    groups = PodGroups()
+    groups = LabelGroups()
     for _ in range(2):
         groups.append_row()
     groups._by_row.extend({} for _ in range(rows - 2))  # as many rows as make the limit small

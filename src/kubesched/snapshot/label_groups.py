@@ -36,7 +36,7 @@ _Place = tuple[str | None, Marker]
 """A namespace, or None for all, and what is looked for there."""
 
 
-class PodGroup:
+class LabelGroup:
     """Pods that no selector and no affinity term can tell apart.
 
     Attributes:
@@ -73,7 +73,7 @@ class _View:
         self.question = question
         self.counts = PodCounts(rows)
 
-    def weight_of(self, group: PodGroup) -> int:
+    def weight_of(self, group: LabelGroup) -> int:
         namespaces = self.question.namespaces
         if namespaces is not None and group.namespace not in namespaces:
             return 0
@@ -89,7 +89,7 @@ class _View:
                     yield namespace, marker
 
 
-class PodGroups:
+class LabelGroups:
     """The groups of a table's pods and the sums asked of them.
 
     Attributes:
@@ -98,14 +98,14 @@ class PodGroups:
 
     def __init__(self) -> None:
         self.owned_terms = OwnedTerms()
-        self._groups: dict[GroupKey, PodGroup] = {}
-        self._by_namespace: dict[str, dict[PodGroup, None]] = {}
-        self._by_row: list[dict[PodGroup, int]] = []
+        self._groups: dict[GroupKey, LabelGroup] = {}
+        self._by_namespace: dict[str, dict[LabelGroup, None]] = {}
+        self._by_row: list[dict[LabelGroup, int]] = []
         # Comparing templates is cheaper than comparing labels and terms.
-        self._by_template: dict[tuple[PodTemplate, bool], PodGroup] = {}
+        self._by_template: dict[tuple[PodTemplate, bool], LabelGroup] = {}
         # Label keys that no question has named are not worth an index.
         self._indexed_keys: set[str] = set()
-        self._by_place: dict[_Place, dict[PodGroup, None]] = {}
+        self._by_place: dict[_Place, dict[LabelGroup, None]] = {}
         self._views: OrderedDict[PodSum, _View] = OrderedDict()
         self._views_by_place: dict[_Place, dict[PodSum, _View]] = {}
         self._views_of_any: dict[PodSum, _View] = {}
@@ -128,7 +128,7 @@ class PodGroups:
         """The lowest priority of a pod on a node; None if there are no pods."""
         return min(self._priorities, default=None)
 
-    def __iter__(self) -> Iterator[PodGroup]:
+    def __iter__(self) -> Iterator[LabelGroup]:
         return iter(self._groups.values())
 
     def count(self, question: PodSum) -> PodCounts:
@@ -155,7 +155,7 @@ class PodGroups:
         self._forget_old_views()
         return view
 
-    def _candidates(self, view: _View) -> Iterable[PodGroup]:
+    def _candidates(self, view: _View) -> Iterable[LabelGroup]:
         """Return the groups that may count in a view, each once."""
         question = view.question
         if question.markers is not None:
@@ -190,7 +190,7 @@ class PodGroups:
                         place = (group.namespace, (key, value))
                         self._by_place.setdefault(place, {})[group] = None
 
-    def _markers_of(self, group: PodGroup) -> Iterator[Marker]:
+    def _markers_of(self, group: LabelGroup) -> Iterator[Marker]:
         for item in group.labels.items():
             if item[0] in self._indexed_keys:
                 yield item
@@ -198,7 +198,7 @@ class PodGroups:
             yield from owned_terms_of(group.affinity)
 
     @staticmethod
-    def _attach(view: _View, group: PodGroup) -> None:
+    def _attach(view: _View, group: LabelGroup) -> None:
         weight = view.weight_of(group)
         if weight == 0:
             return
@@ -265,7 +265,7 @@ class PodGroups:
         if not group.rows:
             self._drop_group(group)
 
-    def _group_of(self, info: PodInfo) -> PodGroup:
+    def _group_of(self, info: PodInfo) -> LabelGroup:
         template = info.template
         terminating = info.is_terminating
         group = self._by_template.get((template, terminating))
@@ -276,8 +276,8 @@ class PodGroups:
             self._by_template[template, terminating] = group
         return group
 
-    def _new_group(self, key: GroupKey, labels: dict[str, str]) -> PodGroup:
-        group = self._groups[key] = PodGroup(key, labels)
+    def _new_group(self, key: GroupKey, labels: dict[str, str]) -> LabelGroup:
+        group = self._groups[key] = LabelGroup(key, labels)
         namespace = group.namespace
         self._by_namespace.setdefault(namespace, {})[group] = None
         if group.affinity is not None:
@@ -292,7 +292,7 @@ class PodGroups:
                         self._attach(view, group)
         return group
 
-    def _drop_group(self, group: PodGroup) -> None:
+    def _drop_group(self, group: LabelGroup) -> None:
         del self._groups[group.key]
         for template in group.templates:
             del self._by_template[template, group.is_terminating]

@@ -297,3 +297,20 @@ def test_a_dry_run_writes_nothing() -> None:
         assert [{"action": "bind", "pod": "default/small", "node": "n1"}] == cluster.reports
 
     assert EXIT_DONE == playing(options_with(dry_run=True), script)
+
+
+@pytest.mark.slow
+def test_a_dry_run_places_a_pod_whose_volume_is_not_there_yet() -> None:
+    """The claim is not written, and nobody waits for its volume."""
+
+    async def script(cluster: Cluster) -> None:
+        await cluster.add_node("n1", "2")
+        await cluster.send("POST", "/apis/storage.k8s.io/v1/storageclasses", LATE_CLASS)
+        await cluster.send("POST", CLAIMS, CLAIM)
+        await cluster.add_pod("waits", "1", volumes=[VOLUME])
+        await until_true(lambda: bool(cluster.reports))
+        assert [{"action": "bind", "pod": "default/waits", "node": "n1"}] == cluster.reports
+        claim = await cluster.send("GET", f"{CLAIMS}/data")
+        assert SELECTED_NODE not in claim["metadata"].get("annotations", {})
+
+    assert EXIT_DONE == playing(options_with(dry_run=True), script)

@@ -144,6 +144,21 @@ def test_placed_and_bound_by_the_extender() -> None:
     assert {} == api.bound
 
 
+def test_an_extender_does_not_bind_where_only_the_api_client_may() -> None:
+    """In a dry run the extender filters and is not asked to bind."""
+    fake = FakeExtender({"filter": keep("a"), "bind": {}})
+
+    async def story(scheduler: Scheduler, handlers: EventHandlers, api: Api) -> None:
+        scheduler.bind_through_api_only()
+        handlers.added(make_node("a"))
+        handlers.added(pending())
+        await until(lambda: api.events)
+
+    api = run(fake, story)
+    assert ["filter"] == fake.verbs
+    assert {"p": "a"} == api.bound
+
+
 def test_bound_by_the_plugin_without_interest() -> None:
     """Where no extender is interested the Bind plugins bind."""
     fake = FakeExtender({"filter": keep(), "bind": {}})

@@ -1,6 +1,8 @@
 """DryRun is an API that writes nothing: it reports what would have been written.
 
-Differs:  upstream has no such thing.
+Differs:  upstream has no such thing. Plugins are not called from PreBind on, nor extenders to bind:
+          volumes and devices stay reserved for a pod and are never written, so a second pod of
+          the same ResourceClaim waits until another scheduler allocates the claim.
 """
 
 from __future__ import annotations

@@ -180,6 +180,8 @@ class SchedulerProcess:
             scheduler.queue.observers += (log_move,)
             if self._report is None:
                 connections.serve(scheduler)
+            else:
+                scheduler.bind_through_api_only()
             informers = self._informers(connections.rest, handlers)
             self._debugger = self._new_debugger(scheduler, informers)
             if self._port is not None:

@@ -79,7 +79,8 @@ class BindingCycle:
     """Binds assumed pods.
 
     Attributes:
-        bind_with_extender: Binds through the first interested extender; None if there is none.
+        bind_instead: Asked before the Bind plugins, which bind only if it returns None; extenders
+            bind here. None if there is nothing to ask.
         preparing: The tasks whose pod waits for permission or is in PreBind.
     """
 
@@ -89,7 +90,7 @@ class BindingCycle:
         self._done = done
         self._in_pre_bind: dict[str, asyncio.Future[Status]] = {}
         self.preparing: set[asyncio.Task[Any]] = set()
-        self.bind_with_extender: Callable[[PodInfo, str], Awaitable[Status | None]] | None = None
+        self.bind_instead: Callable[[PodInfo, str], Awaitable[Status | None]] | None = None
 
     def cancel(self, uid: str, cause: str) -> bool:
         """Call a pod in PreBind back; return False if it is too late for that."""
@@ -271,8 +272,8 @@ class BindingCycle:
         if pending is not None:
             # What an earlier attempt had to say would outlive the Binding.
             await asyncio.wait([pending])
-        if self.bind_with_extender is not None:
-            bound = await self.bind_with_extender(assumed.pod, assumed.node_name)
+        if self.bind_instead is not None:
+            bound = await self.bind_instead(assumed.pod, assumed.node_name)
             if bound is not None:
                 return bound
         profile, status = assumed.profile, SKIP

@@ -116,7 +116,7 @@ class Scheduler:
         self._binding = BindingCycle(self.status_writer, self._done)
         self.evictions.cancel_binding = self._binding.cancel
         if extenders is not None:
-            self._binding.bind_with_extender = extenders.bind
+            self._binding.bind_instead = extenders.bind
         self._held: list[Callable[[], None]] | None = None
         self._pod_groups = None
         if cache.pod_groups is not None:
@@ -180,6 +180,21 @@ class Scheduler:
         """End `run` after the pod at hand; bindings under way go on."""
         self._stopped = True
         self.wake()
+
+    def bind_through_api_only(self) -> None:
+        """Leave out plugins at PreBind, Bind and PostBind, and extenders that bind.
+
+        They may write elsewhere, or wait for others to react to what they wrote.
+        """
+        binder = ApiBinder(self._api)
+
+        async def bind(pod: PodInfo, node_name: str) -> Status:
+            return await binder.bind(pod.pod, node_name)
+
+        self._binding.bind_instead = bind
+        for profile in self.profiles.values():
+            profile.pre_bind_plugins = ()
+            profile.post_bind_plugins = ()
 
     async def end_preparations(self, grace_seconds: float) -> None:
         """End binding cycles that still wait for permission, volumes or devices after a while.

@@ -87,9 +87,9 @@ def _changes(cluster: Cluster, pod: PodInfo) -> Iterator[tuple[str, Kernel]]:
 
 def _choice(scene: Scene) -> Iterator[tuple[str, Kernel]]:
     nodes, pod, snapshot = scene.cluster.cache.nodes, scene.pods[PLAIN], scene.snapshot
-    dice = Random(1)
-    totals = np.array([dice.randrange(400) for _ in range(len(nodes))], np.int64)
-    yield "select_host", lambda: select_host(totals, dice)
+    random = Random(1)
+    totals = np.array([random.randrange(400) for _ in range(len(nodes))], np.int64)
+    yield "select_host", lambda: select_host(totals, random)
     memory = Memory(scene.cluster.profiles["default-scheduler"])
     for _ in range(2):
         # What looks at rows is remembered for pods that come a second time.

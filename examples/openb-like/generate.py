@@ -1,4 +1,4 @@
-# ruff: noqa: S311 - a script with seeded dice
+# ruff: noqa: S311 - a script with a seeded random source
 """Writes nodes.csv and pods.csv: a made-up cluster in the columns of the openb GPU trace.
 
 Run it in this directory; it writes the same bytes every time.
@@ -46,19 +46,19 @@ def node_rows() -> list[tuple[object, ...]]:
     ]
 
 
-def pod_rows(dice: Random) -> list[tuple[object, ...]]:
+def pod_rows(random: Random) -> list[tuple[object, ...]]:
     """Return one row per pod, in order of name; creation times are in an order of their own."""
     weights = [kind[4] for kind in KINDS]
     rows: list[tuple[object, ...]] = []
     for at in range(PODS):
-        cpu, memory, gpus, milli, _ = dice.choices(KINDS, weights)[0]
-        spec = dice.choice(SPECS) if gpus == 1 else ""
-        created = dice.randrange(1_000_000)
-        scheduled = created + dice.randrange(600)
-        deleted = scheduled + dice.randrange(60, 500_000)
+        cpu, memory, gpus, milli, _ = random.choices(KINDS, weights)[0]
+        spec = random.choice(SPECS) if gpus == 1 else ""
+        created = random.randrange(1_000_000)
+        scheduled = created + random.randrange(600)
+        deleted = scheduled + random.randrange(60, 500_000)
         name = f"pod-{at:03d}"
         times = ("Succeeded", created, deleted, scheduled)
-        rows.append((name, cpu, memory, gpus, milli, spec, dice.choice(QOS), *times))
+        rows.append((name, cpu, memory, gpus, milli, spec, random.choice(QOS), *times))
     return rows
 
 

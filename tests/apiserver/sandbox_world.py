@@ -34,7 +34,7 @@ class World:
     """
 
     def __init__(self, latencies: Latencies, **options: bool) -> None:
-        self.server = ApiServer(now=_now, dice=Random(1), tracks_managers=False)
+        self.server = ApiServer(now=_now, random=Random(1), tracks_managers=False)
         self.client = LocalClient(self.server.registry, "tester")
         self.keeper = NodeKeeper(self.client, CAPACITY, **options)
         self.kubelets = FakeKubelets(self.client, latencies, Random(2))

@@ -32,7 +32,7 @@ def on_file(path: Path, conversation: Callable[[DurableServer], Awaitable[T]]) -
     """Hold a conversation with a server on a file, and stop it in order."""
 
     async def hold() -> T:
-        server = DurableServer(path, dice=random.Random(1))
+        server = DurableServer(path, random=random.Random(1))
         try:
             return await conversation(server)
         finally:
@@ -264,18 +264,18 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 HEADERS = {"content-type": "application/json"}
 
 async def write(server, worker, seed):
-    dice, alive, number = Random(seed), [], 0
+    random, alive, number = Random(seed), [], 0
     while True:
-        choice = dice.random()
+        choice = random.random()
         if choice < 0.5 or not alive:
             number += 1
             name = f"w{worker}-{seed}-{number}"
             alive.append(name)
             method, path, value = "POST", MAPS, str(number)
         else:
-            name = dice.choice(alive)
+            name = random.choice(alive)
             path = f"{MAPS}/{name}"
-            method, value = ("DELETE", None) if choice > 0.9 else ("PUT", str(dice.random()))
+            method, value = ("DELETE", None) if choice > 0.9 else ("PUT", str(random.random()))
         body = {"metadata": {"name": name}, "data": {"value": value}} if value else {}
         sent = encode(body) if value else b""
         os.write(1, f"try {name} {value}\\n".encode())
@@ -326,12 +326,12 @@ def test_a_crash_loses_no_acknowledged_write(tmp_path: Path) -> None:
 
     Each of eight writers has one write under way at most; that one may be kept or not.
     """
-    dice = random.Random(7)
+    generator = random.Random(7)
     path = tmp_path / "data.sqlite"
     known: dict[str, set[str]] = {}
     acknowledged, newest = 0, 0
     for round_ in range(50):
-        lines = _crash(path, round_, dice.uniform(0.001, 0.04))
+        lines = _crash(path, round_, generator.uniform(0.001, 0.04))
         acknowledged += sum(1 for line in lines if line.startswith("done"))
         _believe(lines, known)
         journal = Journal(path)

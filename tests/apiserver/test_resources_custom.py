@@ -279,7 +279,7 @@ def test_a_restart_keeps_kinds_and_objects(tmp_path: Path) -> None:
     async def live() -> list[int]:
         found = []
         for is_first in (True, False):
-            server = DurableServer(tmp_path / "data.sqlite", {"t": ADMIN}, dice=Random(1))
+            server = DurableServer(tmp_path / "data.sqlite", {"t": ADMIN}, random=Random(1))
             if is_first:
                 await ask(server, "POST", DEFINITIONS, definition())
                 found.append((await ask(server, "POST", CATS, cat())).status)

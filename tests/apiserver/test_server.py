@@ -27,7 +27,7 @@ JSON = {"content-type": "application/json"}
 
 def new_server(**options: Any) -> ApiServer:
     """A server that draws the same in every run."""
-    return ApiServer({"t": ADMIN}, dice=Random(1), **options)
+    return ApiServer({"t": ADMIN}, random=Random(1), **options)
 
 
 async def ask(
@@ -108,7 +108,7 @@ def test_what_a_kubelet_would_answer_is_an_error_that_says_so(method: str, path:
 
 
 def test_two_servers_with_the_same_dice_agree() -> None:
-    """Identities come from the dice that are handed in."""
+    """Identities come from the random source that is passed in."""
 
     async def uid() -> str:
         answer = await ask(new_server(), "POST", PODS, POD)

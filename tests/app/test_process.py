@@ -12,10 +12,10 @@ import pytest
 from kubesched.apiserver.request import Request, User
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.app.election import Election
+from kubesched.app.environment import REAL_ENVIRONMENT
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
 from kubesched.app.process import EXIT_DONE, EXIT_FAILED, SchedulerProcess
-from kubesched.app.surroundings import REAL
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_registry
@@ -63,7 +63,7 @@ class Cluster:
             in_tree_registry(),
             ConnectionSettings(server=server.url, user=UserSettings(token=TOKEN)),
             report=self.reports.append if options.dry_run else None,
-            surroundings=msgspec.structs.replace(REAL, settle_memory=self._settle),
+            environment=msgspec.structs.replace(REAL_ENVIRONMENT, settle_memory=self._settle),
         )
         self.stops_when_synced = False
 

@@ -1,4 +1,4 @@
-"""A server of pods without sockets, for lists and watches, that fails as its dice say."""
+"""A server of pods without sockets, for lists and watches, that fails at random."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ class FakeServer:
         paused_seconds: How long every answer takes.
     """
 
-    def __init__(self, dice: Random, faults: Faults = FAULTLESS) -> None:
+    def __init__(self, random: Random, faults: Faults = FAULTLESS) -> None:
         self.pods: dict[str, Plain] = {}
         self.version = 1
         self.requests: list[Request] = []
         self.faults = faults
         self.paused_seconds = 0.0
-        self._dice = dice
+        self._random = random
         self._changes: list[Change] = []
         self._oldest = 1
         self._changed = asyncio.Event()
@@ -161,14 +161,14 @@ class FakeServer:
     async def _answer(self, request: Request) -> None:
         self.requests.append(request)
         await asyncio.sleep(self.paused_seconds)
-        faults, dice = self.faults, self._dice
-        if dice.random() < faults.refused:
+        faults, random = self.faults, self._random
+        if random.random() < faults.refused:
             raise ApiError(0, "ConnectionRefused", "connection refused")
-        if dice.random() < faults.busy:
+        if random.random() < faults.busy:
             raise TooManyRequestsError("too many requests")
-        if dice.random() < faults.broken:
+        if random.random() < faults.broken:
             raise ApiError(0, "Unanswered", "connection reset by peer")
-        if dice.random() < faults.failing:
+        if random.random() < faults.failing:
             raise ApiError(500, "InternalError", "etcd is away")
 
     def _check_version(self, version: str) -> None:
@@ -184,7 +184,7 @@ class FakeServer:
             self._check_version(query.get("resourceVersion", ""))
             version = self.version
             initial = [pod for _, pod in sorted(self.pods.items()) if _is_selected(query, pod)]
-            self._dice.shuffle(initial)
+            self._random.shuffle(initial)
             for pod in initial:
                 yield _line("ADDED", pod)
                 if await self._goes_wrong():
@@ -216,12 +216,12 @@ class FakeServer:
                     await self._changed.wait()
 
     async def _oddities(self, version: int) -> AsyncIterator[bytes]:
-        dice, faults = self._dice, self.faults
-        if dice.random() < faults.bookmarks:
+        random, faults = self._random, self.faults
+        if random.random() < faults.bookmarks:
             yield _bookmark(version)
             yield _bookmark(version)
-        if dice.random() < faults.error_events:
-            code, reason = dice.choice(
+        if random.random() < faults.error_events:
+            code, reason = random.choice(
                 ((410, "Expired"), (429, "TooManyRequests"), (500, "InternalError"))
             )
             yield _line("ERROR", _status(code, reason, "something went wrong"))
@@ -231,10 +231,10 @@ class FakeServer:
 
     async def _goes_wrong(self) -> bool:
         """Return whether the stream ends here; raises if its connection breaks."""
-        await asyncio.sleep(self._dice.random() * self.paused_seconds)
-        if self._dice.random() < self.faults.torn:
+        await asyncio.sleep(self._random.random() * self.paused_seconds)
+        if self._random.random() < self.faults.torn:
             raise ApiError(0, "Unanswered", "unexpected EOF")
-        return self._dice.random() < self.faults.cut
+        return self._random.random() < self.faults.cut
 
 
 def _is_selected(query: dict[str, str], pod: Plain | None) -> bool:

@@ -82,7 +82,7 @@ class Way:
     """
 
     def __init__(
-        self, server: LockServer, dice: random.Random, *, timeout_seconds: float = 5.0
+        self, server: LockServer, random: random.Random, *, timeout_seconds: float = 5.0
     ) -> None:
         self.is_cut = False
         self.is_stopped = False
@@ -90,7 +90,7 @@ class Way:
         self.delay_seconds_max = 0.0
         self.sent: list[tuple[float, Request, int]] = []
         self._server = server
-        self._dice = dice
+        self._random = random
         self._timeout_seconds = timeout_seconds
         self._under_way: list[asyncio.Task[bytes]] = []
 
@@ -124,25 +124,25 @@ class Way:
             delivery.exception()
 
     async def _deliver(self, request: Request) -> bytes:
-        dice = self._dice
+        random = self._random
         await self._travel()
-        if dice.random() < self.fault_share:
-            code, reason = dice.choice([(500, "InternalError"), (429, "TooManyRequests")])
+        if random.random() < self.fault_share:
+            code, reason = random.choice([(500, "InternalError"), (429, "TooManyRequests")])
             raise ApiError(code, reason, "refused by chance")
         if self.is_cut:
             await self._lost()
         body = self._server.handle(request)
         await self._travel()
-        if self.is_cut or dice.random() < self.fault_share:
+        if self.is_cut or random.random() < self.fault_share:
             await self._lost()
         return body
 
     async def _travel(self) -> None:
         if self.delay_seconds_max:
-            await asyncio.sleep(self._dice.random() * self.delay_seconds_max)
+            await asyncio.sleep(self._random.random() * self.delay_seconds_max)
 
     async def _lost(self) -> None:
-        if self._dice.random() < 0.5:
+        if self._random.random() < 0.5:
             raise ApiError(0, "Unanswered", "connection reset by peer")
         await asyncio.sleep(self._timeout_seconds + 1)
 

@@ -184,7 +184,7 @@ def test_closing_ends_everybody() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_no_connection_is_lent_twice_or_lost(seed: int) -> None:
     """Whatever is cancelled, refused or cut: one user each, never above the bound, all free."""
-    dice = Random(seed)
+    random = Random(seed)
 
     async def main() -> None:
         server = _Server()
@@ -197,8 +197,8 @@ def test_no_connection_is_lent_twice_or_lost(seed: int) -> None:
             lent.add(connection)
             assert len(lent) <= CONNECTIONS_MAX
             try:
-                await asyncio.sleep(dice.random())
-                if dice.random() < 0.2:
+                await asyncio.sleep(random.random())
+                if random.random() < 0.2:
                     server.wires[connection].hang_up()
             finally:
                 lent.remove(connection)
@@ -207,11 +207,11 @@ def test_no_connection_is_lent_twice_or_lost(seed: int) -> None:
         users = []
         for _ in range(600):
             users.append(asyncio.ensure_future(use()))
-            server.seconds = 0.1 * dice.random()
-            server.refuses = dice.random() < 0.2
-            if dice.random() < 0.3:
-                dice.choice(users).cancel()
-            await asyncio.sleep(0.01 * dice.random())
+            server.seconds = 0.1 * random.random()
+            server.refuses = random.random() < 0.2
+            if random.random() < 0.3:
+                random.choice(users).cancel()
+            await asyncio.sleep(0.01 * random.random())
         outcomes = await asyncio.gather(*users, return_exceptions=True)
         failures = {type(one) for one in outcomes if isinstance(one, BaseException)}
         assert failures <= {asyncio.CancelledError, ConnectionRefusedError}

@@ -205,15 +205,15 @@ FAULTS = st.builds(
 @given(seed=st.integers(0, 2**32), faults=FAULTS, pause=st.sampled_from((0.0, 0.3)))
 def test_random_histories(seed: int, faults: Faults, pause: float) -> None:
     """After any history of changes and faults, the handler has what the server has."""
-    dice = Random(seed)
+    random = Random(seed)
 
     async def script(world: World) -> None:
         server = world.server
         server.paused_seconds = pause
-        for _ in range(dice.randrange(120)):
-            _change(server, dice)
-            if dice.random() < 0.5:
-                await asyncio.sleep(dice.choice((0.0, 0.01, 0.5, 3.0, 40.0, 700.0)))
+        for _ in range(random.randrange(120)):
+            _change(server, random)
+            if random.random() < 0.5:
+                await asyncio.sleep(random.choice((0.0, 0.01, 0.5, 3.0, 40.0, 700.0)))
         server.faults = Faults(streams_initial_events=faults.streams_initial_events)
         await asyncio.sleep(3600)
 
@@ -229,13 +229,13 @@ def test_random_histories(seed: int, faults: Faults, pause: float) -> None:
     assert world.informer.has_synced
 
 
-def _change(server: FakeServer, dice: Random) -> None:
-    name = f"p{dice.randrange(12)}"
-    roll = dice.random()
+def _change(server: FakeServer, random: Random) -> None:
+    name = f"p{random.randrange(12)}"
+    roll = random.random()
     if roll < 0.25 and name in server.pods:
         server.delete(name)
     elif roll < 0.3:
         server.forget()
     else:
         phase = "Succeeded" if roll > 0.9 else "Pending"
-        server.put(name, phase, at=str(dice.randrange(3)))
+        server.put(name, phase, at=str(random.randrange(3)))

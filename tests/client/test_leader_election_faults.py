@@ -41,18 +41,18 @@ class Replica:
 
     def __init__(self, election: Election, number: int) -> None:
         self._election = election
-        self._dice = random.Random(election.dice.random())
+        self._random = random.Random(election.random.random())
         self.number = number
         self.starts = 0
         # Nobody's wall clock is right.
-        self.skew_seconds = self._dice.uniform(-100, 100)
+        self.skew_seconds = self._random.uniform(-100, 100)
         self.way = self._new_way()
         self.elector: LeaderElector | None = None
         self.task = asyncio.create_task(self._live())
 
     def _new_way(self) -> Way:
         timeout_seconds = self._election.timing.client_timeout_seconds
-        return Way(self._election.server, self._dice, timeout_seconds=timeout_seconds)
+        return Way(self._election.server, self._random, timeout_seconds=timeout_seconds)
 
     def _wall_clock(self) -> datetime:
         seconds = asyncio.get_running_loop().time() + self.skew_seconds
@@ -61,14 +61,14 @@ class Replica:
     async def _live(self) -> None:
         while True:
             self.starts += 1
-            kind = self._dice.choice(self._election.kinds)
+            kind = self._random.choice(self._election.kinds)
             self.elector = LeaderElector(
                 _new_lock(kind, self.way, f"r{self.number}-{self.starts}"),
                 self._election.timing,
                 LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None),
                 clock=asyncio.get_running_loop().time,
                 wall_clock=self._wall_clock,
-                random=self._dice.random,
+                random=self._random.random,
             )
             await self.elector.run()
             await asyncio.sleep(1)
@@ -102,31 +102,31 @@ class Election:
     """Replicas, their server, and what befalls them."""
 
     def __init__(self, seed: int, timing: ElectionTiming, kinds: list[str]) -> None:
-        self.dice = random.Random(seed)
+        self.random = random.Random(seed)
         self.loop = asyncio.get_running_loop()
         self.timing = timing
         self.kinds = kinds
         self.frozen: list[float] = []
         self.server = LockServer(self.loop.time)
-        self.replicas = [Replica(self, number) for number in range(self.dice.choice([2, 3]))]
+        self.replicas = [Replica(self, number) for number in range(self.random.choice([2, 3]))]
 
     async def befall(self) -> None:
         """Do something to one of them."""
-        replica = self.dice.choice(self.replicas)
+        replica = self.random.choice(self.replicas)
         events: list[Callable[[], object]] = [
             lambda: setattr(replica.way, "is_cut", not replica.way.is_cut),
-            lambda: setattr(replica.way, "fault_share", self.dice.choice([0, 0.2, 0.9])),
-            lambda: setattr(replica.way, "delay_seconds_max", self.dice.choice([0, 0.1, 4])),
-            lambda: setattr(replica, "skew_seconds", self.dice.uniform(-100, 100)),
+            lambda: setattr(replica.way, "fault_share", self.random.choice([0, 0.2, 0.9])),
+            lambda: setattr(replica.way, "delay_seconds_max", self.random.choice([0, 0.1, 4])),
+            lambda: setattr(replica, "skew_seconds", self.random.uniform(-100, 100)),
             replica.stop,
             lambda: None,
         ]
-        chosen = self.dice.randrange(len(events))
+        chosen = self.random.randrange(len(events))
         if chosen == len(events) - 1:
             await replica.freeze()
         else:
             events[chosen]()
-        await asyncio.sleep(self.dice.choice([0.01, 1, 5, 20]) * self.dice.random())
+        await asyncio.sleep(self.random.choice([0.01, 1, 5, 20]) * self.random.random())
 
     def heal(self) -> None:
         """End all faults."""

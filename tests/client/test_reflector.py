@@ -131,7 +131,7 @@ class Told:
 
 
 class Steady(Random):
-    """Dice that always show nought."""
+    """A random source that always returns zero."""
 
     def random(self) -> float:
         """Return nought."""

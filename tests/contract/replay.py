@@ -55,7 +55,7 @@ async def replay_over_http(recorded: dict[str, Any]) -> None:
         DifferenceError: The server answers other than the real one did.
     """
     tokens = {f"token-{name}": user for name, user in USERS.items()}
-    server = ApiServer(tokens, dice=Random(1))
+    server = ApiServer(tokens, random=Random(1))
     await server.start()
     names = {user.name: f"Bearer {token}" for token, user in tokens.items()}
     async with aiohttp.ClientSession(server.url) as session:
@@ -121,8 +121,8 @@ async def replay(recorded: dict[str, Any]) -> None:
     Raises:
         DifferenceError: The server answers other than the real one did.
     """
-    # The dice are the same in every run, and so are the times.
-    server = ApiServer(now=_now, dice=Random(1))
+    # The random numbers and the times are the same in every run.
+    server = ApiServer(now=_now, random=Random(1))
     conversation = Conversation(recorded, server.handle, _now)
     try:
         await conversation.hold()

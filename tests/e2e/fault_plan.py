@@ -60,27 +60,27 @@ class Fault(msgspec.Struct, frozen=True):
         return f"{', '.join(words)}, for {self.seconds:.2f} s"
 
 
-def plan(dice: Random, lease: Lease, seconds: float) -> list[Fault]:
+def plan(random: Random, lease: Lease, seconds: float) -> list[Fault]:
     """Return what goes wrong in so many seconds, in order of time."""
-    times = sorted(dice.uniform(0.0, seconds) for _ in range(dice.randint(2, 6)))
-    return [_fault(dice, lease, at) for at in times]
+    times = sorted(random.uniform(0.0, seconds) for _ in range(random.randint(2, 6)))
+    return [_fault(random, lease, at) for at in times]
 
 
-def _fault(dice: Random, lease: Lease, at_seconds: float) -> Fault:
-    kind = dice.choices(list(_KINDS), list(_KINDS.values()))[0]
+def _fault(random: Random, lease: Lease, at_seconds: float) -> Fault:
+    kind = random.choices(list(_KINDS), list(_KINDS.values()))[0]
     # Shorter than the lease as well as longer.
-    seconds = dice.uniform(0.1, 1.8) * lease.duration_seconds
-    storm = _storm(dice) if kind == "storm" else None
+    seconds = random.uniform(0.1, 1.8) * lease.duration_seconds
+    storm = _storm(random) if kind == "storm" else None
     # What arrives late must not outlive the rest of a lease that its sender no longer renews.
     slack = lease.duration_seconds - lease.renew_deadline_seconds
-    delay = dice.uniform(0.0, slack / 4) if kind == "delay" else 0.0
-    return Fault(at_seconds, kind, dice.choice(_TARGETS), seconds, storm, delay)
+    delay = random.uniform(0.0, slack / 4) if kind == "delay" else 0.0
+    return Fault(at_seconds, kind, random.choice(_TARGETS), seconds, storm, delay)
 
 
-def _storm(dice: Random) -> Storm:
-    trouble = dice.choice(_TROUBLES)
-    retry = dice.choice((None, 0, 1)) if trouble in {"429", "503"} else None
-    return Storm(trouble, dice.choice(_STRUCK), dice.choice((0.2, 0.5, 1.0)), retry)
+def _storm(random: Random) -> Storm:
+    trouble = random.choice(_TROUBLES)
+    retry = random.choice((None, 0, 1)) if trouble in {"429", "503"} else None
+    return Storm(trouble, random.choice(_STRUCK), random.choice((0.2, 0.5, 1.0)), retry)
 
 
 async def apply(faults: list[Fault], harness: Harness) -> None:

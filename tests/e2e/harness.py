@@ -34,12 +34,12 @@ class Harness:
         replicas: All there ever were.
     """
 
-    def __init__(self, directory: Path, lease: Lease | None, dice: Random) -> None:
-        """Take a directory of its own, the times of the election, and dice for the weather."""
+    def __init__(self, directory: Path, lease: Lease | None, random: Random) -> None:
+        """Take its own directory, the election timing, and a random source for the weather."""
         self._directory = directory
         self._lease = lease
         self.history = History()
-        self.weather = Weather(dice)
+        self.weather = Weather(random)
         self.replicas: list[Replica] = []
         self._server: RecordingServer | None = None
         self._port = 0

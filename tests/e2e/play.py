@@ -80,12 +80,12 @@ async def play(run: Run) -> Outcome:
 
 async def _play(run: Run, directory: Path) -> Outcome:
     began = time.monotonic()
-    dice = Random(run.seed)
-    faults = fault_plan.plan(dice, run.lease, run.lease.duration_seconds * _FAULTY_LEASES)
+    random = Random(run.seed)
+    faults = fault_plan.plan(random, run.lease, run.lease.duration_seconds * _FAULTY_LEASES)
     problems: list[str] = []
     async with Harness(directory, run.lease, Random(run.seed + 1)) as harness:
         try:
-            await _live_through(harness, faults, Workload(harness, dice, _PODS_PER_SECOND))
+            await _live_through(harness, faults, Workload(harness, random, _PODS_PER_SECOND))
         except AssertionError as error:
             problems.append(str(error))
     problems += checkers.violations(harness.history.entries)

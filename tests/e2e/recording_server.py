@@ -48,11 +48,11 @@ class Storm(msgspec.Struct, frozen=True):
     retry_after_seconds: int | None = None
     writer: str = ""
 
-    def strikes(self, request: Request, dice: Random) -> bool:
+    def strikes(self, request: Request, random: Random) -> bool:
         """Whether it hits a request."""
         if self.writer and self.writer != writer_of(request):
             return False
-        return _is_one_of(self.what, request) and dice.random() < self.share
+        return _is_one_of(self.what, request) and random.random() < self.share
 
 
 def _is_one_of(what: str, request: Request) -> bool:
@@ -72,9 +72,9 @@ def writer_of(request: Request) -> str:
 class Weather:
     """The storms of the moment; shared by a server and those that come after it."""
 
-    def __init__(self, dice: Random) -> None:
+    def __init__(self, random: Random) -> None:
         """Take what decides which request is hit."""
-        self._dice = dice
+        self._random = random
         self.storms: dict[Storm, asyncio.Event] = {}
 
     def begin(self, storm: Storm) -> None:
@@ -89,7 +89,7 @@ class Weather:
         """Return what hits a request of a replica."""
         if not writer_of(request):
             return None
-        return next((one for one in self.storms if one.strikes(request, self._dice)), None)
+        return next((one for one in self.storms if one.strikes(request, self._random)), None)
 
     async def passed(self, storm: Storm) -> None:
         """Wait until a storm is over."""

@@ -61,10 +61,10 @@ async def create_nodes(harness: Harness, count: int) -> None:
 class Workload:
     """Creates pods as long as it is told to."""
 
-    def __init__(self, harness: Harness, dice: Random, pods_per_second: float) -> None:
+    def __init__(self, harness: Harness, random: Random, pods_per_second: float) -> None:
         """Take where, and how many."""
         self._harness = harness
-        self._dice = dice
+        self._random = random
         self._pods_per_second = pods_per_second
         self._names = (f"pod-{number}" for number in itertools.count(1))
         self._there: list[str] = []
@@ -72,13 +72,13 @@ class Workload:
     async def run(self) -> None:
         """Create pods for ever; some are deleted."""
         while True:
-            burst = self._dice.randint(1, _BURST_MAX)
+            burst = self._random.randint(1, _BURST_MAX)
             for _ in range(burst):
                 await self.create_one()
-            if self._there and self._dice.random() < burst * _GONE_SHARE:
-                gone = self._there.pop(self._dice.randrange(len(self._there)))
+            if self._there and self._random.random() < burst * _GONE_SHARE:
+                gone = self._there.pop(self._random.randrange(len(self._there)))
                 await self._harness.ask("DELETE", f"{_PODS_PATH}/{gone}", _AT_ONCE)
-            await asyncio.sleep(self._dice.expovariate(self._pods_per_second / burst))
+            await asyncio.sleep(self._random.expovariate(self._pods_per_second / burst))
 
     async def create_one(self) -> None:
         """Create a pod, unless there is no server just now."""

@@ -26,11 +26,11 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan
 from kubesched.simulator.informer import Handler
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import PODS
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.world import World
 from kubesched.snapshot.objects import KubernetesObject
@@ -258,16 +258,18 @@ class LiveCluster:
         self, ratings: Ratings, seed: int, latencies: Latencies, faults: FaultPlan
     ) -> None:
         """Begin empty; there must be a running event loop."""
-        self.world = World(Dice(seed), latencies, faults)
+        self.world = World(RandomStreams(seed), latencies, faults)
         self.witness = Witness(ratings)
         self._ledger = Ledger(self.world.api, self.witness)
-        self._calm = SimulatedApi(self.world.server, self.world.dice, latencies, NO_FAULTS)
+        self._calm = SimulatedApi(
+            self.world.server, self.world.random_streams, latencies, NO_FAULTS
+        )
         self.scheduler, handlers = assemble(
             configuration_of(ratings),
             REGISTRY,
             GATES,
             self._ledger,
-            random=self.world.dice.stream("scheduler"),
+            random=self.world.random_streams.stream("scheduler"),
             observers=[self.witness],
         )
         seen = Seen(handlers)

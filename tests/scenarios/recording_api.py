@@ -12,10 +12,10 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheduling import PodGroup
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import NO_FAULTS
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 
 from .recorder import Recorder, name_of
@@ -56,7 +56,7 @@ class RecordingApi(SimulatedApi):
     """
 
     def __init__(self, server: ObjectServer, recorder: Recorder) -> None:
-        super().__init__(server, Dice(0), _AT_ONCE, NO_FAULTS)
+        super().__init__(server, RandomStreams(0), _AT_ONCE, NO_FAULTS)
         self.troubles: list[Trouble] = []
         self._server_of_names = server
         self._recorder = recorder

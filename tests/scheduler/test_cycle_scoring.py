@@ -197,7 +197,7 @@ def test_ties_are_drawn_among_all_best_nodes() -> None:
 
 
 def test_a_clear_winner_costs_no_draw() -> None:
-    """Without a tie the dice are left alone, so that unrelated decisions do not shift."""
+    """Without a tie nothing is drawn, so that unrelated decisions do not shift."""
     random = Random(1)
     select_host(np.array([1, 2], np.int64), random)
     assert Random(1).getstate() == random.getstate()

@@ -19,9 +19,9 @@ _STEPS = st.lists(st.tuples(st.integers(0, 7), st.integers(-2, 4)) | _TOTALS, ma
 def test_draws_equal_those_of_a_look_at_all_rows(
     first: list[int], steps: list[tuple[int, int] | list[int]], draws_each_time: bool
 ) -> None:
-    """From the same dice, after any changes of single totals and of whole columns."""
+    """From the same random, after any changes of single totals and of whole columns."""
     totals, best = np.array(first, np.int64), BestRows()
-    dice, same_dice = Random(7), Random(7)
+    random, same_random = Random(7), Random(7)
     for number, step in enumerate(steps):
         if isinstance(step, list):
             totals = np.array(step, np.int64)
@@ -31,7 +31,7 @@ def test_draws_equal_those_of_a_look_at_all_rows(
             totals[row] = total
             best.changed(totals, row)
         if draws_each_time or number % 3 == 0:
-            assert best.select(totals, dice) == select_host(totals, same_dice)
+            assert best.select(totals, random) == select_host(totals, same_random)
 
 
 def test_rows_are_listed_anew_when_none_is_left() -> None:

@@ -48,7 +48,7 @@ def scenario(seed: int, plan: str) -> Json:
 
     Only where an extender can fail is there one.
     """
-    dice = Random(f"scenario {seed}")
+    random = Random(f"scenario {seed}")
     extended = Random(f"extender {seed}")
     faults = PLANS[plan]
     return {
@@ -56,24 +56,24 @@ def scenario(seed: int, plan: str) -> Json:
         "name": f"seed {seed}, plan {plan}",
         "seed": seed,
         "duration": "3m",
-        "nodes": _nodes(dice),
+        "nodes": _nodes(random),
         "priorityClasses": [
             {"name": "high", "value": 1000},
             {"name": "polite", "value": 500, "preemptionPolicy": "Never"},
         ],
         "workloads": [
-            _batch(dice),
-            {**_batch(dice), "name": "urgent", "priorityClassName": "high"},
-            {**_batch(dice), "name": "polite", "priorityClassName": "polite"},
-            _web(dice),
+            _batch(random),
+            {**_batch(random), "name": "urgent", "priorityClassName": "high"},
+            {**_batch(random), "name": "polite", "priorityClassName": "polite"},
+            _web(random),
             {"name": "agent", "daemonSet": {"at": "10s"}, "requests": {"cpu": "100m"}},
         ],
-        "events": [_event(dice) for _ in range(dice.randint(1, 4))],
+        "events": [_event(random) for _ in range(random.randint(1, 4))],
         "faults": faults,
         "scheduler": _scheduler(extended) if "extender" in faults else {},
         "latencies": {
-            "request": dice.choice(["4ms", "100ms", "1s"]),
-            "watch": dice.choice(["10ms", "200ms", "2s"]),
+            "request": random.choice(["4ms", "100ms", "1s"]),
+            "watch": random.choice(["10ms", "200ms", "2s"]),
             "nodeFailureDetection": "20s",
             "podGarbageCollection": "20s",
         },
@@ -81,67 +81,71 @@ def scenario(seed: int, plan: str) -> Json:
     }
 
 
-def _nodes(dice: Random) -> list[Json]:
+def _nodes(random: Random) -> list[Json]:
     early: Json = {
         "name": "early",
-        "count": dice.randint(1, 4),
-        "allocatable": {"cpu": dice.randint(2, 4), "memory": "8Gi", "pods": dice.randint(4, 20)},
+        "count": random.randint(1, 4),
+        "allocatable": {
+            "cpu": random.randint(2, 4),
+            "memory": "8Gi",
+            "pods": random.randint(4, 20),
+        },
         "zones": ["a", "b"],
     }
     late: Json = {
         "name": "late",
-        "count": dice.randint(0, 2),
-        "at": f"{dice.randint(10, 120)}s",
-        "allocatable": {"cpu": dice.randint(2, 8), "memory": "8Gi"},
+        "count": random.randint(0, 2),
+        "at": f"{random.randint(10, 120)}s",
+        "allocatable": {"cpu": random.randint(2, 8), "memory": "8Gi"},
         "zones": ["c"],
     }
     return [early, late]
 
 
-def _batch(dice: Random) -> Json:
-    arrivals: Json = dice.choice(
+def _batch(random: Random) -> Json:
+    arrivals: Json = random.choice(
         [
-            {"perHour": dice.randint(60, 400)},
-            {"every": f"{dice.randint(10, 60)}s", "burst": dice.randint(1, 4)},
+            {"perHour": random.randint(60, 400)},
+            {"every": f"{random.randint(10, 60)}s", "burst": random.randint(1, 4)},
         ]
     )
-    seconds = dice.randint(5, 90)
-    run_time = dice.choice([{"fixed": f"{seconds}s"}, {"exponential": f"{seconds}s"}])
+    seconds = random.randint(5, 90)
+    run_time = random.choice([{"fixed": f"{seconds}s"}, {"exponential": f"{seconds}s"}])
     return {
         "name": "batch",
-        "pods": {**arrivals, "runTime": run_time, "restart": dice.random() < 0.5},
-        "requests": {"cpu": f"{dice.choice([250, 500, 1000, 2000])}m", "memory": "512Mi"},
-        "template": {"spec": _constraints(dice, "batch")},
+        "pods": {**arrivals, "runTime": run_time, "restart": random.random() < 0.5},
+        "requests": {"cpu": f"{random.choice([250, 500, 1000, 2000])}m", "memory": "512Mi"},
+        "template": {"spec": _constraints(random, "batch")},
     }
 
 
-def _web(dice: Random) -> Json:
+def _web(random: Random) -> Json:
     scale = [
-        {"at": f"{at}s", "replicas": dice.randint(0, 8)}
-        for at in sorted(dice.sample(range(170), 2))
+        {"at": f"{at}s", "replicas": random.randint(0, 8)}
+        for at in sorted(random.sample(range(170), 2))
     ]
     return {
         "name": "web",
-        "deployment": {"replicas": dice.randint(1, 6), "scale": scale},
-        "disruptionBudget": dice.choice(
+        "deployment": {"replicas": random.randint(1, 6), "scale": scale},
+        "disruptionBudget": random.choice(
             [{"minAvailable": 1}, {"minAvailable": "50%"}, {"maxUnavailable": 1}]
         ),
         "requests": {"cpu": "500m", "memory": "256Mi"},
-        "template": {"spec": _constraints(dice, "web")},
+        "template": {"spec": _constraints(random, "web")},
     }
 
 
-def _scheduler(dice: Random) -> Json:
+def _scheduler(random: Random) -> Json:
     verbs = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt"}
-    if dice.random() < 0.5:
+    if random.random() < 0.5:
         verbs["bindVerb"] = "bind"
     extender: Json = {
         **verbs,
         "urlPrefix": _EXTENDER,
         "weight": 1,
         "httpTimeout": "1s",
-        "nodeCacheCapable": dice.random() < 0.5,
-        "ignorable": dice.random() < 0.3,
+        "nodeCacheCapable": random.random() < 0.5,
+        "ignorable": random.random() < 0.3,
     }
     return {
         "configuration": {
@@ -154,22 +158,22 @@ def _scheduler(dice: Random) -> Json:
                 "urlPrefix": _EXTENDER,
                 "refuses": {"names": ["early-1"]},
                 "prefers": {"labels": {_ZONE: "b"}},
-                "latency": dice.choice(["10ms", "500ms"]),
+                "latency": random.choice(["10ms", "500ms"]),
             }
         ],
     }
 
 
-def _constraints(dice: Random, name: str) -> Json:
+def _constraints(random: Random, name: str) -> Json:
     selector = {"matchLabels": {"app": name}}
     apart = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     spread: Json = {
         "maxSkew": 1,
         "topologyKey": _ZONE,
-        "whenUnsatisfiable": dice.choice(["DoNotSchedule", "ScheduleAnyway"]),
+        "whenUnsatisfiable": random.choice(["DoNotSchedule", "ScheduleAnyway"]),
         "labelSelector": selector,
     }
-    return dice.choice(
+    return random.choice(
         [
             {},
             {"topologySpreadConstraints": [spread]},
@@ -178,25 +182,25 @@ def _constraints(dice: Random, name: str) -> Json:
                     "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
                 }
             },
-            {"nodeSelector": {_ZONE: dice.choice(["a", "b", "c"])}},
+            {"nodeSelector": {_ZONE: random.choice(["a", "b", "c"])}},
         ]
     )
 
 
-def _event(dice: Random) -> Json:
+def _event(random: Random) -> Json:
     one: Json = {"names": ["early-*"], "count": 1}
-    action: Json = dice.choice(
+    action: Json = random.choice(
         [
             {"drain": one},
             {"cordon": one},
             {"uncordon": {}},
             {"remove": one},
-            {"fail": {**one, "duration": f"{dice.randint(5, 60)}s"}},
+            {"fail": {**one, "duration": f"{random.randint(5, 60)}s"}},
             {"label": {**one, "set": {_ZONE: "c"}}},
-            {"delete": {"names": ["batch-*", "web-*"], "count": dice.randint(1, 4)}},
+            {"delete": {"names": ["batch-*", "web-*"], "count": random.randint(1, 4)}},
         ]
     )
-    when: Json = {"at": f"{dice.randint(5, 150)}s"}
-    if dice.random() < 0.3:
-        when["every"] = f"{dice.randint(20, 60)}s"
+    when: Json = {"at": f"{random.randint(5, 150)}s"}
+    if random.random() < 0.3:
+        when["every"] = f"{random.randint(20, 60)}s"
     return {**when, **action}

@@ -17,9 +17,9 @@ from kubesched.api.policy import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.eviction_api import evict
 from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 from kubesched.testing.builders import make_node, make_pod
@@ -29,7 +29,9 @@ Story = Callable[[World], Awaitable[None]]
 
 def _tell(story: Story) -> None:
     async def main() -> None:
-        world = World(Dice(1), Latencies(watch=0.001, pod_start=2.0, pod_stop=5.0, controller=0.1))
+        world = World(
+            RandomStreams(1), Latencies(watch=0.001, pod_start=2.0, pod_stop=5.0, controller=0.1)
+        )
         for number in (1, 2):
             world.nodes.add(make_node(f"node-{number}"))
         await story(world)

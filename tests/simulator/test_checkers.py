@@ -13,8 +13,8 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.loop import Scheduler
 from kubesched.simulator.checkers import Checkers, InvariantError
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.pod_ledger import PodLedger
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 from kubesched.testing.builders import make_node, make_pod
@@ -24,14 +24,14 @@ Story = Callable[[World, Scheduler, Checkers], Awaitable[None]]
 
 def _tell(story: Story) -> None:
     async def main() -> None:
-        world = World(Dice(9))
+        world = World(RandomStreams(9))
         gates = FeatureGates()
         scheduler, handlers = assemble(
             default_configuration(gates),
             in_tree_registry(),
             gates,
             world.api,
-            random=world.dice.stream("scheduler"),
+            random=world.random_streams.stream("scheduler"),
         )
         loop = asyncio.get_running_loop()
         ledger = PodLedger(world.server, lambda _: True, loop.time)

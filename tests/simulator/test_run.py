@@ -234,7 +234,7 @@ def test_seeds_differ() -> None:
 
 
 def test_faults_of_watches_move_no_arrivals() -> None:
-    """Every concern has its own dice: with faults or without, the same pods come."""
+    """Every concern has its own random_streams: with faults or without, the same pods come."""
     workload = _pods(0)
     workload["pods"] = {"perHour": 50, "runTime": {"exponential": "5m"}}
     quiet = _simulate(_scenario(workloads=[workload]))

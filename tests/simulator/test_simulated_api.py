@@ -10,10 +10,10 @@ import pytest
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
-from kubesched.simulator.dice import Dice
-from kubesched.simulator.faults import FaultPlan, RequestDice, RequestFaults
+from kubesched.simulator.faults import FaultPlan, RequestFaultDraws, RequestFaults
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_pod
@@ -31,7 +31,7 @@ def _run(test: Test, faults: FaultPlan | None = None, request: float = 2.0) -> f
         loop = asyncio.get_running_loop()
         server = ObjectServer(loop.time)
         latencies = Latencies(request=request)
-        api = SimulatedApi(server, Dice(1), latencies, faults or FaultPlan())
+        api = SimulatedApi(server, RandomStreams(1), latencies, faults or FaultPlan())
         client: ApiClient = api
         assert client is api, "it implements the protocol"
         await test(server, api, server.create(make_pod("a", uid="")))
@@ -132,18 +132,20 @@ def test_pods_deleted_while_binding() -> None:
 def test_faults_of_one_kind_move_no_other() -> None:
     """Who draws for bindings draws nothing for patches."""
     faults = RequestFaults(conflict=0.5)
-    one, other = Dice(1), Dice(1)
-    binds = RequestDice(one, "bind", faults)
+    one, other = RandomStreams(1), RandomStreams(1)
+    binds = RequestFaultDraws(one, "bind", faults)
     for _ in range(10):
         binds.draw()
-    expected = [RequestDice(other, "status", faults).draw().refusal is None for _ in range(1)]
-    assert expected == [RequestDice(one, "status", faults).draw().refusal is None]
+    expected = [RequestFaultDraws(other, "status", faults).draw().refusal is None for _ in range(1)]
+    assert expected == [RequestFaultDraws(one, "status", faults).draw().refusal is None]
 
 
 def test_shares_come_out() -> None:
     """Over many requests the shares are those of the plan."""
-    dice = RequestDice(Dice(5), "bind", RequestFaults(conflict=0.1, error=0.2, unanswered=0.3))
-    fates = [dice.draw() for _ in range(10_000)]
+    random_streams = RequestFaultDraws(
+        RandomStreams(5), "bind", RequestFaults(conflict=0.1, error=0.2, unanswered=0.3)
+    )
+    fates = [random_streams.draw() for _ in range(10_000)]
     conflicts = sum(isinstance(fate.refusal, ConflictError) for fate in fates) / len(fates)
     errors = sum(fate.refusal is not None and fate.refusal.code == 500 for fate in fates)
     lost = sum(not fate.is_answered for fate in fates) / len(fates)

@@ -11,9 +11,9 @@ import pytest
 
 from kubesched.config.types import Extender
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import ExtenderFaults
 from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
 from kubesched.simulator.scenario_loading import load_scenario
@@ -48,7 +48,7 @@ def _server() -> ObjectServer:
 def _ask(verb: str, question: object, server: ObjectServer | None = None) -> tuple[int, Any]:
     async def ask() -> tuple[int, bytes]:
         there = server or _server()
-        extender = SimulatedExtender(CONFIGURATION, SPEC, there, Dice(1), ExtenderFaults())
+        extender = SimulatedExtender(CONFIGURATION, SPEC, there, RandomStreams(1), ExtenderFaults())
         return await extender.post(f"{URL}/{verb}", json.dumps(question).encode(), 5.0)
 
     status, answer = run(ask())
@@ -113,7 +113,7 @@ Story = Callable[[SimulatedExtender], Awaitable[None]]
 
 def _under(faults: ExtenderFaults, story: Story) -> None:
     async def main() -> None:
-        await story(SimulatedExtender(CONFIGURATION, SPEC, _server(), Dice(1), faults))
+        await story(SimulatedExtender(CONFIGURATION, SPEC, _server(), RandomStreams(1), faults))
 
     run(main())
 
@@ -205,7 +205,7 @@ def test_unknown_extenders_let_everything_pass() -> None:
     """One that the scenario does not describe still answers."""
 
     async def ask() -> tuple[int, bytes]:
-        extenders = SimulatedExtenders((), _server(), Dice(1), ExtenderFaults())
+        extenders = SimulatedExtenders((), _server(), RandomStreams(1), ExtenderFaults())
         transport = extenders.connect(CONFIGURATION)
         return await transport.post(f"{URL}/filter", b'{"NodeNames": ["a", "b"]}', 5.0)
 

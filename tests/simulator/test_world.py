@@ -10,10 +10,10 @@ import pytest
 from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetSpec
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import ObjectMeta
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import FaultPlan, WatchFaults
 from kubesched.simulator.kubelets import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.latencies import Latencies
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 from kubesched.snapshot.pod_info import PodInfo
@@ -33,7 +33,7 @@ Story = Callable[[World], Awaitable[None]]
 
 def _tell(story: Story, faults: FaultPlan | None = None) -> None:
     async def main() -> None:
-        world = World(Dice(1), LATENCIES, faults or FaultPlan())
+        world = World(RandomStreams(1), LATENCIES, faults or FaultPlan())
         for number in (1, 2):
             world.nodes.add(make_node(f"node-{number}"))
         await story(world)

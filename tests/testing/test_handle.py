@@ -32,7 +32,7 @@ def test_gates() -> None:
 
 
 def test_dice_are_seeded() -> None:
-    """Equal seeds throw equal dice."""
+    """Equal seeds give equal random numbers."""
     assert FakeHandle(seed=5).random.random() == FakeHandle(seed=5).random.random()
 
 

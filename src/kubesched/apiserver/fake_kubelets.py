@@ -70,17 +70,17 @@ class _Work:
 class FakeKubelets:
     """The kubelets of all nodes."""
 
-    def __init__(self, client: LocalClient, latencies: Latencies, dice: Random) -> None:
+    def __init__(self, client: LocalClient, latencies: Latencies, random: Random) -> None:
         """Prepare; nothing happens before `start`.
 
         Args:
             client: Where pods and nodes are.
             latencies: How long things take.
-            dice: Give or take.
+            random: Varies the times.
         """
         self._client = client
         self._latencies = latencies
-        self._dice = dice
+        self._random = random
         self._works: dict[Key, _Work] = {}
         self._by_node: dict[str, dict[Key, _Work]] = {}
         self._hosts: dict[str, str] = {}
@@ -244,7 +244,7 @@ class FakeKubelets:
         work.timer = asyncio.get_running_loop().call_later(max(seconds, 0.0), act)
 
     def _about(self, seconds: float) -> float:
-        return seconds * self._dice.uniform(0.5, 1.5)
+        return seconds * self._random.uniform(0.5, 1.5)
 
     def _pod(self, work: _Work) -> Plain | None:
         """Return the pod as it is now, None if it is gone."""

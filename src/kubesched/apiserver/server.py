@@ -65,7 +65,7 @@ class ApiServer:
         *,
         anonymous: User = ANONYMOUS,
         now: Callable[[], datetime] = _utc_now,
-        dice: Random | None = None,
+        random: Random | None = None,
         changes_kept: int = CHANGES_KEPT,
         has_alpha: bool = False,
         tracks_managers: bool = True,
@@ -76,13 +76,13 @@ class ApiServer:
             tokens: Who is who.
             anonymous: Who everybody without a token is; `ADMIN` for a server without rules.
             now: Returns the present, with time zone UTC.
-            dice: Where identities and names come from; the system's if it is not given.
+            random: Draws identities and names; None for the system's.
             changes_kept: So many changes of a kind a watch may be behind.
             has_alpha: Whether alpha versions are served.
             tracks_managers: Whether objects say who manages which of their fields; writes are
                 cheaper if they do not, and only server-side apply asks.
         """
-        clock = Clock(now, dice or SystemRandom())
+        clock = Clock(now, random or SystemRandom())
         store: Store[StoredObject] = Store(stamp, changes_kept)
         self.registry = Registry(
             store, Resources(has_alpha=has_alpha), clock, tracks_managers=tracks_managers

@@ -52,15 +52,15 @@ _ZONE_MINUTES_MAX: Final = 60
 class Clock:
     """The present, and what is drawn."""
 
-    def __init__(self, now: Callable[[], datetime], dice: Random) -> None:
-        """Take a clock and dice.
+    def __init__(self, now: Callable[[], datetime], random: Random) -> None:
+        """Take a clock and random.
 
         Args:
             now: Returns the present, with time zone UTC.
-            dice: Where identities and names come from.
+            random: Where identities and names come from.
         """
         self.now = now
-        self._dice = dice
+        self._random = random
 
     def timestamp(self, after_seconds: int = 0) -> str:
         """Return the present, or a moment after it, in whole seconds."""
@@ -68,19 +68,19 @@ class Clock:
 
     def uid(self) -> str:
         """Return a new identity, a random UUID."""
-        bits = self._dice.getrandbits(128)
+        bits = self._random.getrandbits(128)
         text = f"{bits:032x}"
         variant = "89ab"[bits >> 62 & 3]
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
     def name_after(self, prefix: str) -> str:
         """Return a name that begins as asked and ends by chance."""
-        suffix = "".join(self._dice.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
+        suffix = "".join(self._random.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
         return prefix[: _GENERATED_MAX - _SUFFIX_LENGTH] + suffix
 
     def between(self, low: float, high: float) -> float:
         """Return a number between two."""
-        return self._dice.uniform(low, high)
+        return self._random.uniform(low, high)
 
 
 def after(moment: datetime, seconds: int) -> datetime:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 
+from kubesched.app.environment import Environment
 from kubesched.app.live_writers import LiveClaims, LiveVolumes
-from kubesched.app.surroundings import Surroundings
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_events
@@ -44,7 +44,7 @@ class Connections:
         permit: Callable[[], None],
         component: str,
         observer: RequestObserver | None,
-        surroundings: Surroundings,
+        environment: Environment,
     ) -> None:
         """Set up; nothing is sent yet. To be called while a loop runs.
 
@@ -54,10 +54,10 @@ class Connections:
             permit: Asked right before each write that only the leader may do.
             component: The first profile's name: who writes events of the lock.
             observer: Is told of every request.
-            surroundings: Connections, the time of day and dice come from there.
+            environment: Supplies connections, the time of day and random sources.
         """
         open_one = partial(
-            surroundings.connect,
+            environment.connect,
             settings,
             qps=connection.qps,
             burst=connection.burst,
@@ -66,11 +66,11 @@ class Connections:
         )
         self.rest = open_one(permit=permit)
         self.events_rest = open_one()
-        self._now_ns = now_ns = surroundings.now_ns
-        self._dice = dice = surroundings.dice()
-        self.leader_recorder = CoreEventRecorder(self.events_rest, now_ns, dice, component)
+        self._now_ns = now_ns = environment.now_ns
+        self._random = random = environment.new_random()
+        self.leader_recorder = CoreEventRecorder(self.events_rest, now_ns, random, component)
         self.recorder: EventRecorder | CoreEventRecorder = EventRecorder(
-            self.events_rest, now_ns, dice, surroundings.host_name
+            self.events_rest, now_ns, random, environment.host_name
         )
         self.api = SchedulerClient(self.rest, self, now_ns)
         self._claims: LiveClaims | None = None
@@ -92,7 +92,7 @@ class Connections:
 
     def serve(self, scheduler: Scheduler) -> None:
         """Hand the scheduler's plugins what they write through."""
-        self._claims = LiveClaims(self.rest, self._now_ns, self._dice, self.record_event)
+        self._claims = LiveClaims(self.rest, self._now_ns, self._random, self.record_event)
         volumes = LiveVolumes(self.rest, scheduler.pods)
         for profile in scheduler.profiles.values():
             profile.claim_writer = self._claims

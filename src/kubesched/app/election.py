@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from kubesched.app.surroundings import Surroundings
+from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.leader_election import (
     ElectionTiming,
@@ -47,7 +47,7 @@ class Election:
         connection: ClientConnection,
         election: LeaderElection,
         *,
-        surroundings: Surroundings,
+        environment: Environment,
         record_event: RecordEvent,
         observer: RequestObserver | None = None,
         allow_removed_locks: bool = False,
@@ -58,7 +58,7 @@ class Election:
             settings: Where the API server is.
             connection: Requests per second.
             election: The lock and the times.
-            surroundings: The connection, clocks and dice come from there.
+            environment: Supplies the connection, clocks and random sources.
             record_event: Writes events about the lock; called in the election's thread.
             observer: Is told of the election's requests.
             allow_removed_locks: Whether locks that upstream has removed may be asked for.
@@ -66,17 +66,17 @@ class Election:
         Raises:
             ConfigError: The times cannot work, or there is no such lock.
         """
-        dice = surroundings.dice()
-        uid = uuid.UUID(int=dice.getrandbits(128), version=4)
-        self.identity = new_identity(surroundings.host_name, str(uid))
-        self._monotonic = surroundings.monotonic
-        self._has_thread = surroundings.has_threads
+        random = environment.new_random()
+        uid = uuid.UUID(int=random.getrandbits(128), version=4)
+        self.identity = new_identity(environment.host_name, str(uid))
+        self._monotonic = environment.monotonic
+        self._has_thread = environment.has_threads
         timing = ElectionTiming(
             lease_duration_seconds=election.lease_duration_seconds,
             renew_deadline_seconds=election.renew_deadline_seconds,
             retry_period_seconds=election.retry_period_seconds,
         )
-        self._rest = surroundings.connect(
+        self._rest = environment.connect(
             settings,
             qps=connection.qps,
             burst=connection.burst,
@@ -105,9 +105,9 @@ class Election:
                     on_stopped_leading=self._stopped,
                     on_new_leader=self._seen,
                 ),
-                clock=surroundings.monotonic,
-                wall_clock=lambda: _moment(surroundings.now_ns()),
-                random=dice.random,
+                clock=environment.monotonic,
+                wall_clock=lambda: _moment(environment.now_ns()),
+                random=random.random,
                 name=election.resource_name,
             )
         except ValueError as error:

@@ -42,17 +42,17 @@ class LiveClaims:
     """What DynamicResources writes through."""
 
     def __init__(
-        self, rest: Rest, now_ns: Callable[[], int], dice: Random, record_event: RecordEvent
+        self, rest: Rest, now_ns: Callable[[], int], random: Random, record_event: RecordEvent
     ) -> None:
         """Set up.
 
         Args:
             rest: Sends the requests.
             now_ns: Returns the time of day in nanoseconds since the epoch.
-            dice: Spread what is tried again.
+            random: Spreads retries.
             record_event: Writes events some time soon.
         """
-        self._claims = ClaimWriter(rest, dice)
+        self._claims = ClaimWriter(rest, random)
         self._pods = PodWriter(rest, now_ns)
         self._now_ns = now_ns
         self._record_event = record_event

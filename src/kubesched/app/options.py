@@ -133,7 +133,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         access: Who may ask there.
         exposure: Which metrics and label values are shown.
         dry_run: Whether decisions are reported instead of carried out.
-        seed: Of the dice that break ties; None draws one.
+        seed: Of the random source that breaks ties; None draws one.
     """
 
     config_file: Path | None = None

@@ -31,6 +31,7 @@ from kubesched.app.debugger import CacheDebugger, Observed
 from kubesched.app.dry_run import DryRun
 from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints
+from kubesched.app.environment import REAL_ENVIRONMENT, Environment, Extenders
 from kubesched.app.health import scheduler_health
 from kubesched.app.logs import Logs
 from kubesched.app.metrics.pages import Pages
@@ -38,7 +39,6 @@ from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.app.options import Options
 from kubesched.app.secure_port import SecurePort
 from kubesched.app.signals import handled_signals
-from kubesched.app.surroundings import REAL, Extenders, Surroundings
 from kubesched.app.sync_report import report_failures
 from kubesched.app.watched_kinds import watched_kinds
 from kubesched.app.zpages import build_of
@@ -91,7 +91,7 @@ class SchedulerProcess:
         report: Report | None = None,
         logs: Logs | None = None,
         flags: Mapping[str, str] | None = None,
-        surroundings: Surroundings = REAL,
+        environment: Environment = REAL_ENVIRONMENT,
     ) -> None:
         """Put everything together; nothing is sent yet.
 
@@ -103,7 +103,7 @@ class SchedulerProcess:
             report: Is handed what would be written, if nothing is to be (`--dry-run`).
             logs: Whose verbosity may be changed over the secure port; None for nobody's.
             flags: Names and values, to be shown over the secure port.
-            surroundings: Where connections, clocks and dice come from.
+            environment: Supplies connections, clocks and random sources.
 
         Raises:
             ConfigError: A plugin or the election cannot be set up.
@@ -115,7 +115,7 @@ class SchedulerProcess:
         self._report = report
         self._logs = logs
         self._flags = flags or {}
-        self._surroundings = surroundings
+        self._environment = environment
         self._connections: Connections | None = None
         self._main_loop: asyncio.AbstractEventLoop
         self._stop = asyncio.Event()
@@ -123,8 +123,8 @@ class SchedulerProcess:
         self._ended_as_asked = False
         self.metrics = Pages(
             options.feature_gates,
-            clock=surroundings.monotonic,
-            dice=surroundings.dice().random,
+            clock=environment.monotonic,
+            draw=environment.new_random().random,
             exposure=options.exposure,
         )
         self._port: SecurePort | None = None
@@ -138,7 +138,7 @@ class SchedulerProcess:
                 settings,
                 configuration.client_connection,
                 configuration.leader_election,
-                surroundings=surroundings,
+                environment=environment,
                 record_event=self._record_election,
                 observer=self.metrics.requests,
                 allow_removed_locks=options.allow_removed_locks,
@@ -169,11 +169,11 @@ class SchedulerProcess:
                 self._check_leadership,
                 self._configuration.profiles[0].scheduler_name,
                 self.metrics.requests,
-                self._surroundings,
+                self._environment,
             )
             if not await self._unless_over(connections.open(opened)):
                 return self._end_without_leading()
-            extenders = await opened.enter_async_context(self._surroundings.extenders())
+            extenders = await opened.enter_async_context(self._environment.extenders())
             api = connections.api if self._report is None else DryRun(self._report)
             scheduler, handlers = self._assemble(api, extenders)
             self.scheduler = scheduler
@@ -213,7 +213,7 @@ class SchedulerProcess:
         return endpoints
 
     def _moment(self) -> datetime:
-        return datetime.fromtimestamp(self._surroundings.now_ns() / 1e9, UTC)
+        return datetime.fromtimestamp(self._environment.now_ns() / 1e9, UTC)
 
     def _show_cache(self) -> None:
         if self._debugger is not None:
@@ -261,7 +261,7 @@ class SchedulerProcess:
             self._registry,
             gates,
             api,
-            random=self._surroundings.dice() if seed is None else Random(seed),  # noqa: S311 - ties
+            random=self._environment.new_random() if seed is None else Random(seed),  # noqa: S311 - ties
             options=options,
             connect=extenders.connect,
             instruments=self.metrics.scheduler,
@@ -274,7 +274,7 @@ class SchedulerProcess:
             for profile in self.scheduler.profiles.values()
             for plugin in profile.plugins.values()
         ]
-        informers = Informers(rest, handlers, self._surroundings.dice())
+        informers = Informers(rest, handlers, self._environment.new_random())
         for kind in watched_kinds(plugins, self._options.feature_gates):
             informers.add(kind, UNFINISHED_PODS if kind.type is Pod else EVERYTHING)
         return informers
@@ -296,7 +296,7 @@ class SchedulerProcess:
 
     def _settle(self) -> None:
         self.is_synced = True
-        self._surroundings.settle_memory()
+        self._environment.settle_memory()
         log.info("Caches are synced")
 
     async def _lead(self, scheduler: Scheduler, following: asyncio.Future[None]) -> int:

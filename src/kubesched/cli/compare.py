@@ -35,7 +35,7 @@ from kubesched.cli.output import simple_table, write_document, writer
     "--seed",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Seed of all dice, the same for all [default: the first scenario's].",
+    help="Seed of all random sources, the same for all runs [default: the first scenario's].",
 )
 @duration_option
 @html_option

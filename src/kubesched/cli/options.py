@@ -33,7 +33,7 @@ class SchedulerOptions:
         profile: Scheduler name to use for all pods that are placed; None leaves each its own.
         feature_gates: As written, `A=true,B=false`.
         plugins: Out-of-tree plugins as written, `module:Class` or `file.py:Class`.
-        seed: Of the run's dice, which break ties.
+        seed: Of the random source that breaks ties.
     """
 
     config: Path | None = None
@@ -139,7 +139,7 @@ _seed = click.option(
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Seed of the dice that break ties.",
+    help="Seed of the random source that breaks ties.",
 )
 output_option = click.option(
     "-o",

@@ -132,7 +132,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     "--seed",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Seed of the dice that break ties [default: drawn].",
+    help="Seed of the random source that breaks ties [default: drawn].",
 )
 @switch(
     _ELECTION,

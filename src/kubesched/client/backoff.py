@@ -19,15 +19,15 @@ _RESET_SECONDS: Final = 120.0
 class Backoff:
     """A reflector's pauses: 0.8 s, doubled up to 30 s, and up to as much again by chance."""
 
-    def __init__(self, now: Callable[[], float], dice: Random) -> None:
+    def __init__(self, now: Callable[[], float], random: Random) -> None:
         """Set up.
 
         Args:
             now: Returns the time in seconds, from any start.
-            dice: Spread the clients of a server that comes back.
+            random: Spreads the clients of a server that comes back.
         """
         self._now = now
-        self._dice = dice
+        self._random = random
         self._began = now()
         self._next_seconds = _FIRST_SECONDS
 
@@ -43,4 +43,4 @@ class Backoff:
             self._next_seconds = _FIRST_SECONDS
         seconds = self._next_seconds
         self._next_seconds = min(seconds * _FACTOR, _MAX_SECONDS)
-        return seconds * (1 + self._dice.random())
+        return seconds * (1 + self._random.random())

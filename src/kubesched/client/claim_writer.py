@@ -30,15 +30,15 @@ _JITTER: Final = 0.1
 class ClaimWriter:
     """Writes claims. All methods raise `ApiError` when the server refuses."""
 
-    def __init__(self, rest: Rest, dice: Random) -> None:
+    def __init__(self, rest: Rest, random: Random) -> None:
         """Set up.
 
         Args:
             rest: Sends the requests.
-            dice: Spread what is tried again.
+            random: Spreads retries.
         """
         self._rest = rest
-        self._dice = dice
+        self._random = random
         self._objects = WholeObjects(rest)
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
@@ -106,7 +106,7 @@ class ClaimWriter:
             except ApiError as error:
                 if error.reason != "Conflict" or not tries_left:
                     raise
-            await asyncio.sleep(_RETRY_SECONDS * (1 + _JITTER * self._dice.random()))
+            await asyncio.sleep(_RETRY_SECONDS * (1 + _JITTER * self._random.random()))
             claim = await self.get(namespace, name)
         await self._objects.delete(ResourceClaim, namespace, name)
 

@@ -39,25 +39,27 @@ log = logging.getLogger(__name__)
 class CoreEventRecorder:
     """Records events."""
 
-    def __init__(self, rest: Rest, now_ns: Callable[[], int], dice: Random, component: str) -> None:
+    def __init__(
+        self, rest: Rest, now_ns: Callable[[], int], random: Random, component: str
+    ) -> None:
         """Set up; `run` begins. To be called while a loop runs.
 
         Args:
             rest: Sends the requests.
             now_ns: Returns the time of day in nanoseconds since the epoch.
-            dice: Spread what is tried again.
+            random: Spreads retries.
             component: Who reports, unless an event says it itself.
         """
         self._rest = rest
         self._now_ns = now_ns
-        self._dice = dice
+        self._random = random
         self._component = component
         self._correlator = EventCorrelator(now_ns, self._name_and_time)
         self._queue = EventQueue(self._write, _words, self._delay_seconds)
 
     def _delay_seconds(self, tries: int) -> float:
         # The first wait is any part of the whole, so that clients do not come together.
-        return _RETRY_SECONDS * (self._dice.random() if tries == 1 else 1.0)
+        return _RETRY_SECONDS * (self._random.random() if tries == 1 else 1.0)
 
     def _name_and_time(self, event: Event, now_ns: int) -> tuple[str, str]:
         return f"{event.involved_object.name}.{now_ns:x}", second_time(now_ns)
@@ -99,7 +101,7 @@ class CoreEventRecorder:
         now_ns = self._now_ns()
         time = second_time(now_ns)
         metadata = ObjectMeta(
-            name=event_name(involved, now_ns, self._dice), namespace=event_namespace(involved)
+            name=event_name(involved, now_ns, self._random), namespace=event_namespace(involved)
         )
         event = self._correlator.correlate(
             Event(

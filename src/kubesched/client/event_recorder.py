@@ -120,24 +120,26 @@ def _words(write: _Write) -> str:
 class EventRecorder:
     """Records events."""
 
-    def __init__(self, rest: Rest, now_ns: Callable[[], int], dice: Random, hostname: str) -> None:
+    def __init__(
+        self, rest: Rest, now_ns: Callable[[], int], random: Random, hostname: str
+    ) -> None:
         """Set up; `run` begins. To be called while a loop runs.
 
         Args:
             rest: Sends the requests.
             now_ns: Returns the time of day in nanoseconds since the epoch.
-            dice: Spread what is tried again.
+            random: Spreads retries.
             hostname: Of this machine, a part of the events' `reportingInstance`.
         """
         self._rest = rest
         self._now_ns = now_ns
-        self._dice = dice
+        self._random = random
         self._hostname = hostname
         self._remembered: dict[_Key, _Remembered] = {}
         self._queue = EventQueue(self._write, _words, self._delay_seconds)
 
     def _delay_seconds(self, tries: int) -> float:
-        return _RETRY_SECONDS * (1 + _RETRY_JITTER * self._dice.random())
+        return _RETRY_SECONDS * (1 + _RETRY_JITTER * self._random.random())
 
     def statistics(self) -> EventStatistics:
         """Return what has become of events so far."""
@@ -157,7 +159,7 @@ class EventRecorder:
         now_ns = self._now_ns()
         known = self._remembered.get(key)
         if known is None:
-            name = event_name(regarding, now_ns, self._dice)
+            name = event_name(regarding, now_ns, self._random)
             known = self._remembered[key] = _Remembered(name, key, event.note, now_ns)
             self._put(known)
             self._forget_oldest()

@@ -60,15 +60,15 @@ def event_namespace(reference: ObjectReference) -> str:
     return reference.namespace or _DEFAULT_NAMESPACE
 
 
-def event_name(reference: ObjectReference, now_ns: int, dice: Random) -> str:
+def event_name(reference: ObjectReference, now_ns: int, random: Random) -> str:
     """Return a name for an event: the object's, and the time.
 
     Args:
         reference: The object.
         now_ns: Nanoseconds since the epoch.
-        dice: For a name of its own, if the object's is none that an event may have.
+        random: Draws a name of its own, if the object's is none that an event may have.
     """
     name = f"{reference.name}.{now_ns:x}"
     if len(name) <= _NAME_LENGTH_MAX and _NAME.fullmatch(name):
         return name
-    return str(UUID(int=dice.getrandbits(128), version=4))
+    return str(UUID(int=random.getrandbits(128), version=4))

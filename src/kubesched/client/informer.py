@@ -57,7 +57,7 @@ class Informer:
         rest: Rest,
         kind: Kind,
         handler: Handler,
-        dice: Random,
+        random: Random,
         selection: Selection = EVERYTHING,
     ) -> None:
         """Set up; `run` begins. To be called while a loop runs.
@@ -66,14 +66,14 @@ class Informer:
             rest: Sends the requests.
             kind: What to follow.
             handler: Is told.
-            dice: For pauses and for the lengths of watches.
+            random: Draws pauses and the lengths of watches.
             selection: Which objects.
         """
         self.kind = kind
         self._handler = handler
         self._items: dict[Key, KubeObject] = {}
         self._synced = asyncio.Event()
-        self._reflector = Reflector(rest, kind, self, dice, selection)
+        self._reflector = Reflector(rest, kind, self, random, selection)
 
     @property
     def has_synced(self) -> bool:

@@ -20,17 +20,17 @@ from kubesched.client.selection import EVERYTHING, Selection
 class Informers:
     """One informer per kind; objects of different kinds are told of in any order."""
 
-    def __init__(self, rest: Rest, handler: Handler, dice: Random) -> None:
+    def __init__(self, rest: Rest, handler: Handler, random: Random) -> None:
         """Set up; `run` begins.
 
         Args:
             rest: Sends the requests.
             handler: Is told of the objects of all kinds.
-            dice: For pauses and for the lengths of watches.
+            random: Draws pauses and the lengths of watches.
         """
         self._rest = rest
         self._handler = handler
-        self._dice = dice
+        self._random = random
         self._informers: dict[str, Informer] = {}
 
     def add(self, kind: Kind, selection: Selection = EVERYTHING) -> Informer:
@@ -38,7 +38,7 @@ class Informers:
         name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
         informer = self._informers.get(name)
         if informer is None:
-            informer = Informer(self._rest, kind, self._handler, self._dice, selection)
+            informer = Informer(self._rest, kind, self._handler, self._random, selection)
             self._informers[name] = informer
         return informer
 

@@ -110,7 +110,7 @@ class Reflector:
     """Follows one kind."""
 
     def __init__(
-        self, rest: Rest, kind: Kind, sink: Sink, dice: Random, selection: Selection = EVERYTHING
+        self, rest: Rest, kind: Kind, sink: Sink, random: Random, selection: Selection = EVERYTHING
     ) -> None:
         """Set up; `run` begins. To be called while a loop runs.
 
@@ -118,19 +118,19 @@ class Reflector:
             rest: Sends the requests.
             kind: What to follow.
             sink: Is told.
-            dice: For pauses and for the lengths of watches.
+            random: Draws pauses and the lengths of watches.
             selection: Which objects.
         """
         self._rest = rest
         self._sink = sink
-        self._dice = dice
+        self._random = random
         self._plural = kind.plural
         self._path = path_of(kind, selection.namespace)
         self._selectors = selection.query
         self._decoder = WatchDecoder(kind)
         self._lister = Lister(rest, self._decoder, self._path, self._selectors)
         self._now = asyncio.get_running_loop().time
-        self._backoff = Backoff(self._now, dice)
+        self._backoff = Backoff(self._now, random)
         self._version = ""
         # No exception is kept: its frames hold all objects that were read so far.
         self._last_error, self._last_code = "", 0
@@ -291,7 +291,7 @@ class Reflector:
     async def _open(self, opened: AsyncExitStack, query: Query) -> _Stream:
         """Open a stream; one that breaks at once is an empty one."""
         began = self._now()
-        seconds = int(_TIMEOUT_MIN_SECONDS * (1 + self._dice.random()))
+        seconds = int(_TIMEOUT_MIN_SECONDS * (1 + self._random.random()))
         whole = (
             *(*query, *self._selectors, ("allowWatchBookmarks", "true"), ("watch", "true")),
             ("timeoutSeconds", str(seconds)),

@@ -41,7 +41,7 @@ class Handle(Protocol):
 
     @property
     def random(self) -> Random:
-        """The run's dice; seeded."""
+        """The run's random source; seeded."""
         ...
 
     def filter_with_nominated_pods(

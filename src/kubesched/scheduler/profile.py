@@ -90,7 +90,7 @@ class Profile:
     Attributes:
         scheduler_name: The name that pods carry in `spec.schedulerName`.
         feature_gates: Which features are on.
-        random: The run's dice.
+        random: The run's random source.
         objects: The cluster's other objects; whoever owns them hands them in.
         waiting_pods: The pods that Permit plugins hold; shared by all profiles.
         pod_group_states: The members of pod groups; whoever keeps them hands them in.

@@ -72,7 +72,7 @@ class Checkers(LedgerReader):
         for key, old, new in self._ledger.rebound:
             self._problems.append(f"pod {key} was bound to {old} and then to {new}")
         if self._problems:
-            raise InvariantError(f"seed {self._world.dice.seed}: {self._problems[0]}")
+            raise InvariantError(f"seed {self._world.random_streams.seed}: {self._problems[0]}")
 
     # Everything.
 
@@ -92,8 +92,8 @@ class Checkers(LedgerReader):
                 break  # What it has heard of is not taken in yet; it is at the end of the cycle.
             if not self._is_remembered(uid, waiting.key):
                 raise InvariantError(
-                    f"seed {self._world.dice.seed}: at {now:.3f} s pod {waiting.key}, which waits "
-                    f"since {waiting.since:.3f} s, is nowhere"
+                    f"seed {self._world.random_streams.seed}: at {now:.3f} s pod {waiting.key}, "
+                    f"which waits since {waiting.since:.3f} s, is nowhere"
                 )
         self.checks += 1
 

@@ -11,7 +11,7 @@ import msgspec
 
 from kubesched.api.errors import ApiError, ConflictError
 from kubesched.config.durations import DurationSeconds
-from kubesched.simulator.dice import Dice
+from kubesched.simulator.random_streams import RandomStreams
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 """How many of all cases, 0 to 1."""
@@ -109,11 +109,11 @@ class RequestFate(msgspec.Struct, frozen=True):
 _FINE = RequestFate()
 
 
-class RequestDice:
+class RequestFaultDraws:
     """Draws the fate of requests of one kind."""
 
-    def __init__(self, dice: Dice, name: str, faults: RequestFaults) -> None:
-        self._random = dice.stream(f"faults/{name}")
+    def __init__(self, random_streams: RandomStreams, name: str, faults: RequestFaults) -> None:
+        self._random = random_streams.stream(f"faults/{name}")
         self._faults = faults
         self._is_fine = not (faults.conflict or faults.error or faults.unanswered or faults.slow)
 

@@ -15,9 +15,9 @@ from enum import Enum
 from typing import Final
 
 from kubesched.api.core import Pod
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import FINISHED, ObjectServer
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.snapshot.objects import KubernetesObject
 
 RUN_SECONDS: Final = "simulation/run-seconds"
@@ -66,11 +66,13 @@ class Kubelets:
         on_disrupted: Called with each pod that its node's life stops.
     """
 
-    def __init__(self, server: ObjectServer, dice: Dice, latencies: Latencies) -> None:
+    def __init__(
+        self, server: ObjectServer, random_streams: RandomStreams, latencies: Latencies
+    ) -> None:
         self._server = server
         self._latencies = latencies
-        self._starts = dice.stream("pod-start")
-        self._stops = dice.stream("pod-stop")
+        self._starts = random_streams.stream("pod-start")
+        self._stops = random_streams.stream("pod-stop")
         self._works: dict[str, _Work] = {}
         self._by_node: dict[str, dict[str, _Work]] = {}
         self._silent: dict[str, None] = {}

@@ -210,7 +210,7 @@ class SimulationReport(_Part, frozen=True):
 
     Attributes:
         partial: Whether the simulation was interrupted; what was decided till then is here.
-        seed: Of the dice that broke ties.
+        seed: Of the random source that broke ties.
         summary: The numbers that come first.
         placements: Pods that have a node.
         unplaced: Pods that fit nowhere.

@@ -31,9 +31,9 @@ from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.checkers import Checkers
 from kubesched.simulator.decision_log import DecisionLog
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.kubelets import Disruption
 from kubesched.simulator.pod_ledger import PodLedger
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.scenario import Scenario
 from kubesched.simulator.script import Script
 from kubesched.simulator.simulated_extender import SimulatedExtenders
@@ -81,7 +81,7 @@ def simulate(
     """
     gates = FeatureGates.of(scenario.scheduler.feature_gates)
     configuration = _configuration(scenario, gates)
-    dice = Dice(scenario.seed if seed is None else seed)
+    random_streams = RandomStreams(scenario.seed if seed is None else seed)
     log = DecisionLog(write_decision, moves=log_moves)
     objects = _objects(scenario.objects)
     steps: list[Callable[[], None]] = []
@@ -91,7 +91,7 @@ def simulate(
             each()
 
     async def main() -> TimelineReport:
-        simulation = _Simulation(scenario, configuration, registry, gates, dice, log)
+        simulation = _Simulation(scenario, configuration, registry, gates, random_streams, log)
         if checks:
             steps.append(simulation.step)
         if watch is not None:
@@ -125,7 +125,7 @@ class _Simulation:
         configuration: Configuration,
         registry: Registry,
         gates: FeatureGates,
-        dice: Dice,
+        random_streams: RandomStreams,
         log: DecisionLog,
     ) -> None:
         duration = scenario.duration
@@ -133,13 +133,16 @@ class _Simulation:
         self.watch: Watch | None = None
         self._end: asyncio.Task[None] | None = None
         self._scenario = scenario
-        self._dice = dice
+        self._random_streams = random_streams
         self._log = log
         self._width_seconds = max(report.resolution or duration / _SERIES_BINS, _SHORTEST_SECONDS)
         self._check_seconds = max(report.check_every or duration / _CHECKS, _SHORTEST_SECONDS)
-        self._world = World(dice, scenario.latencies, scenario.faults)
+        self._world = World(random_streams, scenario.latencies, scenario.faults)
         self._extenders = SimulatedExtenders(
-            scenario.scheduler.extenders, self._world.server, dice, scenario.faults.extender
+            scenario.scheduler.extenders,
+            self._world.server,
+            random_streams,
+            scenario.faults.extender,
         )
         self._timeline = Timeline(self._width_seconds)
         self._scheduler, self._handlers = assemble(
@@ -147,7 +150,7 @@ class _Simulation:
             registry,
             gates,
             self._world.api,
-            random=dice.stream("scheduler"),
+            random=random_streams.stream("scheduler"),
             observers=(_Attempts(self._timeline, self.look), log),
             connect=self._extenders.connect,
         )
@@ -241,7 +244,7 @@ class _Simulation:
         checkers = self._checkers
         return TimelineReport(
             scenario=self._scenario.name,
-            seed=self._dice.seed,
+            seed=self._random_streams.seed,
             partial=partial,
             duration_seconds=now,
             totals=timeline.totals(),

@@ -324,7 +324,7 @@ class Scenario(_Part, frozen=True):
         version: Of the format.
         name: For the report.
         duration: For how long.
-        seed: Of all dice, if none is given otherwise.
+        seed: Of all random_streams, if none is given otherwise.
         nodes: The nodes.
         priority_classes: Besides Kubernetes' own.
         objects: Files of other objects, there from the beginning.

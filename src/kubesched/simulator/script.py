@@ -90,7 +90,7 @@ class Script:
         for workload in self._scenario.workloads:
             self._start_workload(workload)
         for number, event in enumerate(self._scenario.events):
-            random = self._world.dice.stream(f"events/{number}")
+            random = self._world.random_streams.stream(f"events/{number}")
             self._at(event.at, self._happen, event, random, 0)
 
     # Timers.
@@ -140,9 +140,13 @@ class Script:
             create = partial(self._create_pod, workload)
             key = f"{workload.namespace}/{workload.name}"
             times = arrival_seconds(
-                workload.pods, self._scenario.duration, self._world.dice.stream(f"arrivals/{key}")
+                workload.pods,
+                self._scenario.duration,
+                self._world.random_streams.stream(f"arrivals/{key}"),
             )
-            draw = run_seconds(workload.pods.run_time, self._world.dice.stream(f"run-times/{key}"))
+            draw = run_seconds(
+                workload.pods.run_time, self._world.random_streams.stream(f"run-times/{key}")
+            )
             _Arrivals(workload.pods, template, times, draw, create).start()
         elif workload.deployment is not None:
             item = replica_set_of(workload, template)

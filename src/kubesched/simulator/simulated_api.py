@@ -17,10 +17,10 @@ from kubesched.scheduler.api_client import (
     PodConditionPatch,
     PodGroupConditionPatch,
 )
-from kubesched.simulator.dice import Dice
-from kubesched.simulator.faults import FaultPlan, RequestDice
+from kubesched.simulator.faults import FaultPlan, RequestFaultDraws
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.random_streams import RandomStreams
 
 
 class SimulatedApi:
@@ -34,17 +34,21 @@ class SimulatedApi:
     """
 
     def __init__(
-        self, server: ObjectServer, dice: Dice, latencies: Latencies, faults: FaultPlan
+        self,
+        server: ObjectServer,
+        random_streams: RandomStreams,
+        latencies: Latencies,
+        faults: FaultPlan,
     ) -> None:
         self._server = server
         self._latency_seconds = latencies.request
-        self._pace = dice.stream("request-latency")
+        self._pace = random_streams.stream("request-latency")
         self._fates = {
-            "bind": RequestDice(dice, "bind", faults.bind),
-            "status": RequestDice(dice, "status", faults.status),
-            "delete": RequestDice(dice, "delete", faults.delete),
+            "bind": RequestFaultDraws(random_streams, "bind", faults.bind),
+            "status": RequestFaultDraws(random_streams, "status", faults.status),
+            "delete": RequestFaultDraws(random_streams, "delete", faults.delete),
         }
-        self._deletions = dice.stream("faults/deleted-while-binding")
+        self._deletions = random_streams.stream("faults/deleted-while-binding")
         self._deleted_while_binding = faults.deleted_while_binding
         self.requests = dict.fromkeys(self._fates, 0)
         self.failures = dict.fromkeys(self._fates, 0)

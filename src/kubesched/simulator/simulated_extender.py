@@ -19,9 +19,9 @@ from typing import Any, Final, TypeAlias
 from kubesched.api.errors import ApiError
 from kubesched.config.types import Extender
 from kubesched.scheduler.extender import ExtenderTransport
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import ExtenderFaults
 from kubesched.simulator.object_server import ObjectServer
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
 
 Json: TypeAlias = "dict[str, Any]"
@@ -46,7 +46,7 @@ class SimulatedExtender:
         configuration: Extender,
         spec: ExtenderSpec,
         server: ObjectServer,
-        dice: Dice,
+        random_streams: RandomStreams,
         faults: ExtenderFaults,
     ) -> None:
         """Set up an extender that works; it speaks the verbs that the configuration names."""
@@ -54,8 +54,8 @@ class SimulatedExtender:
         self._server = server
         self._faults = faults
         concern = f"extender/{configuration.url_prefix}"
-        self._pace = dice.stream(concern)
-        self._fates = dice.stream(f"faults/{concern}")
+        self._pace = random_streams.stream(concern)
+        self._fates = random_streams.stream(f"faults/{concern}")
         self._outage = _Outages(faults)
         self._answers = {
             configuration.filter_verb: self._filter,
@@ -182,12 +182,12 @@ class SimulatedExtenders:
         self,
         specs: tuple[ExtenderSpec, ...],
         server: ObjectServer,
-        dice: Dice,
+        random_streams: RandomStreams,
         faults: ExtenderFaults,
     ) -> None:
         self._specs = {spec.url_prefix: spec for spec in specs}
         self._server = server
-        self._dice = dice
+        self._random_streams = random_streams
         self._faults = faults
         self.connected: dict[str, SimulatedExtender] = {}
 
@@ -195,6 +195,8 @@ class SimulatedExtenders:
         """Return the transport to an extender."""
         prefix = configuration.url_prefix
         spec = self._specs.get(prefix) or ExtenderSpec(prefix)
-        found = SimulatedExtender(configuration, spec, self._server, self._dice, self._faults)
+        found = SimulatedExtender(
+            configuration, spec, self._server, self._random_streams, self._faults
+        )
         self.connected[prefix] = found
         return found

@@ -157,7 +157,7 @@ class TimelineReport(_Part, frozen=True):
 
     Attributes:
         scenario: Its name.
-        seed: Of all dice.
+        seed: Of all random sources.
         partial: Whether the simulation was interrupted before its end.
         duration_seconds: How long it took, in virtual time.
         totals: How many of everything.

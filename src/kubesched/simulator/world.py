@@ -6,12 +6,12 @@
 
 Everything happens on the running event loop; on a virtual one a day takes no time.
 
-    world = World(Dice(seed))
-    scheduler, handlers = assemble(..., world.api, random=world.dice.stream("scheduler"))
+    world = World(RandomStreams(seed))
+    scheduler, handlers = assemble(..., world.api, random=world.random_streams.stream("scheduler"))
     world.connect(handlers)
     world.nodes.add(node); world.server.create(pod)
 
-Invariants: everything that is drawn comes from the dice's streams, one per concern.
+Invariants: every random number comes from a stream, one per concern.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
 from kubesched.simulator.budget_controller import BudgetController
 from kubesched.simulator.controllers import Controllers
-from kubesched.simulator.dice import Dice
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan
 from kubesched.simulator.informer import Handler, Informer, is_unfinished
 from kubesched.simulator.kubelets import Kubelets
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.node_life import NodeLife
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer, kind_name
+from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 
 _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coordination.k8s.io")
@@ -42,7 +42,7 @@ class World:
     """A cluster without its scheduler.
 
     Attributes:
-        dice: Where every chance comes from.
+        random_streams: Where every chance comes from.
         server: The objects; create pods here.
         api: What the scheduler is handed.
         kubelets: Run pods.
@@ -54,23 +54,23 @@ class World:
 
     def __init__(
         self,
-        dice: Dice,
+        random_streams: RandomStreams,
         latencies: Latencies | None = None,
         faults: FaultPlan = NO_FAULTS,
     ) -> None:
         """Begin with nothing; there must be a running event loop."""
         latencies = latencies or Latencies()
-        self.dice = dice
+        self.random_streams = random_streams
         self.server = ObjectServer(asyncio.get_running_loop().time)
-        self.api = SimulatedApi(self.server, dice, latencies, faults)
-        self.kubelets = Kubelets(self.server, dice, latencies)
+        self.api = SimulatedApi(self.server, random_streams, latencies, faults)
+        self.kubelets = Kubelets(self.server, random_streams, latencies)
         self.nodes = NodeLife(self.server, self.kubelets, latencies)
-        pace = dice.stream("controllers")
+        pace = random_streams.stream("controllers")
         self.controllers = Controllers(
             self.server, lambda: latencies.controller * pace.uniform(0.5, 1.5)
         )
         self.kubelets.on_finished.append(self.controllers.finished)
-        budget_pace = dice.stream("budgets")
+        budget_pace = random_streams.stream("budgets")
         self.budgets = BudgetController(
             self.server,
             self.controllers.scale_of,
@@ -93,7 +93,7 @@ class World:
 
     def _follow(self, kind: str, handler: Handler) -> Informer:
         # Each informer has its own stream, so that one more of them moves no other.
-        pace = self.dice.stream(f"watch/{type(handler).__name__}/{kind}")
+        pace = self.random_streams.stream(f"watch/{type(handler).__name__}/{kind}")
         latency = self._watch_latency
         informer = Informer(
             self.server.store, kind, handler, lambda: latency * pace.uniform(0.5, 1.0)
@@ -117,7 +117,7 @@ class World:
                 self._connect(name, handlers)
 
     def _connect(self, kind: str, handlers: Handler) -> None:
-        pace = self.dice.stream(f"watch/scheduler/{kind}")
+        pace = self.random_streams.stream(f"watch/scheduler/{kind}")
         latency = self._watch_latency
         informer = Informer(
             self.server.store,
@@ -133,7 +133,7 @@ class World:
 
     def _lose_some_time(self, informer: Informer) -> None:
         faults = self._watch_faults
-        losses = self.dice.stream(f"faults/watch/{informer.kind}")
+        losses = self.random_streams.stream(f"faults/watch/{informer.kind}")
 
         def lose() -> None:
             informer.lose(faults.outage, expired=losses.random() < faults.expired)

@@ -29,7 +29,7 @@ class FakeHandle:
     Attributes:
         scheduler_name: The profile's name.
         feature_gates: The defaults of 1.36, except for the gates given.
-        random: Seeded dice.
+        random: A seeded random source.
         waiting_pods: The pods that Permit plugins hold.
         objects: The cluster's other objects; none unless a test hands some in.
         plugins: What `filter_rows` and the what-if questions run; plugins may be added later.
@@ -59,7 +59,7 @@ class FakeHandle:
         self.waiting_pods = WaitingPods()
         self.pod_group_states: PodGroupStates = NoPodGroupStates()
         self.plugin_observer = PluginObserver()
-        self.random = Random(seed)  # noqa: S311 - the run's dice, not a secret
+        self.random = Random(seed)  # noqa: S311 - the run's random source, not a secret
         self.plugins: list[Plugin] = list(plugins)
         self.activated: list[PodInfo] = []
 

@@ -44,9 +44,9 @@ class Measured:
         scheduler: The scheduler.
     """
 
-    def __init__(self, gates: FeatureGates, dice: Callable[[], float]) -> None:
+    def __init__(self, gates: FeatureGates, draw: Callable[[], float]) -> None:
         clock = asyncio.get_running_loop().time
-        self.pages = Pages(gates, clock, dice)
+        self.pages = Pages(gates, clock, draw)
         self.api = PatientApi()
         self.scheduler, self.api.handlers = assemble(
             default_configuration(gates),
@@ -64,10 +64,10 @@ class Measured:
 
 @asynccontextmanager
 async def measured(
-    dice: Callable[[], float] = lambda: 0.0, gates: FeatureGates | None = None
+    draw: Callable[[], float] = lambda: 0.0, gates: FeatureGates | None = None
 ) -> AsyncIterator[Measured]:
     """Run a scheduler with metrics; by default the plugins of every cycle are timed."""
-    found = Measured(gates or FeatureGates(), dice)
+    found = Measured(gates or FeatureGates(), draw)
     running = asyncio.ensure_future(found.scheduler.run())
     try:
         yield found

@@ -21,11 +21,11 @@ GOROUTINES = "scheduler_goroutines"
 DIVIDED = {"InterPodAffinity", "PodTopologySpread"}
 
 
-def series_after(pods: Sequence[Pod], nodes: int = 16, dice: float = 0.0) -> dict[str, Any]:
+def series_after(pods: Sequence[Pod], nodes: int = 16, draw: float = 0.0) -> dict[str, Any]:
     """Return the series of each family after these pods have come to a cluster, one by one."""
 
     async def main() -> str:
-        async with measured(lambda: dice) as found:
+        async with measured(lambda: draw) as found:
             found.api.create(*(make_node(f"n{number}") for number in range(nodes)))
             for pod in pods:
                 found.api.create(pod)
@@ -127,7 +127,7 @@ def test_hints_are_forgotten_and_counted_again() -> None:
 
 def test_templates_are_signed_once_whatever_the_sample() -> None:
     """Signing is timed for each template, its plugins too, though no cycle is in the sample."""
-    families = series_after([*plain("a", "b"), make_pod("c")], dice=0.9)
+    families = series_after([*plain("a", "b"), make_pod("c")], draw=0.9)
     assert "2" == families[POINTS][of_profile(extension_point="Sign", status="Success")]
     signed = {
         dict(key)["plugin"]: (dict(key)["status"], times)

@@ -20,7 +20,7 @@ from .table import DIFFERENCES, OTHER_SIZES, TABLE, Compared, Difference
 
 def _held(record: Plain) -> tuple[list[Difference], Conversation]:
     async def hold() -> tuple[list[Difference], Conversation]:
-        server = ApiServer(now=_now, dice=Random(1))
+        server = ApiServer(now=_now, random=Random(1))
         conversation = Conversation(record, server, _now)
         return await conversation.hold(), conversation
 

@@ -20,9 +20,9 @@ from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import Request, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.apiserver.status import StatusError
+from kubesched.app.environment import Environment
 from kubesched.app.options import Options, ServingOptions
 from kubesched.app.process import SchedulerProcess
-from kubesched.app.surroundings import Surroundings
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.config.load import load_configuration
 from kubesched.config.types import Extender
@@ -86,9 +86,9 @@ class Replay:
 
     def __init__(self, record: Plain, seed: int = 0) -> None:
         self._record = record
-        self._dice = Random(seed)
+        self._random = Random(seed)
         self._now = asyncio.get_running_loop().time
-        self._server = ApiServer(now=self._time_of_day, dice=Random(1), tracks_managers=False)
+        self._server = ApiServer(now=self._time_of_day, random=Random(1), tracks_managers=False)
         self._refuses_initial_events = record["name"] == "startup-no-watchlist"
         self._replayed = Replayed([])
         self._done = 0
@@ -169,18 +169,18 @@ class Replay:
             load_configuration(text, options.feature_gates),
             in_tree_registry(),
             ConnectionSettings(server="http://in-process"),
-            surroundings=self._surroundings(network),
+            environment=self._environment(network),
         )
         task = asyncio.ensure_future(process.run())
         self._running[step["id"]] = _Running(process, network, task)
 
-    def _surroundings(self, network: Network) -> Surroundings:
-        return Surroundings(
+    def _environment(self, network: Network) -> Environment:
+        return Environment(
             connect=network.connect,
             extenders=self._extenders,
             now_ns=lambda: int(self._time_of_day().timestamp() * 1e6) * 1000,
             monotonic=self._now,
-            dice=lambda: Random(self._dice.getrandbits(64)),
+            new_random=lambda: Random(self._random.getrandbits(64)),
             host_name="<hostname>",
             has_threads=False,
             settle_memory=lambda: None,

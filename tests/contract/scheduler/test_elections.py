@@ -97,7 +97,7 @@ def _takeover_seconds(record: Plain, replayed: Replayed) -> float:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", sorted(_TAKEOVERS))
 def test_time_of_takeover(name: str, seed: int) -> None:
-    """The next leader comes neither too early nor too late, however the dice fall."""
+    """The next leader comes neither too early nor too late, whatever the random source returns."""
     record, replayed = _played(name, seed)
     assert record["takeover_seconds"] in _TAKEOVERS[name]
     assert _takeover_seconds(record, replayed) in _TAKEOVERS[name]

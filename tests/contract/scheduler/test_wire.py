@@ -21,9 +21,9 @@ from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import Request, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.apiserver.status import StatusError
+from kubesched.app.environment import REAL_ENVIRONMENT
 from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
 from kubesched.app.process import SchedulerProcess
-from kubesched.app.surroundings import REAL
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
 from kubesched.plugins.registry import in_tree_registry
 
@@ -112,7 +112,7 @@ async def _play(record: Plain, expected: set[Exchange]) -> set[Exchange]:
         configuration_of(options),
         in_tree_registry(),
         ConnectionSettings(server=server.url, user=UserSettings(token=_TOKEN)),
-        surroundings=replace(REAL, settle_memory=lambda: None),
+        environment=replace(REAL_ENVIRONMENT, settle_memory=lambda: None),
     )
     running = asyncio.ensure_future(process.run())
     for step in record["steps"]:

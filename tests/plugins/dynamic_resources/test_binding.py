@@ -115,7 +115,7 @@ def test_unreserve_takes_the_pod_out_of_the_claim() -> None:
 
 
 def test_shares_get_ids_when_reserved() -> None:
-    """Every share has an id of its own, from the run's dice."""
+    """Every share has an id of its own, from the run's random source."""
     shared = device("d0", allow_multiple_allocations=True)
     cluster = Cluster(
         claim(request("r1"), request("r2")), device_class(), slice_of([shared], node_name="n1")

@@ -153,12 +153,12 @@ class Pages:
         self,
         gates: FeatureGates,
         clock: Callable[[], float],
-        dice: Callable[[], float],
+        draw: Callable[[], float],
         exposure: Exposure = EVERYTHING,
     ) -> None:
-        """Set up; `clock` and `dice` as of `SchedulerMetrics`."""
+        """Set up; `clock` and `draw` as of `SchedulerMetrics`."""
         self._exposure = exposure
-        self.scheduler = SchedulerMetrics(clock, dice)
+        self.scheduler = SchedulerMetrics(clock, draw)
         self.requests = RequestMetrics()
         self.health = HealthMetrics()
         self.registry = CollectorRegistry()

@@ -93,7 +93,7 @@ class ProfileTimer(phases.PhaseTimer):
         profile: Profile,
         observations: Observations,
         clock: Callable[[], float],
-        dice: Callable[[], float],
+        draw: Callable[[], float],
         counts: PluginCounts,
     ) -> None:
         """Set up.
@@ -102,14 +102,14 @@ class ProfileTimer(phases.PhaseTimer):
             profile: Whose phases it times.
             observations: Where they are written.
             clock: Seconds.
-            dice: Drawn from 0 to 1, to choose the cycles whose plugins are timed.
+            draw: Drawn from 0 to 1, to choose the cycles whose plugins are timed.
             counts: What the profile's plugins tell.
         """
         self.counts = counts
         self.is_sampling = self._was_sampling = False
         self._clock = clock
         self._recalled_seconds = 0.0
-        self._dice = dice
+        self._draw = draw
         self._observations = observations
         self._name = profile.scheduler_name
         self._pre_filters = _Asked(profile.pre_filter_plugins)
@@ -177,7 +177,7 @@ class ProfileTimer(phases.PhaseTimer):
 
     def begin_cycle(self) -> None:
         """Choose whether plugins are timed."""
-        self.is_sampling = self._dice() < SAMPLED
+        self.is_sampling = self._draw() < SAMPLED
         if self.counts.unsettled:
             # Filters were asked outside a cycle.
             self.counts.settle()
@@ -231,7 +231,7 @@ class ProfileTimer(phases.PhaseTimer):
 
     def begin_gates(self) -> float:
         """Choose whether PreEnqueue plugins are timed; return the time."""
-        self.is_sampling = self._dice() < SAMPLED
+        self.is_sampling = self._draw() < SAMPLED
         return self.now()
 
     def begin_unsampled(self) -> float:

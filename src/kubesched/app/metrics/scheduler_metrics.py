@@ -52,15 +52,15 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
     may be finer: uvloop's stands still within a slice.
     """
 
-    def __init__(self, clock: Callable[[], float], dice: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], draw: Callable[[], float]) -> None:
         """Set up.
 
         Args:
             clock: Seconds, since the same moment as the event loop's time.
-            dice: Drawn from 0 to 1; not those of the decisions.
+            draw: Drawn from 0 to 1; not those of the decisions.
         """
         self._now = clock
-        self._dice = dice
+        self._draw = draw
         self._held: dict[Family, Counter | Histogram] = {}
         self._attempts = self._counter(families.SCHEDULE_ATTEMPTS)
         self._attempt_seconds = self._histogram(families.ATTEMPT_DURATION)
@@ -121,7 +121,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         self._scheduler = scheduler
         for profile in scheduler.profiles.values():
             counts = PluginCounts(profile.scheduler_name, self._tallies)
-            timer = ProfileTimer(profile, self._observations, self._now, self._dice, counts)
+            timer = ProfileTimer(profile, self._observations, self._now, self._draw, counts)
             profile.timer, profile.plugin_observer = timer, counts
             self._timers.append(timer)
         scheduler.queue.observers.append(self.moved)

@@ -1,4 +1,4 @@
-"""Dice of a simulation: one stream of random numbers per concern, all from one seed.
+"""Random numbers of a simulation: one stream per concern, all from one seed.
 
 Invariants: a stream depends on the seed and its name alone, so that drawing once more in one leaves
             the others as they are; streams are the same on every machine and under any
@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 
 
-class Dice:
+class RandomStreams:
     """Hands out streams.
 
     Attributes:

@@ -1,9 +1,9 @@
-"""Surroundings are what a process takes from outside: connections, clocks, dice, its host's name.
+"""Environment holds what a process gets from outside: connections, clocks, random, the host name.
 
-With others than the real ones a whole process runs on virtual time, against a server in the same
-process, and does the same thing each time.
+With an environment for tests, a whole process runs on virtual time against a server in the same
+process, and does the same each time.
 
-Upstream: none; there they are taken where they are needed.
+Upstream: none; the code that needs a clock or a connection makes it.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ def tune_collector() -> None:
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is outside of a process.
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
+    """The outside of a process.
 
     Attributes:
         connect: Makes connections to the API server.
         extenders: Opens the way to extenders.
         now_ns: Returns the time of day in nanoseconds since the epoch.
         monotonic: Returns seconds that never go back.
-        dice: Returns new dice.
+        random: Returns new random.
         host_name: A part of identities.
         has_threads: Whether elections run in a thread of their own, or on the main loop.
         settle_memory: Called once everything there is has been read.
@@ -91,11 +91,11 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     extenders: Callable[[], AbstractAsyncContextManager[Extenders]] = HttpExtenders
     now_ns: Callable[[], int] = time.time_ns
     monotonic: Callable[[], float] = time.monotonic
-    dice: Callable[[], Random] = Random
+    new_random: Callable[[], Random] = Random
     host_name: str = msgspec.field(default_factory=socket.gethostname)
     has_threads: bool = True
     settle_memory: Callable[[], None] = tune_collector
 
 
-REAL: Final = Surroundings()
-"""The world."""
+REAL_ENVIRONMENT: Final = Environment()
+"""Real clocks, connections and random sources."""

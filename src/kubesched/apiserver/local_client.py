@@ -1,4 +1,4 @@
-"""LocalClient is for those who live in the process of the server: kubelets and controllers.
+"""LocalClient is the server for kubelets and controllers in the same process.
 
 Upstream: none; there they ask over the network.
 Differs:  what it writes does not say who manages its fields, except for what it creates.
@@ -6,6 +6,9 @@ Differs:  what it writes does not say who manages its fields, except for what it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from kubesched.api.core import Pod
 from kubesched.apiserver import defaults
 from kubesched.apiserver.deletion import DeleteOptions, delete
 from kubesched.apiserver.operation import Operation
@@ -15,18 +18,23 @@ from kubesched.apiserver.request import Request, User
 from kubesched.apiserver.resources import GroupVersion, Resource
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.times import Clock
+from kubesched.cluster.follower import Follower
+from kubesched.cluster.server import OnChange, Typed, kind_name
 from kubesched.cluster.store import Key, Store
 
 _MASTERS = ("system:masters", "system:authenticated")
 
 
 class LocalClient:
-    """Reads and writes as one user.
+    """Reads and writes as one user; a `cluster.server.Server`.
 
     Attributes:
+        keeps_statuses: Workloads have statuses.
         store: What is read.
         clock: The present.
     """
+
+    keeps_statuses: bool = True
 
     def __init__(self, registry: Registry, user_name: str) -> None:
         """Take where objects are, and the name under which they are written."""
@@ -50,6 +58,47 @@ class LocalClient:
                     self._by_kind.setdefault(resource.storage_kind, resource)
         return self._by_kind
 
+    def now(self) -> float:
+        """Return the seconds since the Unix epoch."""
+        return self.clock.now().timestamp()
+
+    def timestamp(self) -> str:
+        """Return the time as Kubernetes writes it."""
+        return self.clock.timestamp()
+
+    # Pods, nodes and disruption budgets.
+
+    def watch(
+        self, type_: type[Typed], on_change: OnChange[Typed]
+    ) -> Follower[StoredObject, Typed]:
+        """Return a subscription to the objects of a class; it has to be started."""
+        kind = kind_name(type_)
+        return Follower(self.store, kind, on_change, lambda stored: stored.typed(type_))
+
+    def read(self, type_: type[Typed], namespace: str, name: str) -> Typed | None:
+        """Return an object, None if there is none."""
+        found = self.store.find(Key(kind_name(type_), namespace, name))
+        return None if found is None else found.typed(type_)
+
+    def all(self, type_: type[Typed], namespace: str | None = None) -> Sequence[Typed]:
+        """Return the objects of a class, of one namespace or of all."""
+        found = self.store.list(kind_name(type_), namespace).items
+        return [stored.typed(type_) for stored in found]
+
+    def create_pod(self, pod: Plain) -> Pod:
+        """Create a pod; return it.
+
+        Raises:
+            ApiError: It is refused.
+        """
+        return self._created("pods", pod).typed(Pod)
+
+    # Plain objects.
+
+    def follow(self, kind: str, on_change: OnChange[Plain]) -> Follower[StoredObject, Plain]:
+        """Return a subscription to the objects of a kind; it has to be started."""
+        return Follower(self.store, kind, on_change, lambda stored: stored.plain)
+
     def kinds(self, *, only_namespaced: bool = False) -> list[str]:
         """Return the kinds that the store may hold."""
         return [
@@ -57,6 +106,10 @@ class LocalClient:
             for kind, resource in self._resources.items()
             if resource.is_namespaced or not only_namespaced
         ]
+
+    def count(self, kind: str) -> int:
+        """Return how many objects of a kind there are."""
+        return self.store.count(kind)
 
     def is_namespaced(self, kind: str) -> bool:
         """Whether the objects of a kind live in namespaces."""
@@ -82,11 +135,44 @@ class LocalClient:
         Raises:
             ApiError: It is refused.
         """
+        return self._created(kind, obj).plain
+
+    def _created(self, kind: str, obj: Plain) -> StoredObject:
         resource = self._resources[kind]
         whole = {"kind": resource.kind, "apiVersion": resource.api_version, **deep_copy(obj)}
         namespace = whole["metadata"].get("namespace", "")
         operation = self._operation("POST", Key(kind, namespace, ""))
-        return self._registry.create(operation, defaults.with_defaults(resource, whole)).plain
+        return self._registry.create(operation, defaults.with_defaults(resource, whole))
+
+    def patch_status(self, key: Key, status: Plain) -> None:
+        """Replace the status of an object.
+
+        Raises:
+            NotFoundError: It is gone.
+        """
+        self.write(key, {**self.store.get(key).plain, "status": status})
+
+    def annotate(self, key: Key, name: str, value: str) -> None:
+        """Set an annotation of an object; nothing happens if it is gone."""
+        plain = self.find(*key)
+        if plain is not None:
+            metadata = plain["metadata"]
+            annotations = {**metadata.get("annotations", {}), name: value}
+            if annotations != metadata.get("annotations"):
+                changed = {**metadata, "annotations": annotations}
+                self.write(key, {**plain, "metadata": changed})
+
+    def scale(self, key: Key, replicas: int) -> None:
+        """Set the number of replicas of a workload.
+
+        Raises:
+            NotFoundError: It is gone.
+        """
+        plain = self.store.get(key).plain
+        metadata = {**plain["metadata"]}
+        metadata["generation"] = metadata.get("generation", 0) + 1
+        spec = {**plain["spec"], "replicas": replicas}
+        self.write(key, {**plain, "metadata": metadata, "spec": spec})
 
     def write(self, key: Key, plain: Plain) -> Plain:
         """Keep a new state of an object that is there; nobody is asked whether it is valid."""
@@ -127,9 +213,3 @@ class LocalClient:
         headers = {"user-agent": self._agent}
         request = Request(method, "", headers=headers, user=self._user)
         return Operation(request, self._resources[key.kind], key.namespace, key.name)
-
-
-def key_of(kind: str, plain: Plain) -> Key:
-    """Return where an object of a kind is kept."""
-    metadata = plain["metadata"]
-    return Key(kind, metadata.get("namespace", ""), metadata["name"])

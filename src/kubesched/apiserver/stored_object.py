@@ -1,4 +1,4 @@
-"""StoredObject is what the store keeps: an object, and its JSON once somebody has asked for it.
+"""StoredObject is what the store keeps: an object, and forms of it once they are needed.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/storage/cacher/caching_object.go (v1.36)
 Invariants: the object is never changed; JSON is made once however many watchers there are.
@@ -7,12 +7,18 @@ Differs:  both versions of a group that serves two (autoscaling) show the same f
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar, cast
 
+import msgspec
+
+from kubesched.api.codec import decode_object
+from kubesched.api.meta import KubeStruct
 from kubesched.apiserver.event_forms import EVENTS_GROUP, from_core
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import Resource
 from kubesched.cluster.store import Key
+
+T = TypeVar("T", bound=KubeStruct)
 
 _TYPE: Final = frozenset(("kind", "apiVersion"))
 
@@ -24,12 +30,23 @@ class StoredObject:
         plain: The object in the form it is stored in.
     """
 
-    __slots__ = ("_items", "_others", "plain")
+    __slots__ = ("_items", "_others", "_typed", "plain")
 
     def __init__(self, plain: Plain) -> None:
         self.plain = plain
         self._items: dict[str, bytes] = {}
         self._others: dict[str, Plain] = {}
+        self._typed: KubeStruct | None = None
+
+    def typed(self, type_: type[T]) -> T:
+        """Return the object as a value of `kubesched.api`."""
+        if self._typed is None:
+            try:
+                self._typed = msgspec.convert(self.plain, type_)
+            except msgspec.ValidationError:
+                # Reads nulls as absent fields, which takes longer.
+                self._typed = cast("T", decode_object(self.plain))
+        return cast("T", self._typed)
 
     def form(self, resource: Resource) -> Plain:
         """Return the object in the version of a resource."""

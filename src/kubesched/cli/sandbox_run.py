@@ -18,18 +18,18 @@ from typing import Any, Final
 import click
 
 from kubesched.api.errors import AlreadyExistsError, ApiError
-from kubesched.apiserver.controllers import Controllers
 from kubesched.apiserver.durable import DurableServer
-from kubesched.apiserver.fake_kubelets import FakeKubelets, Latencies
-from kubesched.apiserver.fake_nodes import NodeTemplate
 from kubesched.apiserver.journal import JournalError
 from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.node_keeper import NodeKeeper
+from kubesched.apiserver.pod_reports import Latencies, kubelets_of
 from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import UserError, write_errors
 from kubesched.cli.sandbox_access import HOST, Access, check_ours, remove_own, write_private
 from kubesched.cli.sandbox_nodes import node_template
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
+from kubesched.cluster.controllers import Controllers
+from kubesched.cluster.node_keeper import NodeKeeper
+from kubesched.cluster.node_template import NodeTemplate
 
 _EXIT_FAILED: Final = 1
 _EXIT_NOT_FOUND: Final = 127
@@ -130,8 +130,8 @@ class _Sandbox:
             self._template.capacity,
             renews_leases=flags["node_leases"],
         )
-        kubelets = FakeKubelets(LocalClient(registry, "kubelet"), latencies, Random())  # noqa: S311
-        controllers = Controllers(registry)
+        kubelets = kubelets_of(LocalClient(registry, "kubelet"), latencies, Random())  # noqa: S311
+        controllers = Controllers(lambda user: LocalClient(registry, user))
         for one in (keeper, kubelets, controllers):
             one.start()
             opened.callback(one.stop)

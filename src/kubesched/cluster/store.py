@@ -271,6 +271,11 @@ class Store(Generic[V]):
             self._version,
         )
 
+    def keyed(self, kind: str) -> dict[Key, V]:
+        """Return the objects of a kind by their keys, in the order of their creation."""
+        objects = self._kinds.get(kind, {})
+        return {Key(kind, *key): stored.value for key, stored in objects.items()}
+
     def list_at(self, kind: str, version: int, namespace: str | None = None) -> Listing[V]:
         """Return the objects of a kind as they were at a version that has passed.
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, TypeVar
 
-from kubesched.apiserver.fake_kubelets import FakeKubelets, Latencies
-from kubesched.apiserver.fake_nodes import NodeTemplate
 from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.node_keeper import NodeKeeper
+from kubesched.apiserver.pod_reports import Latencies, kubelets_of
 from kubesched.apiserver.server import ApiServer
+from kubesched.cluster.node_keeper import NodeKeeper
+from kubesched.cluster.node_template import NodeTemplate
 from kubesched.simulator.virtual_loop import run
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class World:
         self.server = ApiServer(now=_now, random=Random(1), tracks_managers=False)
         self.client = LocalClient(self.server.registry, "tester")
         self.keeper = NodeKeeper(self.client, CAPACITY, **options)
-        self.kubelets = FakeKubelets(self.client, latencies, Random(2))
+        self.kubelets = kubelets_of(self.client, latencies, Random(2))
 
     def add_nodes(self, count: int) -> None:
         """Create nodes `node-0` and so on."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Final
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.fake_nodes import looked_after
-from kubesched.apiserver.follower import Follower
-from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.plain import Plain
+from kubesched.cluster.node_template import looked_after
+from kubesched.cluster.server import AnyKindServer, Plain
 from kubesched.cluster.store import Key
 
 _LEASES: Final = "leases.coordination.k8s.io"
@@ -28,19 +26,19 @@ class NodeKeeper:
     """Looks after all nodes, whoever has made them."""
 
     def __init__(
-        self, client: LocalClient, capacity: Mapping[str, str], *, renews_leases: bool = False
+        self, server: AnyKindServer, capacity: Mapping[str, str], *, renews_leases: bool = False
     ) -> None:
         """Prepare; nothing happens before `start`.
 
         Args:
-            client: Where nodes are.
-            capacity: Of nodes that say none.
-            renews_leases: Whether nodes show that they are alive, as kubelets do.
+            server: Where nodes are.
+            capacity: Of nodes that have none.
+            renews_leases: Whether nodes renew leases, as kubelets do.
         """
-        self._client = client
+        self._server = server
         self._capacity = capacity
         self._renews_leases = renews_leases
-        self._follower = Follower(client.store, "nodes", self._changed)
+        self._follower = server.follow("nodes", self._changed)
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def start(self) -> None:
@@ -54,13 +52,13 @@ class NodeKeeper:
             timer.cancel()
 
     def _changed(self, key: Key, before: Plain | None, _node: Plain | None) -> None:
-        node = self._client.find(*key)
+        node = self._server.find(*key)
         if node is None:
             self._forget(key.name)
             return
-        wanted = looked_after(node, self._capacity, self._client.clock.timestamp())
+        wanted = looked_after(node, self._capacity, self._server.timestamp())
         if wanted is not node:
-            self._client.write(key, wanted)
+            self._server.write(key, wanted)
         if self._renews_leases and key.name not in self._timers:
             self._renew(key.name)
 
@@ -74,13 +72,13 @@ class NodeKeeper:
     def _renew(self, name: str) -> None:
         loop = asyncio.get_running_loop()
         self._timers[name] = loop.call_later(_RENEWAL_SECONDS, self._renew, name)
-        now = self._client.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        found = self._client.find(_LEASES, _LEASE_NAMESPACE, name)
+        now = datetime.fromtimestamp(self._server.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        found = self._server.find(_LEASES, _LEASE_NAMESPACE, name)
         if found is not None:
             key = Key(_LEASES, _LEASE_NAMESPACE, name)
-            self._client.write(key, {**found, "spec": {**found["spec"], "renewTime": now}})
+            self._server.write(key, {**found, "spec": {**found["spec"], "renewTime": now}})
             return
-        node = self._client.find("nodes", "", name)
+        node = self._server.find("nodes", "", name)
         if node is not None:
             self._create(node, now)
 
@@ -105,7 +103,7 @@ class NodeKeeper:
             },
         }
         try:
-            self._client.create(_LEASES, lease)
+            self._server.create(_LEASES, lease)
         except ApiError:
             # The namespace may be on its way out; the next renewal tries again.
             return

@@ -12,11 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.controllers.following import Following
-from kubesched.apiserver.controllers.work_queue import WorkQueue
-from kubesched.apiserver.follower import Follower
-from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.plain import Plain
+from kubesched.cluster.controllers.following import Following
+from kubesched.cluster.controllers.work_queue import WorkQueue
+from kubesched.cluster.server import AnyKindServer, Plain
 from kubesched.cluster.store import Key
 
 _FOREGROUND: Final = "foregroundDeletion"
@@ -27,18 +25,16 @@ _NOT_OWNED: Final = ("events",)
 class GarbageCollector(Following):
     """Looks after everything that has owners, or is one."""
 
-    def __init__(self, client: LocalClient) -> None:
+    def __init__(self, server: AnyKindServer) -> None:
         """Prepare; nothing happens before `start`."""
-        self._client = client
+        self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._dependents: dict[str, dict[Key, None]] = {}
-        self._followers = [
-            Follower(client.store, kind, self._changed)
-            for kind in client.kinds()
-            if kind not in _NOT_OWNED
+        self._followed = [
+            server.follow(kind, self._changed) for kind in server.kinds() if kind not in _NOT_OWNED
         ]
 
-    # What it hears.
+    # What it receives.
 
     def _changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
         old, new = _owners(before), _owners(after)
@@ -68,16 +64,16 @@ class GarbageCollector(Following):
 
     def _key_of(self, reference: Plain, namespace: str) -> Key | None:
         """Return where an owner is kept, None if its kind is not served."""
-        kind = self._client.kind_of(reference["apiVersion"], reference["kind"])
+        kind = self._server.kind_of(reference["apiVersion"], reference["kind"])
         if kind is None:
             return None
-        is_namespaced = self._client.is_namespaced(kind)
+        is_namespaced = self._server.is_namespaced(kind)
         return Key(kind, namespace if is_namespaced else "", reference["name"])
 
     # What it does.
 
     def _reconcile(self, key: Key) -> None:
-        plain = self._client.find(*key)
+        plain = self._server.find(*key)
         if plain is None:
             return
         finalizers = plain["metadata"].get("finalizers", ())
@@ -89,7 +85,7 @@ class GarbageCollector(Following):
             return
         owners = _owners(plain)
         if owners and not any(self._is_there(one, key) for one in owners.values()):
-            self._client.delete(key, _uid(plain))
+            self._server.delete(key, _uid(plain))
 
     def _is_there(self, reference: Plain, dependent: Key) -> bool:
         """Whether an owner is there and not waiting for this dependent."""
@@ -97,15 +93,15 @@ class GarbageCollector(Following):
         if owner_key is None:
             # Nothing is known of such owners, and what is not known is not deleted.
             return True
-        owner = self._client.find(*owner_key)
+        owner = self._server.find(*owner_key)
         return owner is not None and _uid(owner) == reference["uid"]
 
     def _orphan(self, key: Key, owner: Plain) -> None:
         for dependent in tuple(self._dependents.get(_uid(owner), ())):
-            plain = self._client.find(*dependent)
+            plain = self._server.find(*dependent)
             if plain is not None:
                 self._disown(dependent, plain, _uid(owner))
-        self._client.release(key, _ORPHAN)
+        self._server.release(key, _ORPHAN)
 
     def _disown(self, key: Key, plain: Plain, uid: str) -> None:
         metadata = dict(plain["metadata"])
@@ -114,12 +110,12 @@ class GarbageCollector(Following):
         if not left:
             del metadata["ownerReferences"]
         if metadata != plain["metadata"]:
-            self._client.write(key, {**plain, "metadata": metadata})
+            self._server.write(key, {**plain, "metadata": metadata})
 
     def _delete_dependents(self, key: Key, owner: Plain) -> None:
         is_blocked = False
         for dependent in tuple(self._dependents.get(_uid(owner), ())):
-            plain = self._client.find(*dependent)
+            plain = self._server.find(*dependent)
             reference = None if plain is None else _owners(plain).get(_uid(owner))
             if plain is None or reference is None:
                 continue
@@ -129,16 +125,16 @@ class GarbageCollector(Following):
                 continue
             if not plain["metadata"].get("deletionTimestamp"):
                 self._delete(dependent, plain)
-            is_there = self._client.find(*dependent) is not None
+            is_there = self._server.find(*dependent) is not None
             is_blocked = is_blocked or (is_there and bool(reference.get("blockOwnerDeletion")))
         if not is_blocked:
-            self._client.release(key, _FOREGROUND)
+            self._server.release(key, _FOREGROUND)
 
     def _delete(self, key: Key, plain: Plain) -> None:
         has_own = bool(self._dependents.get(_uid(plain)))
         policy = "Foreground" if has_own else "Background"
         try:
-            self._client.delete(key, _uid(plain), policy=policy)
+            self._server.delete(key, _uid(plain), policy=policy)
         except ApiError:
             # It is gone, or it is asked again with its owner.
             return

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kubesched.apiserver.fake_kubelets import EXIT_CODE, RUN_SECONDS, FakeKubelets, Latencies
+from kubesched.apiserver.pod_reports import EXIT_CODE, RUN_SECONDS, Latencies, kubelets_of
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.cluster.store import Key
 
@@ -255,7 +255,7 @@ def test_a_restart_goes_on_where_it_was() -> None:
         world.kubelets.stop()
         await asyncio.sleep(20)
         before = world.phase("a")
-        kubelets = FakeKubelets(world.client, Latencies(), Random(3))
+        kubelets = kubelets_of(world.client, Latencies(), Random(3))
         kubelets.start()
         world.add_pod("b")
         await asyncio.sleep(6)

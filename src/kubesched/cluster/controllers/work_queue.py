@@ -1,7 +1,7 @@
-"""WorkQueue has objects looked at that may need something done, each once for many calls.
+"""WorkQueue calls back for objects that may need something done, once for many requests.
 
 Upstream: staging/src/k8s.io/client-go/util/workqueue (v1.36)
-Invariants: an object that is named while it is looked at is looked at again.
+Invariants: an object that is added while it is reconciled is reconciled again.
 Differs:  what fails is tried again after a second, without backing off.
 """
 
@@ -18,46 +18,67 @@ from kubesched.cluster.store import Key
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 1.0
-# So many are looked at before others have their turn.
+# So many objects are reconciled before other tasks run.
 _BATCH: Final = 50
+_PAUSE_SECONDS: Final = 0.05
+
+Pause = Callable[[], float]
+
+
+def short_pause() -> float:
+    """Return the seconds in which changes are collected before a controller looks at them."""
+    return _PAUSE_SECONDS
 
 
 class WorkQueue:
-    """Keys in the order in which they were named."""
+    """Keys in the order in which they were added."""
 
-    def __init__(self, reconcile: Callable[[Key], None]) -> None:
-        """Take who looks at objects; it may raise an ApiError, to be asked again later."""
+    def __init__(self, reconcile: Callable[[Key], None], pause: Pause = short_pause) -> None:
+        """Start empty.
+
+        Args:
+            reconcile: Called with each key; may raise an ApiError, and is then called again.
+            pause: Draws the seconds from a change to the controller's reaction.
+        """
         self._reconcile = reconcile
+        self._pause = pause
         self._keys: dict[Key, None] = {}
+        self._soon: dict[Key, asyncio.TimerHandle] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._is_due = False
         self._is_stopped = False
 
     def add(self, key: Key) -> None:
-        """Have an object looked at soon."""
+        """Reconcile an object as soon as the loop is free."""
         self._keys[key] = None
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._work)
 
+    def add_soon(self, key: Key) -> None:
+        """Reconcile an object after the pause; calls in between change nothing."""
+        if key not in self._soon:
+            loop = asyncio.get_running_loop()
+            self._soon[key] = loop.call_later(self._pause(), self._fall_due, self._soon, key)
+
     def add_after(self, key: Key, seconds: float) -> None:
-        """Have an object looked at after a while; an earlier moment that was named stays."""
+        """Reconcile an object after a while; an earlier time that was asked for stays."""
         loop = asyncio.get_running_loop()
         timer = self._timers.get(key)
         if timer is not None:
             if timer.when() <= loop.time() + seconds:
                 return
             timer.cancel()
-        self._timers[key] = loop.call_later(seconds, self._fall_due, key)
+        self._timers[key] = loop.call_later(seconds, self._fall_due, self._timers, key)
 
     def stop(self) -> None:
         """Do nothing more."""
         self._is_stopped = True
-        for timer in self._timers.values():
+        for timer in (*self._timers.values(), *self._soon.values()):
             timer.cancel()
 
-    def _fall_due(self, key: Key) -> None:
-        del self._timers[key]
+    def _fall_due(self, timers: dict[Key, asyncio.TimerHandle], key: Key) -> None:
+        del timers[key]
         self.add(key)
 
     def _work(self) -> None:

@@ -11,10 +11,11 @@ from hashlib import sha256
 from math import ceil, floor
 from typing import Final
 
-from kubesched.apiserver.controllers.owned_objects import OwnedObjects
-from kubesched.apiserver.controllers.owner_controller import OwnerController, with_conditions
-from kubesched.apiserver.local_client import LocalClient, key_of
-from kubesched.apiserver.plain import Plain, encode
+import msgspec
+
+from kubesched.cluster.controllers.owned_kind import OwnedKind
+from kubesched.cluster.controllers.owner_controller import OwnerController, with_conditions
+from kubesched.cluster.server import Plain, Server, key_of_plain
 from kubesched.cluster.store import Key
 
 HASH: Final = "pod-template-hash"
@@ -27,8 +28,19 @@ _HASH_LENGTH: Final = 10
 class DeploymentController(OwnerController):
     """Looks after all deployments."""
 
-    def __init__(self, client: LocalClient, replica_sets: OwnedObjects) -> None:
-        super().__init__(client, "deployments.apps", "Deployment", replica_sets)
+    def __init__(self, server: Server) -> None:
+        super().__init__(server, "deployments.apps")
+        self.owned = OwnedKind(server, _SETS, self.kind, "Deployment", self.queue)
+
+    def start(self) -> None:
+        """Look at all deployments, and follow them and replica sets from now on."""
+        super().start()
+        self.owned.start()
+
+    def stop(self) -> None:
+        """Do nothing more."""
+        super().stop()
+        self.owned.stop()
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Make the replica set of the template, and let it take over step by step."""
@@ -76,17 +88,8 @@ class DeploymentController(OwnerController):
         revision = _revision_of(new)
         if revision <= newest:
             revision = newest + 1
-            self._annotate(key_of(_SETS, new), str(revision))
-        self._annotate(key_of(self.kind, owner), str(revision))
-
-    def _annotate(self, key: Key, revision: str) -> None:
-        plain = self.client.find(*key)
-        if plain is None:
-            return
-        annotations = plain["metadata"].get("annotations", {})
-        if annotations.get(REVISION) != revision:
-            metadata = {**plain["metadata"], "annotations": {**annotations, REVISION: revision}}
-            self.client.write(key, {**plain, "metadata": metadata})
+            self.server.annotate(key_of_plain(_SETS, new), REVISION, str(revision))
+        self.server.annotate(key_of_plain(self.kind, owner), REVISION, str(revision))
 
     # Moving over.
 
@@ -133,11 +136,7 @@ class DeploymentController(OwnerController):
 
     def _resize(self, replica_set: Plain, replicas: int) -> None:
         if _replicas(replica_set) != replicas:
-            metadata = dict(replica_set["metadata"])
-            metadata["generation"] = metadata.get("generation", 0) + 1
-            spec = {**replica_set["spec"], "replicas": replicas}
-            changed = {**replica_set, "metadata": metadata, "spec": spec}
-            self.client.write(key_of(_SETS, replica_set), changed)
+            self.server.scale(key_of_plain(_SETS, replica_set), replicas)
 
     def _clean_up(self, owner: Plain, new: Plain) -> None:
         limit = owner["spec"].get("revisionHistoryLimit", 10)
@@ -172,14 +171,14 @@ class DeploymentController(OwnerController):
         is_done = counts["updatedReplicas"] == counts["replicas"] == available == wanted
         name = newest[0]["metadata"]["name"] if newest else ""
         conditions = [_available_condition(is_enough), _progress_condition(is_done, name)]
-        now = self.client.clock.timestamp()
+        now = self.server.timestamp()
         status = owner.get("status", {})
         self.write_status(key, {**counts, "conditions": with_conditions(status, conditions, now)})
 
 
 def template_hash(deployment: Plain) -> str:
     """Return a short name for a deployment's template."""
-    digest = sha256(encode(_sorted(deployment["spec"]["template"]))).digest()
+    digest = sha256(msgspec.json.encode(_sorted(deployment["spec"]["template"]))).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_HASH_LENGTH])
 
 

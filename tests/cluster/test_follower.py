@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.apiserver.follower import Follower
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.stored_object import StoredObject, stamp
+from kubesched.cluster.follower import Follower
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.virtual_loop import run
 
@@ -18,6 +18,10 @@ KIND = "pods"
 WRITES = st.lists(
     st.tuples(st.sampled_from("abc"), st.sampled_from(("put", "delete", "pause"))), max_size=60
 )
+
+
+def _plain(stored: StoredObject) -> Plain:
+    return stored.plain
 
 
 def write(store: Store[StoredObject], name: str, what: str) -> None:
@@ -55,7 +59,7 @@ def test_what_is_told_adds_up(
 
         for name, what in before:
             write(store, name, what)
-        follower = Follower(store, KIND, told)
+        follower = Follower(store, KIND, told, _plain)
         follower.start()
         for name, what in writes:
             if what == "pause":
@@ -75,7 +79,7 @@ def test_who_has_stopped_hears_nothing() -> None:
     async def story() -> list[Key]:
         store = Store(stamp)
         heard: list[Key] = []
-        follower = Follower(store, KIND, lambda key, _old, _new: heard.append(key))
+        follower = Follower(store, KIND, lambda key, _old, _new: heard.append(key), _plain)
         follower.start()
         write(store, "a", "put")
         follower.stop()

@@ -1,18 +1,20 @@
-"""Fake nodes: what nodes of a template look like; pure.
+"""Nodes made from a template, and the fields that a healthy node reports; pure.
 
 Upstream: pkg/kubelet/kubelet_node_status.go, pkg/controller/nodelifecycle (v1.36)
-Differs:  nothing is measured; a node says that it is ready once, without heartbeats.
+Differs:  nothing is measured; a node reports once that it is ready, without heartbeats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from ipaddress import IPv4Address
 from typing import Final
 
 import msgspec
 
-from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.cluster.node_taints import STATE_TAINTS, wanted_taints
+from kubesched.cluster.server import Plain
 
 _FIRST_ADDRESS: Final = int(IPv4Address("10.64.0.1"))
 _ZONE: Final = "topology.kubernetes.io/zone"
@@ -36,18 +38,6 @@ _CONDITIONS: Final = (
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )
-# Of each condition: in which state it taints a node with what.
-_TAINTS: Final = {
-    ("Ready", "False"): "node.kubernetes.io/not-ready",
-    ("Ready", "Unknown"): "node.kubernetes.io/unreachable",
-    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
-    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
-    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
-    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
-}
-_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
-_LOST: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_OURS: Final = (*_TAINTS.values(), _UNSCHEDULABLE)
 
 
 class NodeTemplate(msgspec.Struct, frozen=True):
@@ -75,7 +65,7 @@ class NodeTemplate(msgspec.Struct, frozen=True):
         return [self._node(index, f"{self.name}-{index:0{width}d}") for index in range(count)]
 
     def _node(self, index: int, name: str) -> Plain:
-        node = deep_copy(self.node)
+        node = deepcopy(self.node)
         metadata = {**node.get("metadata", {}), "name": name}
         labels = {**metadata.get("labels", {}), **self.labels, "kubernetes.io/hostname": name}
         if self.zones:
@@ -96,8 +86,8 @@ class NodeTemplate(msgspec.Struct, frozen=True):
 def looked_after(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
     """Return a node as its kubelet and the controllers of nodes would leave it.
 
-    What the node says of itself stays; what it does not say is that of a healthy one. Its taints
-    follow from its conditions. The node comes back as it is if there is nothing to do.
+    Fields that the node has stay; missing ones become those of a healthy node. Its taints follow
+    from its conditions. The same object is returned if nothing changes.
 
     Args:
         node: As it is stored.
@@ -162,20 +152,19 @@ def _addresses(name: str, address: str) -> list[Plain]:
 
 def _taints(spec: Plain, status: Plain, now: str) -> list[Plain]:
     """Return the taints of a node: those of others, and those that follow from its state."""
-    wanted: list[Plain] = []
-    if spec.get("unschedulable"):
-        wanted.append({"key": _UNSCHEDULABLE, "effect": "NoSchedule"})
-    for condition in status.get("conditions", ()):
-        key = _TAINTS.get((condition["type"], condition["status"]))
-        if key is not None:
-            wanted.append({"key": key, "effect": "NoSchedule"})
-            if key in _LOST:
-                wanted.append({"key": key, "effect": "NoExecute"})
-    before = spec.get("taints", [])
-    names = [(one["key"], one["effect"]) for one in wanted]
-    kept = [one for one in before if one["key"] not in _OURS or _name(one) in names]
+    states = ((one["type"], one["status"]) for one in status.get("conditions", ()))
+    wanted = wanted_taints(states, is_unschedulable=bool(spec.get("unschedulable")))
+    kept = [
+        one
+        for one in spec.get("taints", [])
+        if one["key"] not in STATE_TAINTS or _name(one) in wanted
+    ]
     known = [_name(one) for one in kept]
-    new = [{**one, "timeAdded": now} for one in wanted if _name(one) not in known]
+    new = [
+        {"key": key, "effect": effect, "timeAdded": now}
+        for key, effect in wanted
+        if (key, effect) not in known
+    ]
     return [*kept, *new]
 
 

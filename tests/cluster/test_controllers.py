@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.controllers import Controllers
-from kubesched.apiserver.controllers.deployments import template_hash
-from kubesched.apiserver.fake_kubelets import Latencies
-from kubesched.apiserver.follower import Follower
+from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.pod_reports import Latencies
+from kubesched.cluster.controllers import Controllers
+from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.store import Key
 
 from .sandbox_world import Json, World, live
@@ -27,7 +27,7 @@ def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
     """Let a story happen in a world with controllers."""
 
     async def happen(world: World) -> T:
-        controllers = Controllers(world.server.registry)
+        controllers = Controllers(lambda user: LocalClient(world.server.registry, user))
         turn = 0
 
         def bind(key: Key, _before: Plain | None, pod: Plain | None) -> None:
@@ -38,7 +38,7 @@ def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
                 spec = {**pod["spec"], "nodeName": _meant_for(pod) or f"node-{turn % nodes}"}
                 world.client.write(key, {**pod, "spec": spec})
 
-        scheduler = Follower(world.client.store, "pods", bind)
+        scheduler = world.client.follow("pods", bind)
         controllers.start()
         scheduler.start()
         try:

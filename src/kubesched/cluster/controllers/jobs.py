@@ -7,29 +7,25 @@ Differs:  pods that are deleted are not counted; indexed completion, deadlines, 
 
 from __future__ import annotations
 
-from typing import Final
-
-from kubesched.apiserver.controllers.owned_objects import OwnedObjects
-from kubesched.apiserver.controllers.owner_controller import (
-    OwnerController,
+from kubesched.api.core import Pod
+from kubesched.cluster.controllers.owned_pods import OwnedPods
+from kubesched.cluster.controllers.owner_controller import (
+    BURST,
+    PodsController,
     is_active,
     pod_of,
     ready_since,
+    seconds_of,
 )
-from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.times import moment_of
+from kubesched.cluster.server import Plain, Server
 from kubesched.cluster.store import Key
 
-# So many pods are created or deleted before others have their turn.
-_BURST: Final = 50
 
-
-class JobController(OwnerController):
+class JobController(PodsController):
     """Looks after all jobs."""
 
-    def __init__(self, client: LocalClient, pods: OwnedObjects) -> None:
-        super().__init__(client, "jobs.batch", "Job", pods)
+    def __init__(self, server: Server, pods: OwnedPods) -> None:
+        super().__init__(server, "jobs.batch", "Job", pods)
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the pods that are needed, and say how far the job is."""
@@ -37,15 +33,15 @@ class JobController(OwnerController):
         if _has(status, "Complete") or _has(status, "Failed"):
             self._expire(key, owner)
             return
-        pods = self.owned.of(owner)
-        phases = [pod.get("status", {}).get("phase") for pod in pods]
+        pods = self.pods.of(owner)
+        phases = [pod.status.phase for pod in pods]
         succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
         active = [pod for pod in pods if is_active(pod)]
         end = self._end_of(owner["spec"], succeeded, failed, len(active))
         try:
             if end is not None:
                 for pod in active:
-                    self.owned.delete(pod)
+                    self.pods.delete(pod)
             else:
                 self._run(key, owner, active, succeeded)
         finally:
@@ -66,7 +62,7 @@ class JobController(OwnerController):
             return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
         return None
 
-    def _run(self, key: Key, owner: Plain, active: list[Plain], succeeded: int) -> None:
+    def _run(self, key: Key, owner: Plain, active: list[Pod], succeeded: int) -> None:
         spec = owner["spec"]
         wanted = 0 if spec.get("suspend") else spec.get("parallelism", 1)
         completions = spec.get("completions")
@@ -77,19 +73,19 @@ class JobController(OwnerController):
             wanted = min(wanted, len(active))
         missing = wanted - len(active)
         pod = pod_of(spec["template"], owner["metadata"]["name"])
-        for _ in range(min(missing, _BURST)):
-            self.owned.create(owner, pod)
-        for one in active[::-1][: max(-missing, 0)][:_BURST]:
-            self.owned.delete(one)
-        if abs(missing) > _BURST:
+        for _ in range(min(missing, BURST)):
+            self.pods.create(owner, pod)
+        for one in active[::-1][: max(-missing, 0)][:BURST]:
+            self.pods.delete(one)
+        if abs(missing) > BURST:
             self.queue.add(key)
 
     def _count(
         self, key: Key, owner: Plain, counts: Plain, end: tuple[str, str, str] | None
     ) -> None:
-        now = self.client.clock.timestamp()
+        now = self.server.timestamp()
         status = {**owner.get("status", {}), **counts}
-        active = [pod for pod in self.owned.of(owner) if is_active(pod)]
+        active = [pod for pod in self.pods.of(owner) if is_active(pod)]
         status["active"] = len(active)
         status["ready"] = sum(ready_since(pod) is not None for pod in active)
         is_suspended = bool(owner["spec"].get("suspend"))
@@ -106,9 +102,9 @@ class JobController(OwnerController):
                 status["completionTime"] = now
         if conditions:
             status["conditions"] = _timed(owner.get("status", {}), conditions)
-        current = self.client.find(*key)
+        current = self.server.find(*key)
         if current is not None and current.get("status") != status:
-            self.client.write(key, {**current, "status": status})
+            self.server.patch_status(key, status)
 
     def _expire(self, key: Key, owner: Plain) -> None:
         """Delete a job that has ended so long ago as it says."""
@@ -116,15 +112,15 @@ class JobController(OwnerController):
         if seconds is None:
             return
         [ended] = [
-            moment_of(one["lastTransitionTime"])
+            seconds_of(one["lastTransitionTime"])
             for one in owner["status"]["conditions"]
             if one["type"] in {"Complete", "Failed"}
         ]
-        left = seconds - (self.client.clock.now() - ended).total_seconds()
+        left = seconds - (self.server.now() - ended)
         if left > 0:
             self.queue.add_after(key, left)
         else:
-            self.client.delete(key, owner["metadata"]["uid"])
+            self.server.delete(key, owner["metadata"]["uid"])
 
 
 def _has(status: Plain, type_: str) -> bool:

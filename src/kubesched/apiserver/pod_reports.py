@@ -1,0 +1,152 @@
+"""Kubelets' reports as the statuses that the embedded API server stores, with addresses.
+
+An annotation of a pod sets for how many seconds it runs, another one its exit code; otherwise
+the restart policy decides.
+
+Upstream: pkg/kubelet/status (v1.36)
+Differs:  nothing is measured.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Node, Pod
+from kubesched.apiserver import fake_pod_status as statuses
+from kubesched.apiserver.fake_pod_status import Addresses
+from kubesched.apiserver.local_client import LocalClient
+from kubesched.apiserver.pod_addresses import PodAddresses
+from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
+from kubesched.cluster.server import Plain, key_of_plain
+
+RUN_SECONDS: Final = "sandbox/run-seconds"
+"""The annotation that sets for how many seconds a pod runs before it ends."""
+EXIT_CODE: Final = "sandbox/exit-code"
+"""The annotation that sets the exit code of a pod's containers; 0 if it is missing."""
+
+
+class Latencies(msgspec.Struct, frozen=True):
+    """How long pods take, in seconds.
+
+    Attributes:
+        start: From the binding until it runs; a drawn time is between half and one and a half
+            times this one.
+        stop: From its deletion until it is gone; drawn in the same way, at most its grace.
+        run: Until a pod ends that its restart policy lets end.
+    """
+
+    start: float = 1.0
+    stop: float = 1.0
+    run: float = 10.0
+
+
+def kubelets_of(client: LocalClient, latencies: Latencies, random: Random) -> Kubelets:
+    """Return the kubelets of all nodes of a server, which run where nodes are ready."""
+    pace = Pace(
+        lambda: latencies.start * random.uniform(0.5, 1.5),
+        lambda: latencies.stop * random.uniform(0.5, 1.5),
+        lambda pod: lifetime_of(pod, latencies.run),
+    )
+    kubelets = Kubelets(client, StoredReports(client), pace)
+    kubelets.follow_nodes()
+    return kubelets
+
+
+def lifetime_of(pod: Pod, usual_seconds: float) -> Lifetime | None:
+    """Return how long a pod runs, None if until it is deleted.
+
+    Args:
+        pod: The pod.
+        usual_seconds: Of pods that may end and do not say when.
+    """
+    policy = pod.spec.restart_policy or "Always"
+    seconds = _number(pod, RUN_SECONDS)
+    if seconds is None:
+        if policy == "Always":
+            return None
+        seconds = usual_seconds
+    exit_code = int(_number(pod, EXIT_CODE) or 0)
+    restarts = policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+    return Lifetime(seconds, exit_code, restarts)
+
+
+def _number(pod: Pod, annotation: str) -> float | None:
+    """Return what an annotation says, None if it is missing or no sensible number."""
+    text = pod.metadata.annotations.get(annotation)
+    try:
+        number = None if text is None else float(text)
+    except ValueError:
+        return None
+    return number if number is not None and 0 <= number < float("inf") else None
+
+
+class StoredReports:
+    """Writes statuses."""
+
+    def __init__(self, client: LocalClient) -> None:
+        self._client = client
+        self._addresses = PodAddresses()
+        self._by_uid: dict[str, str] = {}
+        for pod in client.all(Pod):
+            if pod.status.pod_ip:
+                self._addresses.use(pod.status.pod_ip)
+                self._by_uid[pod.metadata.uid] = pod.status.pod_ip
+
+    def started(self, pod: Pod) -> Pod:
+        """All containers run."""
+        node = self._client.read(Node, "", pod.spec.node_name)
+        host = "" if node is None else _address_of(node)
+        uid = pod.metadata.uid
+        if pod.spec.host_network:
+            address = host
+        else:
+            address = self._by_uid.get(uid) or self._addresses.draw()
+            self._by_uid[uid] = address
+        plain = self._plain(pod)
+        return self._write(plain, statuses.running(plain, self._now(), Addresses(host, address)))
+
+    def restarted(self, pod: Pod, exit_code: int) -> Pod:
+        """All containers ended, and run again."""
+        plain = self._plain(pod)
+        return self._write(plain, statuses.restarted(plain, self._now(), exit_code))
+
+    def ended(self, pod: Pod, exit_code: int) -> Pod:
+        """All containers ended for good."""
+        plain = self._plain(pod)
+        return self._write(plain, statuses.ended(plain, self._now(), exit_code))
+
+    def resized(self, pod: Pod) -> None:
+        """A running pod changed; its containers get the resources that it asks for now."""
+        generation = pod.metadata.generation
+        if generation and generation != pod.status.observed_generation:
+            plain = self._plain(pod)
+            self._write(plain, statuses.resized(plain))
+
+    def forget(self, pod_uid: str) -> None:
+        """A pod is gone."""
+        address = self._by_uid.pop(pod_uid, None)
+        if address is not None:
+            self._addresses.give_back(address)
+
+    def _plain(self, pod: Pod) -> Plain:
+        plain = self._client.find("pods", pod.metadata.namespace, pod.metadata.name)
+        assert plain is not None, "kubelets report pods that are there"
+        return plain
+
+    def _write(self, plain: Plain, status: Plain) -> Pod:
+        key = key_of_plain("pods", plain)
+        self._client.patch_status(key, status)
+        written = self._client.read(Pod, key.namespace, key.name)
+        assert written is not None, "a status does not remove a pod"
+        return written
+
+    def _now(self) -> str:
+        return self._client.timestamp()
+
+
+def _address_of(node: Node) -> str:
+    addresses = {one.type: one.address for one in node.status.addresses}
+    return addresses.get("InternalIP", "")

@@ -1,0 +1,72 @@
+"""Controllers is the set that makes a sandbox useful, in one process.
+
+Upstream: cmd/kube-controller-manager (v1.36)
+Differs:  there are no endpoints, service accounts, cron jobs, stateful sets, autoscalers, quotas,
+          attachments or volumes; controllers record no events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from kubesched.cluster.controllers.daemon_sets import DaemonSetController
+from kubesched.cluster.controllers.deployments import DeploymentController
+from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
+from kubesched.cluster.controllers.garbage_collector import GarbageCollector
+from kubesched.cluster.controllers.jobs import JobController
+from kubesched.cluster.controllers.namespaces import NamespaceController
+from kubesched.cluster.controllers.owned_pods import OwnedPods
+from kubesched.cluster.controllers.pod_collector import PodCollector
+from kubesched.cluster.controllers.replica_sets import (
+    REPLICATION_CONTROLLERS,
+    ReplicaSetController,
+)
+from kubesched.cluster.controllers.taint_eviction import TaintEviction
+from kubesched.cluster.server import AnyKindServer
+
+_ACCOUNT: Final = "system:serviceaccount:kube-system:"
+
+
+class _Controller(Protocol):
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Controllers:
+    """All of them."""
+
+    def __init__(self, server_for: Callable[[str], AnyKindServer]) -> None:
+        """Prepare; nothing happens before `start`.
+
+        Args:
+            server_for: Returns the server as a user of a name reads and writes it.
+        """
+
+        def server(name: str) -> AnyKindServer:
+            return server_for(f"{_ACCOUNT}{name}")
+
+        pods = OwnedPods(server("controllers"))
+        self._controllers: tuple[_Controller, ...] = (
+            pods,
+            ReplicaSetController(server("replicaset-controller"), pods),
+            ReplicaSetController(server("replication-controller"), pods, REPLICATION_CONTROLLERS),
+            DeploymentController(server("deployment-controller")),
+            DaemonSetController(server("daemon-set-controller"), pods),
+            JobController(server("job-controller"), pods),
+            DisruptionBudgetController(server("disruption-controller")),
+            NamespaceController(server("namespace-controller")),
+            GarbageCollector(server("generic-garbage-collector")),
+            PodCollector(server("pod-garbage-collector")),
+            TaintEviction(server("taint-eviction-controller")),
+        )
+
+    def start(self) -> None:
+        """Look at all objects, and follow them from now on."""
+        for controller in self._controllers:
+            controller.start()
+
+    def stop(self) -> None:
+        """Do nothing more; stopping twice is fine."""
+        for controller in self._controllers:
+            controller.stop()

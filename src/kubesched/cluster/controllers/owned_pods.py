@@ -1,0 +1,133 @@
+"""OwnedPods knows pods by the controller that owns them.
+
+Upstream: pkg/controller/controller_ref_manager.go (v1.36)
+Invariants: what a controller created or deleted through it counts at once, so that nothing is
+            created twice.
+Differs:  pods without an owner are not adopted, nor are others released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesched.api.core import Pod
+from kubesched.api.meta import OwnerReference, controller_of
+from kubesched.cluster.server import Plain, Server, key_in
+from kubesched.cluster.store import Key
+
+OnOwnedChange = Callable[[str, str, Pod | None, Pod | None], None]
+"""Receives namespace and name of an owner, and one of its pods before and after a change."""
+
+PODS = "pods"
+
+
+class OwnedPods:
+    """All pods that have a controller."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._by_owner: dict[str, dict[str, Pod]] = {}
+        self._subscribers: dict[str, list[OnOwnedChange]] = {}
+        self._pods = server.watch(Pod, self._changed)
+
+    def start(self) -> None:
+        """Follow pods from now on."""
+        self._pods.start()
+
+    def stop(self) -> None:
+        """Follow no more."""
+        self._pods.stop()
+
+    def subscribe(self, owner_kind: str, on_change: OnOwnedChange) -> None:
+        """Report changes to the pods of owners of a kind, such as `ReplicaSet`."""
+        self._subscribers.setdefault(owner_kind, []).append(on_change)
+
+    def of(self, owner: Plain) -> list[Pod]:
+        """Return the pods of an owner, oldest first."""
+        return list(self._by_owner.get(owner["metadata"]["uid"], {}).values())
+
+    def create(self, owner: Plain, pod: Plain) -> Pod:
+        """Create a pod of an owner.
+
+        Raises:
+            ApiError: It is refused.
+        """
+        created = self._server.create_pod(with_owner(owner, pod))
+        self._by_owner.setdefault(owner["metadata"]["uid"], {})[created.metadata.uid] = created
+        return created
+
+    def delete(self, pod: Pod) -> None:
+        """Delete a pod; one that is gone already is fine.
+
+        Raises:
+            ApiError: It is refused.
+        """
+        metadata = pod.metadata
+        if self._current(pod) is not None:
+            self._server.delete(key_in(PODS, metadata), metadata.uid)
+        owner = controller_of(metadata)
+        assert owner is not None, "owned pods have an owner"
+        current = self._current(pod)
+        if current is None:
+            self._drop(owner, metadata.uid)
+        else:
+            self._by_owner.setdefault(owner.uid, {})[metadata.uid] = current
+
+    def _current(self, pod: Pod) -> Pod | None:
+        metadata = pod.metadata
+        found = self._server.read(Pod, metadata.namespace, metadata.name)
+        return found if found is not None and found.metadata.uid == metadata.uid else None
+
+    def _drop(self, owner: OwnerReference, uid: str) -> Pod | None:
+        pods = self._by_owner.get(owner.uid, {})
+        dropped = pods.pop(uid, None)
+        if not pods:
+            self._by_owner.pop(owner.uid, None)
+        return dropped
+
+    def _changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
+        old = None if before is None else controller_of(before.metadata)
+        new = None if after is None else controller_of(after.metadata)
+        is_same = _uid(before) == _uid(after) and old == new
+        if before is not None and old is not None and not is_same:
+            self._report(before, old, self._drop(old, before.metadata.uid), None)
+        if after is not None and new is not None:
+            pods = self._by_owner.setdefault(new.uid, {})
+            known = pods.get(after.metadata.uid)
+            # What was created or deleted through this object is known before it is reported.
+            if known is None or _version(known) <= _version(after):
+                pods[after.metadata.uid] = after
+                self._report(after, new, known, after)
+
+    def _report(
+        self, pod: Pod, owner: OwnerReference, before: Pod | None, after: Pod | None
+    ) -> None:
+        for on_change in self._subscribers.get(owner.kind, ()):
+            on_change(pod.metadata.namespace, owner.name, before, after)
+
+
+def _uid(pod: Pod | None) -> str:
+    return "" if pod is None else pod.metadata.uid
+
+
+def _version(pod: Pod) -> int:
+    return int(pod.metadata.resource_version)
+
+
+def with_owner(owner: Plain, obj: Plain) -> Plain:
+    """Return an object, in the namespace of an owner that is its controller."""
+    metadata = owner["metadata"]
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    given = {
+        **obj["metadata"],
+        "namespace": metadata["namespace"],
+        "ownerReferences": [reference],
+    }
+    return {**obj, "metadata": given}

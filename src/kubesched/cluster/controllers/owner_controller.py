@@ -1,0 +1,156 @@
+"""OwnerController is what controllers of workloads have in common: owners, and their pods.
+
+Upstream: pkg/controller (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.api.meta import parse_time
+from kubesched.cluster.controllers.owned_pods import OwnedPods
+from kubesched.cluster.controllers.work_queue import Pause, WorkQueue, short_pause
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.store import Key
+
+BURST: Final = 50
+"""So many objects are created or deleted before other tasks run."""
+_NANOSECONDS: Final = 1_000_000_000
+
+
+class OwnerController(ABC):
+    """Looks after the owners of one kind."""
+
+    def __init__(self, server: Server, kind: str, pause: Pause = short_pause) -> None:
+        """Prepare; nothing happens before `start`.
+
+        Args:
+            server: Where owners are.
+            kind: Of owners, as the store names it.
+            pause: Draws the seconds from a change to the reaction.
+        """
+        self.server = server
+        self.kind = kind
+        self.queue = WorkQueue(self._reconcile_key, pause)
+        self._owners = server.follow(kind, self._owner_changed)
+
+    def start(self) -> None:
+        """Look at all owners, and follow them from now on."""
+        self._owners.start()
+
+    def stop(self) -> None:
+        """Do nothing more."""
+        self._owners.stop()
+        self.queue.stop()
+
+    def _owner_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
+        if after is not None:
+            self.queue.add_soon(key)
+
+    def _reconcile_key(self, key: Key) -> None:
+        owner = self.server.find(*key)
+        if owner is not None and not owner["metadata"].get("deletionTimestamp"):
+            self.reconcile(key, owner)
+
+    @abstractmethod
+    def reconcile(self, key: Key, owner: Plain) -> None:
+        """Do what an owner needs next.
+
+        Raises:
+            ApiError: Something was refused; it is tried again later.
+        """
+
+    def write_status(self, key: Key, status: Plain) -> None:
+        """Write an owner's status if it differs."""
+        owner = self.server.find(*key)
+        if owner is not None:
+            generation = owner["metadata"].get("generation", 0)
+            before = owner.get("status", {})
+            after = {**before, **status, "observedGeneration": generation}
+            if before != after:
+                self.server.patch_status(key, after)
+
+
+class PodsController(OwnerController):
+    """Looks after owners of pods."""
+
+    def __init__(
+        self, server: Server, kind: str, owner: str, pods: OwnedPods, pause: Pause = short_pause
+    ) -> None:
+        """Prepare; nothing happens before `start`.
+
+        Args:
+            server: Where owners are.
+            kind: Of owners, as the store names it.
+            owner: The same, as objects name it.
+            pods: What they own.
+            pause: Draws the seconds from a change to the reaction.
+        """
+        super().__init__(server, kind, pause)
+        self.pods = pods
+        pods.subscribe(owner, self._pod_changed)
+
+    def _pod_changed(
+        self, namespace: str, name: str, before: Pod | None, after: Pod | None
+    ) -> None:
+        # Without statuses only pods that are lost matter.
+        if self.server.keeps_statuses or self.is_loss(before, after):
+            self.queue.add_soon(Key(self.kind, namespace, name))
+
+    def is_loss(self, before: Pod | None, after: Pod | None) -> bool:
+        """Whether an owner lacks a pod after a change."""
+        was_active = before is not None and is_active(before)
+        return was_active and (after is None or not is_active(after))
+
+    def unavailable_seconds(self, pod: Pod, min_ready_seconds: int) -> float | None:
+        """Return how long until a pod counts as available; 0 for now, None if it is not ready."""
+        since = ready_since(pod)
+        return None if since is None else max(0.0, since + min_ready_seconds - self.server.now())
+
+
+def pod_of(template: Plain, name: str) -> Plain:
+    """Return a pod made from a template, with a generated name that begins as its owner's."""
+    metadata = template.get("metadata", {})
+    kept = {
+        field: metadata[field]
+        for field in ("labels", "annotations", "finalizers")
+        if field in metadata
+    }
+    return {"metadata": {**kept, "generateName": f"{name}-"}, "spec": template["spec"]}
+
+
+def is_active(pod: Pod) -> bool:
+    """Whether a pod counts: it has neither ended nor been deleted."""
+    return pod.status.phase not in FINISHED and not pod.metadata.deletion_timestamp
+
+
+def ready_since(pod: Pod) -> float | None:
+    """Return since when a pod is ready, in seconds since the epoch; None if it is not."""
+    for condition in pod.status.conditions:
+        if condition.type == "Ready" and condition.status == "True":
+            return seconds_of(condition.last_transition_time)
+    return None
+
+
+def seconds_of(time: str | None) -> float:
+    """Return a time in seconds since the epoch; 0 if it is missing."""
+    return parse_time(time) / _NANOSECONDS if time else 0.0
+
+
+def with_conditions(status: Plain, wanted: list[Plain], now: str) -> list[Plain]:
+    """Return a workload's conditions; times move only where something differs."""
+    before = {one["type"]: one for one in status.get("conditions", ())}
+    found = []
+    for one in wanted:
+        old = before.pop(one["type"], None)
+        times = {"lastTransitionTime": now, "lastUpdateTime": now}
+        if old is not None and old["status"] == one["status"]:
+            times["lastTransitionTime"] = old["lastTransitionTime"]
+            if (old.get("reason"), old.get("message")) == (one["reason"], one["message"]):
+                times["lastUpdateTime"] = old.get("lastUpdateTime", now)
+        found.append({**one, **times})
+    return [*found, *before.values()]

@@ -1,0 +1,108 @@
+"""ReplicaSetController keeps as many pods as each replica set asks for.
+
+Replication controllers have the same fields, so the same controller looks after them.
+
+Upstream: pkg/controller/{replicaset,replication} (v1.36)
+Differs:  which pods go first follows from their node, phase, readiness, deletion cost and age only.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.cluster.controllers.owned_pods import OwnedPods
+from kubesched.cluster.controllers.owner_controller import (
+    BURST,
+    PodsController,
+    is_active,
+    pod_of,
+    ready_since,
+)
+from kubesched.cluster.controllers.work_queue import Pause, short_pause
+from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.store import Key
+
+REPLICA_SETS: Final = ("replicasets.apps", "ReplicaSet")
+REPLICATION_CONTROLLERS: Final = ("replicationcontrollers", "ReplicationController")
+_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+class ReplicaSetController(PodsController):
+    """Looks after all replica sets, or all replication controllers."""
+
+    def __init__(
+        self,
+        server: Server,
+        pods: OwnedPods,
+        kind: tuple[str, str] = REPLICA_SETS,
+        pause: Pause = short_pause,
+    ) -> None:
+        super().__init__(server, *kind, pods, pause)
+
+    def reconcile(self, key: Key, owner: Plain) -> None:
+        """Create or delete pods, and count them."""
+        wanted = owner["spec"].get("replicas", 1)
+        active = [pod for pod in self.pods.of(owner) if is_active(pod)]
+        try:
+            if self._scale(owner, active, wanted):
+                self.queue.add(key)
+        finally:
+            if self.server.keeps_statuses:
+                self._count(key, owner)
+
+    def _scale(self, owner: Plain, active: list[Pod], wanted: int) -> bool:
+        """Do a part of what is to be done; return whether there is more."""
+        missing = wanted - len(active)
+        if missing > 0:
+            pod = pod_of(owner["spec"]["template"], owner["metadata"]["name"])
+            for _ in range(min(missing, BURST)):
+                self.pods.create(owner, pod)
+        elif missing < 0:
+            # Of those that are equal otherwise, the youngest go first.
+            surplus = self._current(active)[::-1]
+            surplus.sort(key=_rank)
+            for one in surplus[: min(-missing, BURST)]:
+                self.pods.delete(one)
+        return abs(missing) > BURST
+
+    def _current(self, pods: list[Pod]) -> list[Pod]:
+        """Return pods as they are now: one may have got a node meanwhile."""
+        found = (self.server.read(Pod, pod.metadata.namespace, pod.metadata.name) for pod in pods)
+        return [now or known for now, known in zip(found, pods, strict=True)]
+
+    def _count(self, key: Key, owner: Plain) -> None:
+        spec = owner["spec"]
+        pods = [pod for pod in self.pods.of(owner) if is_active(pod)]
+        labels = (spec["template"].get("metadata", {}).get("labels") or {}).items()
+        waits = [self.unavailable_seconds(pod, spec.get("minReadySeconds", 0)) for pod in pods]
+        ready = [wait for wait in waits if wait is not None]
+        soonest = min((wait for wait in ready if wait), default=None)
+        if soonest is not None:
+            self.queue.add_after(key, soonest)
+        self.write_status(
+            key,
+            {
+                "replicas": len(pods),
+                "fullyLabeledReplicas": sum(labels <= pod.metadata.labels.items() for pod in pods),
+                "readyReplicas": len(ready),
+                "availableReplicas": ready.count(0.0),
+            },
+        )
+
+
+def _rank(pod: Pod) -> tuple[bool, int, bool, int, float]:
+    """Return what decides which pod is deleted: the one with the smallest value."""
+    since = ready_since(pod)
+    cost = 0
+    with suppress(ValueError):
+        cost = int(pod.metadata.annotations.get(_COST, "0"))
+    return (
+        bool(pod.spec.node_name),
+        _PHASES.get(pod.status.phase, 0),
+        since is not None,
+        cost,
+        -(since or 0.0),
+    )

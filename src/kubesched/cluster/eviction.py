@@ -1,0 +1,219 @@
+"""Evictions: whether a pod's disruption budget allows its deletion now.
+
+Upstream: pkg/registry/core/pod/storage/eviction.go,
+          staging/src/k8s.io/component-helpers/apps/poddisruptionbudget (v1.36)
+Reads:    pod.status.phase and conditions; the budgets' spec.selector, unhealthyPodEvictionPolicy
+          and status
+Rejects:  evictions that a budget does not allow, or that more than one budget covers.
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod
+from kubesched.api.meta import Condition
+from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
+from kubesched.api.selectors import matches_label_selector
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.cluster.server import Plain
+
+_DISRUPTED_PODS_MAX: Final = 2_000
+_RETRY_SECONDS: Final = 10
+_ALLOWED: Final = "DisruptionAllowed"
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """A pod may be evicted.
+
+    Attributes:
+        budget: The budget that pays for it, with its status after that; None if none has to.
+        only_unchanged: Whether that holds only for the pod exactly as it is.
+    """
+
+    budget: PodDisruptionBudget | None = None
+    only_unchanged: bool = False
+
+
+class SeveralBudgetsError(Exception):
+    """More than one budget selects the pod."""
+
+
+class NotAllowedError(Exception):
+    """The budget does not allow the eviction now.
+
+    Attributes:
+        retry_seconds: After how long to try again; 0 if the server does not say.
+    """
+
+    def __init__(self, message: str, retry_seconds: int = 0) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
+
+
+class BrokenBudgetError(Exception):
+    """The budget's status cannot be used.
+
+    Attributes:
+        budget_name: The budget's name.
+    """
+
+    def __init__(self, budget_name: str, message: str) -> None:
+        super().__init__(message)
+        self.budget_name = budget_name
+
+
+def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted:
+    """Return under which conditions a pod may be evicted.
+
+    Args:
+        pod: The pod.
+        budgets: Those of its namespace.
+        now: The time as Kubernetes writes it.
+
+    Raises:
+        SeveralBudgetsError: More than one budget selects the pod.
+        NotAllowedError: Its budget does not allow it now.
+        BrokenBudgetError: The status of its budget cannot be used.
+    """
+    if pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
+        return Granted()
+    if pod.status.phase == "Pending":
+        return Granted(only_unchanged=True)
+    matching = [budget for budget in budgets if selects(budget, pod)]
+    if len(matching) > 1:
+        raise SeveralBudgetsError
+    if not matching:
+        return Granted()
+    [budget] = matching
+    if not is_ready(pod) and _allows_unhealthy(budget):
+        return Granted(only_unchanged=True)
+    _check(budget)
+    status = budget.status
+    spent = replace(
+        status,
+        disruptions_allowed=status.disruptions_allowed - 1,
+        disrupted_pods={**status.disrupted_pods, pod.metadata.name: now},
+    )
+    if not spent.disruptions_allowed:
+        spent = with_allowed_condition(spent, budget, now)
+    return Granted(replace(budget, status=spent))
+
+
+def selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Whether a budget covers a pod."""
+    return budget.metadata.namespace == pod.metadata.namespace and matches_label_selector(
+        budget.spec.selector, pod.metadata.labels
+    )
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether a pod counts as healthy."""
+    return any(known.type == "Ready" and known.status == "True" for known in pod.status.conditions)
+
+
+def _allows_unhealthy(budget: PodDisruptionBudget) -> bool:
+    """Whether a pod that is not ready may go without counting."""
+    status = budget.status
+    has_enough = status.current_healthy >= status.desired_healthy > 0
+    return budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" or has_enough
+
+
+def _check(budget: PodDisruptionBudget) -> None:
+    status, name = budget.status, budget.metadata.name
+    if status.observed_generation < budget.metadata.generation:
+        message = f"The disruption budget {name} is still being processed by the server."
+        raise NotAllowedError(message, _RETRY_SECONDS)
+    if status.disruptions_allowed < 0:
+        raise BrokenBudgetError(name, "pdb disruptions allowed is negative")
+    if len(status.disrupted_pods) > _DISRUPTED_PODS_MAX:
+        message = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise BrokenBudgetError(name, message)
+    if not status.disruptions_allowed:
+        raise NotAllowedError(_why_none_left(name, status))
+
+
+def _why_none_left(name: str, status: PodDisruptionBudgetStatus) -> str:
+    begin = f"The disruption budget {name} does not allow evicting pods currently"
+    failing = next(
+        (
+            one
+            for one in status.conditions
+            if one.type == _ALLOWED and one.status == "False" and one.message
+        ),
+        None,
+    )
+    current, desired = status.current_healthy, status.desired_healthy
+    if failing is not None and failing.reason == "SyncFailed":
+        return f"{begin} because it failed sync: {failing.message}"
+    if current <= desired:
+        return (
+            f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
+        )
+    return begin if failing is None else f"{begin} ({failing.reason}): {failing.message}"
+
+
+def plain_status(status: PodDisruptionBudgetStatus) -> Plain:
+    """Return a status as JSON shows it, with the fields that are always there."""
+    found: Plain = {
+        "currentHealthy": status.current_healthy,
+        "desiredHealthy": status.desired_healthy,
+        "disruptionsAllowed": status.disruptions_allowed,
+        "expectedPods": status.expected_pods,
+        "observedGeneration": status.observed_generation,
+        "conditions": [
+            {
+                "type": one.type,
+                "status": one.status,
+                "observedGeneration": one.observed_generation,
+                "lastTransitionTime": one.last_transition_time,
+                "reason": one.reason,
+                "message": one.message,
+            }
+            for one in status.conditions
+        ],
+    }
+    if status.disrupted_pods:
+        found["disruptedPods"] = status.disrupted_pods
+    return found
+
+
+def with_allowed_condition(
+    status: PodDisruptionBudgetStatus,
+    budget: PodDisruptionBudget,
+    now: str,
+    failure: str = "",
+) -> PodDisruptionBudgetStatus:
+    """Return a status with the condition that says whether the budget allows a disruption.
+
+    Args:
+        status: The new status of the budget.
+        budget: The budget.
+        now: The time as Kubernetes writes it.
+        failure: Why the numbers could not be computed, if so.
+    """
+    allowed = status.disruptions_allowed > 0 and not failure
+    reason = "SufficientPods" if allowed else "InsufficientPods"
+    condition = Condition(
+        type=_ALLOWED,
+        status="True" if allowed else "False",
+        observed_generation=status.observed_generation,
+        last_transition_time=now,
+        reason="SyncFailed" if failure else reason,
+        message=failure,
+    )
+    conditions = list(status.conditions)
+    for position, known in enumerate(conditions):
+        if known.type == _ALLOWED:
+            if known.status == condition.status:
+                condition = replace(condition, last_transition_time=known.last_transition_time)
+            conditions[position] = condition
+            break
+    else:
+        conditions.append(condition)
+    return replace(status, conditions=tuple(conditions))

@@ -1,0 +1,216 @@
+"""Server is what kubelets and controllers need of an API server.
+
+The embedded API server implements it with its local client, the simulator with objects on virtual
+time. Both run on the event loop of the caller, so reads and writes return at once; only changes
+arrive later, through followers.
+
+Pods, nodes and disruption budgets are values of `kubesched.api`. Workloads are plain objects as in
+JSON, so that the templates of their pods keep fields that kubesched does not read.
+
+Invariants: objects that a server returns are never changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.scheme import kind_of
+from kubesched.cluster.store import Key
+
+Plain: TypeAlias = dict[str, Any]
+T = TypeVar("T")
+Typed = TypeVar("Typed", Pod, Node, PodDisruptionBudget)
+
+OnChange: TypeAlias = Callable[[Key, T | None, T | None], None]
+"""Receives a change: the object's key, its state before, and after; None where there is none."""
+
+
+class Subscription(Protocol):
+    """Follows the objects of one kind."""
+
+    def start(self) -> None:
+        """Report all objects now, and their changes from now on."""
+        ...
+
+    def stop(self) -> None:
+        """Report nothing more; stopping twice is fine."""
+        ...
+
+
+class Server(Protocol):
+    """Objects, and what kubelets and controllers do with them.
+
+    Attributes:
+        keeps_statuses: Whether the server stores the status of workloads; if not, controllers do
+            not compute it.
+    """
+
+    keeps_statuses: bool
+
+    def now(self) -> float:
+        """Return the seconds since the Unix epoch."""
+        ...
+
+    def timestamp(self) -> str:
+        """Return the time as Kubernetes writes it."""
+        ...
+
+    # Pods, nodes and disruption budgets.
+
+    def watch(self, type_: type[Typed], on_change: OnChange[Typed]) -> Subscription:
+        """Return a subscription to the objects of a class; it has to be started."""
+        ...
+
+    def read(self, type_: type[Typed], namespace: str, name: str) -> Typed | None:
+        """Return an object, None if there is none."""
+        ...
+
+    def all(self, type_: type[Typed], namespace: str | None = None) -> Sequence[Typed]:
+        """Return the objects of a class, of one namespace or of all."""
+        ...
+
+    # Plain objects.
+
+    def follow(self, kind: str, on_change: OnChange[Plain]) -> Subscription:
+        """Return a subscription to the objects of a kind; it has to be started."""
+        ...
+
+    def find(self, kind: str, namespace: str, name: str) -> Plain | None:
+        """Return an object, None if there is none."""
+        ...
+
+    def list(self, kind: str, namespace: str | None = None) -> list[Plain]:
+        """Return the objects of a kind, of one namespace or of all."""
+        ...
+
+    def create(self, kind: str, obj: Plain) -> Plain:
+        """Create an object; return it.
+
+        Raises:
+            ApiError: It is refused.
+        """
+        ...
+
+    def create_pod(self, pod: Plain) -> Pod:
+        """Create a pod; return it.
+
+        Raises:
+            ApiError: It is refused.
+        """
+        ...
+
+    def patch_status(self, key: Key, status: Plain) -> None:
+        """Replace the status of an object.
+
+        Raises:
+            NotFoundError: It is gone.
+        """
+        ...
+
+    def annotate(self, key: Key, name: str, value: str) -> None:
+        """Set an annotation of an object; nothing happens if it is gone."""
+        ...
+
+    def scale(self, key: Key, replicas: int) -> None:
+        """Set the number of replicas of a workload.
+
+        Raises:
+            NotFoundError: It is gone.
+        """
+        ...
+
+    def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:
+        """Delete an object, or begin to.
+
+        Args:
+            key: Of the object.
+            uid: The identity it must have; "" for any.
+            grace_seconds: How long it may take; None for what the object says.
+
+        Raises:
+            ApiError: It is not there, or it is another one.
+        """
+        ...
+
+
+class AnyKindServer(Server, Protocol):
+    """A server whose objects of any kind can be listed and changed, for garbage collection."""
+
+    def kinds(self, *, only_namespaced: bool = False) -> list[str]:
+        """Return the kinds that the store may hold."""
+        ...
+
+    def is_namespaced(self, kind: str) -> bool:
+        """Whether the objects of a kind live in namespaces."""
+        ...
+
+    def kind_of(self, api_version: str, kind: str) -> str | None:
+        """Return where the store keeps a kind, None if it is not served."""
+        ...
+
+    def count(self, kind: str) -> int:
+        """Return how many objects of a kind there are."""
+        ...
+
+    def write(self, key: Key, plain: Plain) -> Plain:
+        """Store a new state of an object that is there, without validation."""
+        ...
+
+    def release(self, key: Key, finalizer: str) -> None:
+        """Remove a finalizer from an object; it goes if that was the last thing that held it."""
+        ...
+
+    def delete(
+        self, key: Key, uid: str = "", grace_seconds: int | None = None, policy: str = "Background"
+    ) -> None:
+        """Delete an object, or begin to; `policy` decides about its dependents.
+
+        Raises:
+            ApiError: It is not there, or it is another one.
+        """
+        ...
+
+
+class PodReports(Protocol):
+    """Writes what kubelets report of their pods; each returns the pod as it is then."""
+
+    def started(self, pod: Pod) -> Pod:
+        """All containers run."""
+        ...
+
+    def restarted(self, pod: Pod, exit_code: int) -> Pod:
+        """All containers ended, and run again."""
+        ...
+
+    def ended(self, pod: Pod, exit_code: int) -> Pod:
+        """All containers ended for good."""
+        ...
+
+    def resized(self, pod: Pod) -> None:
+        """A running pod changed; its containers get the resources that it asks for now."""
+        ...
+
+    def forget(self, pod_uid: str) -> None:
+        """A pod is gone."""
+        ...
+
+
+def kind_name(type_: type) -> str:
+    """Return the name under which a store keeps a class of objects."""
+    kind = kind_of(type_)
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+
+
+def key_in(kind: str, metadata: ObjectMeta) -> Key:
+    """Return where a store keeps an object."""
+    return Key(kind, metadata.namespace, metadata.name)
+
+
+def key_of_plain(kind: str, obj: Plain) -> Key:
+    """Return where a store keeps a plain object."""
+    metadata = obj["metadata"]
+    return Key(kind, metadata.get("namespace", ""), metadata["name"])

@@ -88,6 +88,7 @@ def test_kept_state_equals_counted_state(
     pending: dict[str, tuple[ResourceClaim, set[str]]] = {}
     for version, (name, what, allocation, user) in enumerate(story, start=1):
         news = claim(name, version, allocation)
+        before = believed.get(name)
         if what == "put":
             store.put(news)
             stored[name] = believed[name] = news
@@ -111,9 +112,31 @@ def test_kept_state_equals_counted_state(
             is_gone = name in pending and not users
             assert is_gone == tracker.remove_pending(name, user if what == "give up" else None)
             pending = {key: (one, left) for key, (one, left) in pending.items() if left}
+        now = believed.get(name)
+        if now is not None and now is not before and now.status.allocation is not None:
+            pending.pop(name, None)
         expected = counted([*believed.values(), *(one for one, _ in pending.values())])
         assert numbers(expected) == numbers(tracker.allocated_state(store))
         assert believed.get(name) == tracker.get(store, "default", name)
+
+
+def test_an_allocation_of_another_scheduler_replaces_the_pending_one() -> None:
+    """The devices that were reserved here are free again, and nobody has to give them back."""
+    mine, theirs = (
+        AllocationResult(
+            devices=DeviceAllocationResult(
+                results=(DeviceRequestAllocationResult(driver="x.com", pool="p", device=device),)
+            )
+        )
+        for device in ("d0", "d1")
+    )
+    store, tracker = ObjectStore(), ClaimTracker()
+    store.put(claim("c0", 1, None))
+    tracker.add_pending("c0", claim("c0", 1, mine), "pod")
+    assert {("x.com", "p", "d0")} == tracker.allocated_state(store).devices.keys()
+    store.put(claim("c0", 2, theirs))
+    assert {("x.com", "p", "d1")} == tracker.allocated_state(store).devices.keys()
+    assert tracker.pending_allocation("c0") is None
 
 
 def test_created_claim_is_believed_until_it_is_seen() -> None:

@@ -5,7 +5,8 @@ Reads:    claim.status.allocation
 Invariants: a claim written by us is believed until the API server shows the same or a newer one.
 Differs:  one thread; a pending allocation knows the pods that share it, where upstream counts
           them and, after a failed write, counts a pod twice; pods of one group share it also
-          across cycles of the group.
+          across cycles of the group; it counts until the claim is seen to be allocated, upstream
+          until the write has ended.
 """
 
 from __future__ import annotations
@@ -261,6 +262,8 @@ class ClaimTracker:
         if claim is not None and claim.status.allocation is not None:
             self._seen[key] = claim
             self._state.add(claim.status.allocation, consumable=self._consumable)
+            # Another scheduler may have allocated it, so that nothing here will be written.
+            self._pending.pop(claim.metadata.uid, None)
 
 
 def claim_tracker_of(handle: Handle) -> ClaimTracker:

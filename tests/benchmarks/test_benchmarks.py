@@ -204,8 +204,8 @@ def test_the_loop_binds_every_pod() -> None:
 @pytest.mark.slow
 def test_long_runs_are_simulated() -> None:
     """So many hours pass, and pods come at the rate they should."""
-    found = measure_long(20, 20)
-    assert (20, 20) == (found.nodes, found.virtual_hours)
+    found = measure_long(50, 20)
+    assert (50, 20) == (found.nodes, found.virtual_hours)
     assert 300 < found.pods < 700
     assert found.bound > found.pods / 2
 

@@ -403,6 +403,7 @@ _junk = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_junk, st.sampled_from(["Pod", "Node", "List", "PodList", "Foo", None]))
 @settings(max_examples=200)
 def test_any_object_is_read_or_refused(junk: Any, kind: str | None) -> None:

@@ -68,12 +68,14 @@ def test_fault(text: bytes, expected: str) -> None:
     assert expected == text_fault(text)
 
 
+@pytest.mark.slow
 @given(VALUES, st.sampled_from((None, 1)), st.booleans())
 def test_json_has_no_fault(value: object, indent: int | None, is_ascii: bool) -> None:
     """Whatever is JSON has no fault."""
     assert text_fault(json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()) == ""
 
 
+@pytest.mark.slow
 @given(VALUES, st.integers(min_value=0), st.binary(min_size=1, max_size=2))
 def test_agrees_with_a_decoder(value: object, at: int, put: bytes) -> None:
     """A damaged text has a fault exactly if a decoder refuses it."""

@@ -115,8 +115,15 @@ def _bomb(first: str, next_: str) -> str:
         pytest.param(
             "\n".join(" " * at + "a:" for at in range(1000)), "nested deeper", id="deep indent"
         ),
-        pytest.param(_bomb("[x,x,x,x]", "[{}]"), "aliases make it too large", id="alias bomb"),
-        pytest.param(_bomb("{x: 1}", "{{<<: [{}]}}"), "too large", id="merge bomb"),
+        pytest.param(
+            _bomb("[x,x,x,x]", "[{}]"),
+            "aliases make it too large",
+            id="alias bomb",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            _bomb("{x: 1}", "{{<<: [{}]}}"), "too large", id="merge bomb", marks=pytest.mark.slow
+        ),
         pytest.param("a: \x00", "", id="control character"),
         pytest.param("%YAML 9.9\n---\na", "", id="version"),
     ],

@@ -152,7 +152,7 @@ class CacheHistory(RuleBasedStateMachine):
             assert len(here) == table.pod_counts[row]
 
 
-TestCacheHistory = CacheHistory.TestCase
+TestCacheHistory = pytest.mark.slow(CacheHistory.TestCase)
 TestCacheHistory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 
 

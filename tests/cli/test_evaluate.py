@@ -181,6 +181,7 @@ def test_crash_inside_is_an_error_object(tmp_path: Path, monkeypatch: pytest.Mon
     ]
 
 
+@pytest.mark.slow
 def test_cut_off_gzip(tmp_path: Path) -> None:
     """A file that ends too early is named; what stands before is answered."""
     file = tmp_path / "s.jsonl.gz"

@@ -43,6 +43,7 @@ def test_scenario_as_table(scenario: Path) -> None:
     assert result.stdout.startswith("small: 20 min simulated, seed 3\n\nTotals\n")
 
 
+@pytest.mark.slow
 def test_scenario_as_document(scenario: Path, tmp_path: Path) -> None:
     """JSON and YAML hold the report; options change seed and duration; files are written."""
     html, log = tmp_path / "r.html", tmp_path / "d.jsonl"

@@ -63,6 +63,7 @@ _answers = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(_answers, min_size=1, max_size=3), st.data())
 def test_answers_do_not_depend_on_how_they_arrive(

@@ -77,7 +77,7 @@ _BOMB = "\n".join(
         pytest.param("a: \x00", "cannot read YAML: unacceptable character", id="nul"),
         pytest.param(_BOMB, "excessive aliasing", id="alias-bomb"),
         pytest.param("a: &a [*a]", "excessive aliasing or nesting", id="endless"),
-        pytest.param("[" * 5000, "nested too deeply", id="deep-yaml"),
+        pytest.param("[" * 5000, "nested too deeply", id="deep-yaml", marks=pytest.mark.slow),
         pytest.param('{"a":' * 200 + "1" + "}" * 200, "nested too deeply", id="deep-json"),
         pytest.param("{[a]: b}", "a key must be text", id="key"),
         pytest.param("<<: 1", "map merge requires map", id="merge"),

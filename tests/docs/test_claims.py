@@ -132,6 +132,7 @@ def _imported(file: Path) -> Iterator[str]:
 DEPENDENCIES = "docs/decisions/0005-dependencies.md"
 
 
+@pytest.mark.slow
 def test_packages_are_imported_where_the_decision_says() -> None:
     """Each package of others, but for numpy and msgspec, is imported in these rooms."""
     rooms: dict[str, set[str]] = defaultdict(set)

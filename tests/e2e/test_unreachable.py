@@ -117,7 +117,10 @@ def test_a_kind_that_the_server_does_not_know_is_asked_for_again(tmp_path: Path)
 
     log = asyncio.run(observe()).log()
     (line,) = _warnings(log)
-    assert "such as deviceclasses.resource.k8s.io: the server could not find the requested resource" in line
+    assert (
+        "such as deviceclasses.resource.k8s.io: the server could not find the requested resource"
+        in line
+    )
     assert "3 of 18 kinds" in line
     assert "Caches are synced" not in log
 

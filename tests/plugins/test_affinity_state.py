@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from .attraction import (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(clusters(), pods_to_place(), st.data())
 def test_what_if_equals_counting_anew(

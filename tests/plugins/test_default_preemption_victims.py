@@ -202,6 +202,7 @@ def test_victims_by_topology_spread() -> None:
     assert {"a": ({"a2"}, 0), "b": ({"b1"}, 0)} == found(result)
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 5),
     st.lists(st.tuples(st.sampled_from([LOW, MIDDLE]), st.integers(1, 3)), min_size=1, max_size=6),

@@ -416,6 +416,7 @@ def test_kept_questions_follow_pods() -> None:
         snapshot.nodes.remove_pod(liking, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(clusters(), pods_to_place())
 def test_filter_equals_twin(cluster: tuple[list[Node], list[Pod]], pod: Pod) -> None:
@@ -424,6 +425,7 @@ def test_filter_equals_twin(cluster: tuple[list[Node], list[Pod]], pod: Pod) -> 
     assert Twin(NAMESPACES).filter(pod, nodes, pods) == filtered(pod, snapshot_of(nodes, pods))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(clusters(), pods_to_place(), st.integers(0, 3), st.data())
 def test_score_equals_twin(
@@ -438,6 +440,7 @@ def test_score_equals_twin(
     assert expected == scored(pod, snapshot_of(nodes, pods), feasible, plugin)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(clusters(), st.lists(pods_to_place(), min_size=1, max_size=3), st.data())
 def test_answers_follow_pods(

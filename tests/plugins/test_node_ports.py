@@ -42,6 +42,7 @@ def collide(one: Json, other: Json) -> bool:
     return len(addresses) == 1 or ANY_ADDRESS in addresses
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(port_lists, max_size=2), min_size=1, max_size=4),
     port_lists,

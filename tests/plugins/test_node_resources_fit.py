@@ -592,6 +592,7 @@ def _fits(
     return (Code.UNSCHEDULABLE if reasons else Code.SUCCESS), reasons
 
 
+@pytest.mark.slow
 @given(_NODES, _REQUESTS)
 def test_filter_equals_the_twin(
     cluster: list[tuple[Amounts, int, list[Amounts]]], asked: Amounts
@@ -619,6 +620,7 @@ def test_filter_equals_the_twin(
         assert bool(reasons) == bool(plugin.describe(state, pod, one))
 
 
+@pytest.mark.slow
 @given(_NODES, _REQUESTS, st.sampled_from(["LeastAllocated", "MostAllocated"]))
 def test_one_row_scores_as_in_the_table(
     cluster: list[tuple[Amounts, int, list[Amounts]]], asked: Amounts, kind: str

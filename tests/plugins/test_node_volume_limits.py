@@ -369,6 +369,7 @@ def slow_answer(
     return SUCCESS
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     uses.filter(bool),

@@ -408,6 +408,7 @@ def incoming(draw: st.DrawFn, action: str) -> tuple[list[Json], Pod]:
     return constraints, pod
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(clusters(), incoming("DoNotSchedule"))
 def test_filter_equals_twin(
@@ -420,6 +421,7 @@ def test_filter_equals_twin(
     assert expected == filtered(pod, make_snapshot(nodes, pods))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(clusters(), incoming("ScheduleAnyway"), st.data())
 def test_score_equals_twin(
@@ -433,6 +435,7 @@ def test_score_equals_twin(
     assert expected == scored(pod, make_snapshot(nodes, pods), feasible)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(clusters(), incoming("DoNotSchedule"), st.data())
 def test_what_if_equals_counting_anew(

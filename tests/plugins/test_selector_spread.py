@@ -140,6 +140,7 @@ def twin(counts: list[int], zones: list[str], scale: int) -> list[int]:
     return scores
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 7), st.sampled_from("aab-")), min_size=1, max_size=7),

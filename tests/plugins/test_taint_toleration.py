@@ -67,6 +67,7 @@ def bears(toleration: Json, taint: Json, comparison: bool) -> bool:
     return operator == "Exists"
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(taints, max_size=3), min_size=1, max_size=6),
     st.lists(tolerations, max_size=3),

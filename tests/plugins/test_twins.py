@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ tolerations = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from("abcdef"), unique=True), st.sampled_from(["", *"abcdefg"]))
 def test_node_name(names: list[str], wanted: str) -> None:
     """A pod that names a node fits there only, one that names none fits everywhere."""

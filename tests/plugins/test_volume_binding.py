@@ -660,6 +660,7 @@ def build(cluster: dict[str, Any]) -> list[KubernetesObject]:
     return objects
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(cluster_strategy)
 def test_filter_equals_twin(cluster: dict[str, Any]) -> None:

@@ -75,6 +75,7 @@ def _names(count: int) -> list[str]:
     return [f"node-{number:03}" for number in range(count)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     rejected_nodes=st.sets(st.integers(0, 149), max_size=149),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ _TOTALS = st.lists(st.integers(-2, 3), min_size=1, max_size=8)
 _STEPS = st.lists(st.tuples(st.integers(0, 7), st.integers(-2, 4)) | _TOTALS, max_size=30)
 
 
+@pytest.mark.slow
 @given(_TOTALS, _STEPS, st.booleans())
 def test_draws_equal_those_of_a_look_at_all_rows(
     first: list[int], steps: list[tuple[int, int] | list[int]], draws_each_time: bool

@@ -182,6 +182,7 @@ def test_priorities_and_moves_are_bounded() -> None:
     assert sum(move.count for move in report.moves) == 1100
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_time() -> None:
     """Ten thousand hours make a report of the size of one."""
     sizes = []

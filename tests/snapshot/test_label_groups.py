@@ -69,6 +69,7 @@ QUESTIONS = (
 )
 
 
+@pytest.mark.slow
 @given(PODS, PODS, st.data())
 def test_views_equal_fresh_sums(
     before: list[tuple[int, int]], after: list[tuple[int, int]], data: st.DataObject
@@ -156,6 +157,7 @@ def _weigh_as(weight: int) -> Callable[[LabelGroup], int]:
     return lambda group: weight
 
 
+@pytest.mark.slow
 def test_old_questions_are_forgotten_not_broken() -> None:
     """More questions than are kept: each is still answered right."""
     rows = 1 << 19

@@ -117,6 +117,7 @@ def term_matches(term: Mapping[str, list[Json]], labels: Labels, name: str) -> b
     )
 
 
+@pytest.mark.slow
 @given(node_labels, st.lists(terms, max_size=3), st.data())
 @settings(max_examples=400, deadline=None)
 def test_every_row_is_answered_as_by_itself(

@@ -225,7 +225,7 @@ class TableMachine(RuleBasedStateMachine):
         self.read = table.changes_dropped + len(table.changes)
 
 
-TestTable = TableMachine.TestCase
+TestTable = pytest.mark.slow(TableMachine.TestCase)
 TestTable.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 

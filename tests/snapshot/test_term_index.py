@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def found(index: TermIndex, namespace: str) -> Counter[object]:
     return Counter(index.matching(namespace, {"app": "foo"}, NAMESPACES[namespace]))
 
 
+@pytest.mark.slow
 @given(st.lists(owners(), max_size=5), st.data())
 def test_matching_equals_asking_every_owner(pods: list[PodInfo], data: st.DataObject) -> None:
     """The index finds each distinct term of the owners that are there, once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -76,6 +77,7 @@ def numbers(state: AllocatedState) -> tuple[object, ...]:
     return state.devices, state.shared, capacity
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(steps)
 def test_kept_state_equals_counted_state(

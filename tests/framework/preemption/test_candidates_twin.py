@@ -6,6 +6,7 @@ from collections import Counter
 from functools import cmp_to_key
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -285,6 +286,7 @@ def plain(found: Candidate | Status) -> tuple[list[str], int] | str:
     return [pod.name for pod in found.victims], found.pdb_violations
 
 
+@pytest.mark.slow
 @given(cases())
 def test_decision_equals_its_slow_twin(case: Case) -> None:
     """Candidates, victims, violations and statuses are those of the specification."""
@@ -303,6 +305,7 @@ def test_decision_equals_its_slow_twin(case: Case) -> None:
     assert sorted(violations) == violations
 
 
+@pytest.mark.slow
 @given(cases())
 def test_columns_equal_one_by_one(case: Case) -> None:
     """Asking all rows at once gives what asking them one by one gives."""
@@ -315,6 +318,7 @@ def test_columns_equal_one_by_one(case: Case) -> None:
     assert expected[::-1] == select_victims_on_rows(question, rows[::-1])
 
 
+@pytest.mark.slow
 @given(cases())
 def test_nothing_is_changed(case: Case) -> None:
     """Neither the table nor the states of the cycle remember that somebody asked."""

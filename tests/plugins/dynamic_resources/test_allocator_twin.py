@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,6 +154,7 @@ def takes_all(one: ResourceClaim) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(some_devices, st.sets(st.sampled_from(["d0", "d1", "d2"])), some_claims())
 def test_solvable_if_and_only_if_the_twin_finds_something(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ labels = st.dictionaries(st.sampled_from("xy"), values, max_size=2)
 term = st.dictionaries(st.sampled_from("xy"), st.lists(values, min_size=1, max_size=3), max_size=2)
 
 
+@pytest.mark.slow
 @given(st.lists(labels, max_size=8), st.lists(st.lists(term, max_size=2), max_size=30))
 def test_selectors(
     nodes: list[dict[str, str]], selectors: list[list[dict[str, list[str]]]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import configparser
 import gzip
 import re
 import subprocess
@@ -20,7 +19,6 @@ from benchmarks.__main__ import ON_REQUEST, SUITES
 
 from kubesched.cli.main import kubesched
 from kubesched.framework.plugin import Scope
-from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator import scenario
 from kubesched.simulator.faults import FaultPlan
 from kubesched.simulator.latencies import Latencies
@@ -100,15 +98,6 @@ def test_modules_that_a_page_names_exist(page: Path) -> None:
 def test_a_page_does_not_count_lines(page: Path) -> None:
     """Nobody renews such a number when code changes."""
     assert None is re.search(r"\b[\d,]+ lines\b", page.read_text(encoding="utf-8"))
-
-
-def test_every_plugin_is_in_the_contract_that_keeps_plugins_apart() -> None:
-    """The list in `.importlinter` is the list of modules and packages with a plugin."""
-    contracts = configparser.ConfigParser()
-    contracts.read(ROOT / ".importlinter")
-    listed = contracts["importlinter:contract:plugins"]["modules"].split()
-    modules = {factory.plugin.__module__ for factory in in_tree_registry().values()}
-    assert sorted(".".join(module.split(".")[:3]) for module in modules) == listed
 
 
 # Decisions.

@@ -20,7 +20,7 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

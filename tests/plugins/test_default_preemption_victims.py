@@ -16,7 +16,7 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.testing.builders import make_pod, make_snapshot
 

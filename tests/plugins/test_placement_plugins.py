@@ -25,7 +25,7 @@ from kubesched.framework.pod_group_plugin import (
     ProposedAssignment,
 )
 from kubesched.framework.status import SUCCESS, failure
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubesched.snapshot.pod_info import PodInfo

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.plugins.node_name import NodeName
-from kubesched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates

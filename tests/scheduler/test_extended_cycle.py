@@ -18,7 +18,7 @@ from kubesched.config.types import Extender
 from kubesched.framework.plugin import PostFilterResult, PreScoreResult
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
 from kubesched.plugins.default_preemption import DefaultPreemption
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.extended_cycle import ExtendedCycle, select_scored_host
 from kubesched.scheduler.extenders import Extenders

@@ -48,7 +48,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, NodeToStatus, failure, unresolvable
-from kubesched.plugins.selector_words import describe_selector, shown_label
+from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.snapshot.node_selection import (
     match_node_selector,
     match_node_selector_term,

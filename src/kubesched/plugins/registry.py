@@ -17,8 +17,7 @@ from kubesched.plugins.node_affinity import NodeAffinity
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_ports import NodePorts
-from kubesched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.node_volume_limits import NodeVolumeLimits
 from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount

@@ -33,13 +33,13 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP
-from kubesched.plugins.pod_selectors import (
+from kubesched.plugins.shared.siblings import (
+    count_siblings,
     kinds_of_siblings,
     matching_selector,
     versions_of_siblings,
 )
-from kubesched.plugins.spread_constraints import count_siblings
-from kubesched.plugins.template_memo import TemplateMemo
+from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

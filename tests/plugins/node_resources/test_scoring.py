@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.plugins.node_resources.balanced_allocation import BalancedAllocation
-from kubesched.plugins.node_resources.least_allocated import LeastAllocated
-from kubesched.plugins.node_resources.most_allocated import MostAllocated
-from kubesched.plugins.node_resources.requested_to_capacity_ratio import RequestedToCapacityRatio
 from kubesched.plugins.node_resources.scoring import ResourceScorer
+from kubesched.plugins.node_resources.strategies import (
+    LeastAllocated,
+    MostAllocated,
+    RequestedToCapacityRatio,
+)
 from kubesched.snapshot.node_table import PLAIN_MAX
 
 Row = Sequence[tuple[int, int, int]]  # requested, allocated, allocatable

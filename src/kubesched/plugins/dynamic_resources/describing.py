@@ -17,7 +17,7 @@ from kubesched.plugins.dynamic_resources.claims import results_of
 from kubesched.plugins.dynamic_resources.counters import ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import Candidate, NodeDevices, Wanted
 from kubesched.plugins.dynamic_resources.requests import Request
-from kubesched.plugins.selector_words import describe_selector
+from kubesched.plugins.shared.node_selector_text import describe_selector
 
 _FREE = ""
 

@@ -1,23 +1,141 @@
-"""Balanced allocation: how evenly a row's resources would be used, compared with how they are.
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources the pod would use more evenly.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (v1.36)
+Reads:    pod requests; nodes.{allocatable,requested}; DeviceClasses that back extended resources,
+          and their devices
 Invariants: every float operation is upstream's, in upstream's order, so truncation agrees.
-Differs:  nothing.
+Differs:  devices of a class that has selectors are counted; upstream crashes on them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import sqrt
+from typing import ClassVar, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.resource import DeviceClass
+from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
+from kubesched.config.field_errors import ConfigError, FieldError, child, duplicate, invalid
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name
+from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import NODE_SCORE_MAX
+from kubesched.framework.plugin import (
+    UNSIGNED,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SKIP
+from kubesched.plugins.node_resources.device_counts import DeviceCounter
 from kubesched.plugins.node_resources.int64 import quotient, truncate, wrap
-from kubesched.plugins.node_resources.scoring import Amounts
+from kubesched.plugins.node_resources.scoring import Amounts, Demand, demands_of, score_nodes
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
 
-_HALF = NODE_SCORE_MAX // 2
+_HALF: Final = NODE_SCORE_MAX // 2
+_DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+
+Demands = tuple[Demand, ...]
+
+
+class NodeResourcesBalancedAllocationArgs(
+    PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True
+):
+    """The resources whose use is to be even."""
+
+    resources: tuple[ResourceSpec, ...] = _DEFAULT_RESOURCES
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Demands]):
+    """Score by the balance that the pod brings or takes."""
+
+    name: ClassVar = "NodeResourcesBalancedAllocation"
+    scope: ClassVar = Scope.USAGE
+    signed_kinds: ClassVar = (DeviceClass,)
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        if not isinstance(args, NodeResourcesBalancedAllocationArgs):
+            args = NodeResourcesBalancedAllocationArgs()
+        self._resources = args.resources
+        self._scorer = BalancedAllocation()
+        self._devices = handle.feature_gates.enabled("DRAExtendedResource")
+        self._counter = DeviceCounter(handle)
+
+    @classmethod
+    def decode_args(
+        cls, raw: dict[str, object] | None, handle: Handle, path: str
+    ) -> NodeResourcesBalancedAllocationArgs:
+        """Decode, complete and validate. Raises ConfigError with every field error."""
+        args = decode_args(NodeResourcesBalancedAllocationArgs, raw, path)
+        resources = tuple(
+            spec if spec.weight else ResourceSpec(spec.name, 1) for spec in args.resources
+        )
+        errors = tuple(_errors_of(resources, child(path, "resources")))
+        if errors:
+            raise ConfigError(errors)
+        return msgspec.structs.replace(args, resources=resources or _DEFAULT_RESOURCES)
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """The requests matter; those that devices may back depend on other objects too."""
+        requests = self._requests(pod)
+        objects = self.handle.objects
+        if (
+            self._devices
+            and objects.any(DeviceClass)
+            and any(
+                amount
+                and is_dra_extended_resource_name(spec.name)
+                and device_classes_of(objects).backs(spec.name)
+                for spec, amount in zip(self._resources, requests, strict=True)
+            )
+        ):
+            return UNSIGNED
+        return requests
+
+    def pre_score(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> PreScoreResult[Demands]:
+        """Leave out pods that ask for nothing: they would all gather on one node."""
+        if not any(self._requests(pod)):
+            return PreScoreResult(status=SKIP)
+        demands = demands_of(self._resources, pod.template.held, non_zero=False)
+        if self._devices:
+            demands = self._counter.with_devices(demands, snapshot, feasible)
+        return PreScoreResult(demands)
+
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Demands:
+        """Keep the same as for pre_score; nothing for pods that ask for nothing."""
+        return self.pre_score(cycle, pod, snapshot, feasible).state or ()
+
+    def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Compare the balance with the pod to the balance without it."""
+        if not state:
+            return np.zeros(len(nodes), np.int64)
+        return score_nodes(self._scorer, state, nodes)
+
+    def _requests(self, pod: PodInfo) -> tuple[int, ...]:
+        held = pod.template.held
+        return tuple([held.get(spec.name, 0) for spec in self._resources])
+
+
+def _errors_of(resources: Iterable[ResourceSpec], path: str) -> Iterable[FieldError]:
+    seen: dict[str, None] = {}
+    for at, spec in enumerate(resources):
+        if spec.name in seen:
+            yield duplicate(child(path, at, "name"), spec.name)
+        seen[spec.name] = None
+        if spec.weight != 1:
+            yield invalid(child(path, at, "weight"), spec.weight, "must be 1")
 
 
 class BalancedAllocation:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kubesched.api.core import Node, NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.storage import StorageClass
-from kubesched.plugins.selector_words import describe_selector, shown_label
+from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.plugins.volumes.claims import (
     NO_PROVISIONER,
     SELECTED_NODE,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kubesched.plugins.template_memo import TemplateMemo
+from kubesched.plugins.shared.template_memo import TemplateMemo
 
 
 def test_derives_once_per_stamp() -> None:

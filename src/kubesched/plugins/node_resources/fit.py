@@ -4,17 +4,14 @@ Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go (v1.36)
 Reads:    pod requests; nodes.{allocatable,requested,non_zero_requested,allowed_pods,pod_counts};
           DeviceClasses that back extended resources, and their devices
 Rejects:  Unschedulable; UnschedulableAndUnresolvable where the empty node would be too small.
-Differs:  the reasons of one node stand in a fixed order: pods, cpu, memory, ephemeral-storage, then
-          by name.
+Differs:  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import ClassVar, Final
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,8 +47,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.pod_group_plugin import PlacementScorePlugin, PodGroupAssignments
-from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
-from kubesched.plugins.node_resources.amounts import format_amount
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
 from kubesched.plugins.node_resources.fit_args import (
     MOST_ALLOCATED,
@@ -69,9 +65,6 @@ from kubesched.plugins.node_resources.fit_hints import (
     counted_requests,
 )
 from kubesched.plugins.node_resources.int64 import wrap
-from kubesched.plugins.node_resources.least_allocated import LeastAllocated
-from kubesched.plugins.node_resources.most_allocated import MostAllocated
-from kubesched.plugins.node_resources.requested_to_capacity_ratio import RequestedToCapacityRatio
 from kubesched.plugins.node_resources.scoring import (
     Demand,
     ResourceScorer,
@@ -79,33 +72,22 @@ from kubesched.plugins.node_resources.scoring import (
     score_nodes,
     score_together,
 )
+from kubesched.plugins.node_resources.shortages import (
+    Requests,
+    ResourceRequest,
+    describe_shortages,
+    find_shortages,
+)
+from kubesched.plugins.node_resources.strategies import (
+    LeastAllocated,
+    MostAllocated,
+    RequestedToCapacityRatio,
+)
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-_TOO_MANY_PODS: Final = "Too many pods"
-_ROWS_FEW: Final = 8
-"""Up to here plain integers are faster than arrays."""
-
-# An answer is a number: bit 0 says that the empty node would be too small, bit 1 that the node has
-# too many pods, bit 2 + i that the i-th request is not met.
-_UNRESOLVABLE: Final = 1
-_PODS: Final = 2
-_FIRST: Final = 2
-_KEYS_FEW: Final = 1 << 12
-_REQUESTS_MAX: Final = 60
-
-
-class Request(msgspec.Struct, frozen=True):
-    """A resource that a node must have free; `delegated`: only if it offers any of it itself."""
-
-    resource: str
-    amount: int
-    delegated: bool = False
-
-
-Requests = tuple[Request, ...]
 Demands = tuple[Demand, ...]
 
 
@@ -182,7 +164,7 @@ class NodeResourcesFit(
     ) -> PreFilterResult[Requests]:
         """Keep the requests that nodes must meet."""
         requests = tuple(
-            Request(name, amount, self._is_backed(name, snapshot.objects))
+            ResourceRequest(name, amount, self._is_backed(name, snapshot.objects))
             for name, amount in counted_requests(pod.template.requests)
             if not self._is_ignored(name)
         )
@@ -190,13 +172,7 @@ class NodeResourcesFit(
 
     def filter(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that have no room for one more pod, or for one of its requests."""
-        if len(nodes) <= _ROWS_FEW or len(state) > _REQUESTS_MAX:
-            keys = [_key_of_row(state, nodes, row) for row in range(len(nodes))]
-            if not any(keys):
-                return NodeToStatus.passing(len(keys))
-            names = _names(state)
-            return NodeToStatus.of([_status_of(key, names) for key in keys])
-        return _encode(_keys_of_rows(state, nodes), _names(state))
+        return find_shortages(state, nodes)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Device classes, where no node offers a resource that devices could provide."""
@@ -205,7 +181,7 @@ class NodeResourcesFit(
 
     def describe(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> str:
         """Say how much of each missing resource is asked for, free and there at all."""
-        return "; ".join(_shortages(state, nodes))
+        return "; ".join(describe_shortages(state, nodes))
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -288,73 +264,3 @@ def _scorer_of(strategy: ScoringStrategy) -> ResourceScorer:
         assert param is not None, "the arguments were validated"
         return RequestedToCapacityRatio(param.shape)
     return LeastAllocated()
-
-
-def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
-    key = _PODS if nodes.pod_counts.item(row) >= nodes.allowed_pods.item(row) else 0
-    bit = 1 << _FIRST
-    for request in requests:
-        at = nodes.resources.get(request.resource)
-        offered = used = 0
-        if at is not None:
-            offered, used = nodes.allocatable.item(at, row), nodes.requested.item(at, row)
-        if request.amount > wrap(offered - used) and not (request.delegated and offered <= 0):
-            key |= bit | (request.amount > offered)
-        bit <<= 1
-    return key
-
-
-def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64]:
-    keys = (nodes.pod_counts >= nodes.allowed_pods).astype(np.int64)
-    keys *= _PODS
-    for bit, request in enumerate(requests, _FIRST):
-        offered = nodes.allocatable_of(request.resource)
-        short = (offered - nodes.requested_of(request.resource)) < request.amount
-        if request.delegated:
-            short &= offered > 0
-        if short.any():
-            keys |= short.astype(np.int64) << bit
-            keys |= short & (offered < request.amount)
-    return keys
-
-
-def _encode(keys: NDArray[np.int64], names: tuple[str, ...]) -> NodeToStatus:
-    largest = int(keys.max())
-    if largest == 0:
-        return NodeToStatus.passing(len(keys))
-    if largest >= _KEYS_FEW:
-        return NodeToStatus.encode(keys, lambda key: _status_of(key, names))
-    # Few possible keys: counting them is much faster than sorting them.
-    found = np.flatnonzero(np.bincount(keys)).tolist()
-    if found[0] != 0:
-        found.insert(0, 0)
-    position = np.zeros(largest + 1, np.int32)
-    position[found] = np.arange(len(found))
-    return NodeToStatus(position[keys], [_status_of(key, names) for key in found])
-
-
-def _names(requests: Requests) -> tuple[str, ...]:
-    return tuple([request.resource for request in requests])
-
-
-@lru_cache(4096)
-def _status_of(key: int, names: tuple[str, ...]) -> Status:
-    if key == 0:
-        return SUCCESS
-    reasons = [_TOO_MANY_PODS] if key & _PODS else []
-    reasons += [f"Insufficient {name}" for bit, name in enumerate(names, _FIRST) if key >> bit & 1]
-    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if key & _UNRESOLVABLE else Code.UNSCHEDULABLE
-    return Status(code, tuple(reasons))
-
-
-def _shortages(requests: Requests, nodes: NodeTable) -> Iterator[str]:
-    key = _key_of_row(requests, nodes, 0)
-    if key & _PODS:
-        taken, allowed = int(nodes.pod_counts[0]), int(nodes.allowed_pods[0])
-        yield f"pods: requested 1, free {allowed - taken} of {allowed}"
-    for bit, request in enumerate(requests, _FIRST):
-        if key >> bit & 1:
-            offered = int(nodes.allocatable_of(request.resource)[0])
-            free = offered - int(nodes.requested_of(request.resource)[0])
-            amounts = (format_amount(request.resource, n) for n in (request.amount, free, offered))
-            yield "{}: requested {}, free {} of {}".format(request.resource, *amounts)

@@ -11,7 +11,7 @@ from kubesched.config.args import ResourceSpec
 from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
-from kubesched.plugins.node_resources_balanced_allocation import (
+from kubesched.plugins.node_resources.balanced_allocation import (
     NodeResourcesBalancedAllocation,
     NodeResourcesBalancedAllocationArgs,
 )

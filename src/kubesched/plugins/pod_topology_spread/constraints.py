@@ -8,7 +8,6 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -22,9 +21,9 @@ from kubesched.api.selectors import (
     selector_from_set,
 )
 from kubesched.api.tolerations import find_untolerated
-from kubesched.snapshot.label_groups import LabelGroup
+from kubesched.plugins.shared.siblings import siblings
 from kubesched.snapshot.node_selection import match_required_node_affinity, required_node_selector
-from kubesched.snapshot.node_table import NodeColumns, NodeTable
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import PodSum
 
@@ -33,10 +32,9 @@ SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
 _HONOR: Final = "Honor"
-_QUESTIONS_MAX: Final = 8192
 
 
-class Constraint(msgspec.Struct, frozen=True):
+class SpreadConstraint(msgspec.Struct, frozen=True):
     """A constraint with its selector compiled and its defaults filled in.
 
     Attributes:
@@ -58,22 +56,22 @@ class Constraint(msgspec.Struct, frozen=True):
     pods: PodSum
 
 
-class Constraints(msgspec.Struct, frozen=True):
+class SpreadConstraints(msgspec.Struct, frozen=True):
     """The constraints of one action; `error` tells why they cannot be parsed."""
 
-    items: tuple[Constraint, ...] = ()
+    items: tuple[SpreadConstraint, ...] = ()
     error: str = ""
 
 
 def own_constraints(
     template: PodTemplate, action: str, *, uses_match_label_keys: bool
-) -> tuple[Constraint, ...]:
+) -> tuple[SpreadConstraint, ...]:
     """Return the constraints of an action that a pod has itself.
 
     Raises:
         SelectorError: A selector is one that upstream refuses.
     """
-    parsed: list[Constraint] = []
+    parsed: list[SpreadConstraint] = []
     labels = template.labels
     for constraint in template.spec.topology_spread_constraints:
         if constraint.when_unsatisfiable != action:
@@ -89,7 +87,7 @@ def own_constraints(
 
 def default_constraints(
     namespace: str, defaults: Iterable[TopologySpreadConstraint], selector: CompiledSelector
-) -> tuple[Constraint, ...]:
+) -> tuple[SpreadConstraint, ...]:
     """Return the default constraints of a pod whose siblings are what `selector` selects."""
     if selector.is_empty:
         return ()
@@ -98,8 +96,8 @@ def default_constraints(
 
 def _constraint(
     namespace: str, written: TopologySpreadConstraint, selector: CompiledSelector
-) -> Constraint:
-    return Constraint(
+) -> SpreadConstraint:
+    return SpreadConstraint(
         topology_key=written.topology_key,
         max_skew=written.max_skew,
         selector=selector,
@@ -110,41 +108,9 @@ def _constraint(
     )
 
 
-@lru_cache(maxsize=_QUESTIONS_MAX)
-def siblings(namespace: str, selector: CompiledSelector) -> PodSum:
-    """Count the pods of a namespace that a selector matches, but for those being deleted.
-
-    An empty selector counts none.
-    """
-
-    def weigh(group: LabelGroup) -> int:
-        return int(not group.is_terminating and selector.matches(group.labels))
-
-    if selector.is_empty:
-        return PodSum(weigh, frozenset())
-    return PodSum(weigh, frozenset((namespace,)), selector.needed_labels)
-
-
-def count_siblings(
-    selector: CompiledSelector, namespace: str, nodes: NodeTable
-) -> NDArray[np.int64]:
-    """Return, per row, how many pods on it `siblings` counts."""
-    if isinstance(nodes, NodeColumns):
-        return siblings(namespace, selector).over(nodes.groups).column()
-    counts = [
-        sum(
-            other.namespace == namespace
-            and not other.is_terminating
-            and not selector.is_empty
-            and selector.matches(other.labels)
-            for other in pods.values()
-        )
-        for pods in nodes.pods
-    ]
-    return np.array(counts, np.int64)
-
-
-def have_all_keys(constraints: Sequence[Constraint], nodes: NodeTable) -> NDArray[np.bool_] | None:
+def have_all_keys(
+    constraints: Sequence[SpreadConstraint], nodes: NodeTable
+) -> NDArray[np.bool_] | None:
     """Return, per row, whether it has the labels of all constraints; None if every row has."""
     having: NDArray[np.bool_] | None = None
     for constraint in constraints:
@@ -155,7 +121,7 @@ def have_all_keys(constraints: Sequence[Constraint], nodes: NodeTable) -> NDArra
     return having
 
 
-class Inclusion:
+class NodeInclusion:
     """Which rows count for a constraint by its policies; each policy is looked at once.
 
     Attributes:
@@ -171,7 +137,7 @@ class Inclusion:
         self._affinity: NDArray[np.bool_] | None = None
         self._taints: NDArray[np.bool_] | None = None
 
-    def of(self, constraint: Constraint) -> NDArray[np.bool_] | None:
+    def of(self, constraint: SpreadConstraint) -> NDArray[np.bool_] | None:
         """Return, per row, whether it counts; None if every row does."""
         included: NDArray[np.bool_] | None = None
         if constraint.honors_affinity and _has_node_affinity(self._pod):

@@ -1,4 +1,4 @@
-"""Constraints that tests of topology spread share, and a twin that asks node by node."""
+"""SpreadConstraints that tests of topology spread share, and a twin that asks node by node."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
-from kubesched.plugins.pod_selectors import (
+from kubesched.plugins.shared.siblings import (
     default_selector,
     matching_selector,
     versions_of_siblings,

@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import Namespace
+from kubesched.api.core import Namespace, Node, Pod
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.field_errors import ConfigError, child, invalid
 from kubesched.config.types import Int32
@@ -43,24 +43,23 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
-from kubesched.plugins.affinity_facts import describe_affinity
-from kubesched.plugins.affinity_hints import after_node_change, after_pod_change
-from kubesched.plugins.affinity_questions import (
-    KeyedSum,
-    Preference,
-    owning_anti_affinity,
-    preferences_of,
-)
-from kubesched.plugins.affinity_state import (
+from kubesched.plugins.inter_pod_affinity.describing import describe_affinity
+from kubesched.plugins.inter_pod_affinity.state import (
     NO_REQUIREMENTS,
     AffinityState,
     Requirements,
     requirements_of,
     sums_by_key,
 )
-from kubesched.plugins.template_memo import TemplateMemo
-from kubesched.plugins.topology_domains import DomainSums
-from kubesched.snapshot.affinity_terms import AffinityTerm
+from kubesched.plugins.inter_pod_affinity.term_sums import (
+    KeyedSum,
+    Preference,
+    owning_anti_affinity,
+    preferences_of,
+)
+from kubesched.plugins.shared.template_memo import TemplateMemo
+from kubesched.plugins.shared.topology_domains import DomainSums
+from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, affinity_terms_of
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -75,6 +74,7 @@ _STATUSES: Final = (
 )
 _LACKS_AFFINITY, _VIOLATES_ANTI_AFFINITY, _VIOLATES_EXISTING = 1, 2, 3
 _NO_LABELS: Final[dict[str, str]] = {}
+_NO_TERMS: Final = AffinityTerms()
 _HARD_WEIGHT_MAX: Final = 100
 
 AffinityScores = tuple[tuple[str, NDArray[np.int64]], ...]
@@ -138,8 +138,8 @@ class InterPodAffinity(
         pods = ClusterEvent(POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
         nodes = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return (
-            ClusterEventWithHint(pods, after_pod_change, per_template=True),
-            ClusterEventWithHint(nodes, after_node_change, per_template=True),
+            ClusterEventWithHint(pods, _after_pod_change, per_template=True),
+            ClusterEventWithHint(nodes, _after_node_change, per_template=True),
         )
 
     def pre_filter(
@@ -336,3 +336,63 @@ def _selecting(index: TermIndex) -> Iterator[AffinityTerm]:
 def _reads_namespaces(term: AffinityTerm) -> bool:
     """Whether the labels of namespaces decide which pods a term is about."""
     return bool(term.namespace_selector.requirements)
+
+
+def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """Whether a pod that came, went or changed its labels may make room for `pod`."""
+    before = old if isinstance(old, Pod) else None
+    after = new if isinstance(new, Pod) else None
+    if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
+        return True
+    if any(other is not None and not _has_place(other) for other in (before, after)):
+        return False
+    terms = affinity_terms_of(pod) or _NO_TERMS
+    if terms.error:
+        return True
+    wanted, shunned = terms.required_affinity, terms.required_anti_affinity
+    if before is None:
+        return after is None or _are_all_about(wanted, after)
+    if after is None:
+        return _are_all_about(shunned, before) or _shuns(before, pod)
+    begins = not _are_all_about(wanted, before) and _are_all_about(wanted, after)
+    return begins or (_are_all_about(shunned, before) and not _are_all_about(shunned, after))
+
+
+def _after_node_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """Whether a node that came or changed its labels may take `pod`."""
+    terms = affinity_terms_of(pod) or _NO_TERMS
+    if terms.error or not isinstance(new, Node):
+        return True
+    after = new.metadata.labels
+    if not isinstance(old, Node):
+        comes_with_key = any(term.topology_key in after for term in terms.required_affinity)
+        # A node without the key takes any pod that only avoids others.
+        return comes_with_key or bool(terms.required_anti_affinity)
+    before = old.metadata.labels
+    return any(
+        term.topology_key in after and before.get(term.topology_key) != after[term.topology_key]
+        for term in terms.required_affinity
+    ) or any(
+        term.topology_key in before and before[term.topology_key] != after.get(term.topology_key)
+        for term in terms.required_anti_affinity
+    )
+
+
+def _has_place(pod: Pod) -> bool:
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def _shuns(pod: Pod, other: Pod) -> bool:
+    terms = affinity_terms_of(pod) or _NO_TERMS
+    return bool(terms.error) or _are_all_about(terms.required_anti_affinity, other)
+
+
+def _are_all_about(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
+    """Whether there is a term and all are about `pod`, its namespace taken to have no labels.
+
+    So upstream asks: unlike in a cycle, namespace selectors are not resolved.
+    """
+    metadata = pod.metadata
+    return bool(terms) and all(
+        term.matches(metadata.namespace, metadata.labels, _NO_LABELS) for term in terms
+    )

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.plugins.spread_constraints import Constraint
-from kubesched.plugins.topology_domains import DomainSums, code_without_label
+from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
+from kubesched.plugins.shared.topology_domains import DomainSums, code_without_label
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.pod_sums import PodCounts
 
@@ -67,7 +67,9 @@ class SpreadDomains:
 
     __slots__ = ("_leasts", "constraint", "sums")
 
-    def __init__(self, constraint: Constraint, sums: DomainSums, leasts: _LeastCounts) -> None:
+    def __init__(
+        self, constraint: SpreadConstraint, sums: DomainSums, leasts: _LeastCounts
+    ) -> None:
         self.constraint = constraint
         self.sums = sums
         self._leasts = leasts
@@ -75,7 +77,7 @@ class SpreadDomains:
     @classmethod
     def of(
         cls,
-        constraint: Constraint,
+        constraint: SpreadConstraint,
         label: Coded[str | None],
         pods: PodCounts,
         rows: NDArray[np.bool_] | None,
@@ -115,7 +117,7 @@ class SpreadState:
         self.domains = domains
 
     @property
-    def constraints(self) -> tuple[Constraint, ...]:
+    def constraints(self) -> tuple[SpreadConstraint, ...]:
         """The hard constraints."""
         return tuple(domains.constraint for domains in self.domains)
 

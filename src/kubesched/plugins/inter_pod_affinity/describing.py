@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubesched.api.selectors import CompiledSelector
-from kubesched.plugins.affinity_questions import IncomingTerm
-from kubesched.plugins.affinity_state import AffinityState
+from kubesched.plugins.inter_pod_affinity.state import AffinityState
+from kubesched.plugins.inter_pod_affinity.term_sums import IncomingTerm
 from kubesched.snapshot.affinity_terms import AffinityTerm
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

@@ -8,7 +8,11 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
@@ -22,9 +26,13 @@ from kubesched.api.selectors import (
     selector_from_set,
 )
 from kubesched.framework.needed_kinds import Decides, NeededKind
+from kubesched.snapshot.label_groups import LabelGroup
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_sums import PodSum
 
+_SUMS_MAX: Final = 8192
 _NOBODY: Final = OwnerReference()
 
 
@@ -81,6 +89,40 @@ def matching_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
         if not compiled.is_empty and compiled.matches(pod.labels):
             selector = selector.with_requirements(compiled.requirements)
     return selector
+
+
+@lru_cache(maxsize=_SUMS_MAX)
+def siblings(namespace: str, selector: CompiledSelector) -> PodSum:
+    """Count the pods of a namespace that a selector matches, but for those being deleted.
+
+    An empty selector counts none.
+    """
+
+    def weigh(group: LabelGroup) -> int:
+        return int(not group.is_terminating and selector.matches(group.labels))
+
+    if selector.is_empty:
+        return PodSum(weigh, frozenset())
+    return PodSum(weigh, frozenset((namespace,)), selector.needed_labels)
+
+
+def count_siblings(
+    selector: CompiledSelector, namespace: str, nodes: NodeTable
+) -> NDArray[np.int64]:
+    """Return, per row, how many pods on it `siblings` counts."""
+    if isinstance(nodes, NodeColumns):
+        return siblings(namespace, selector).over(nodes.groups).column()
+    counts = [
+        sum(
+            other.namespace == namespace
+            and not other.is_terminating
+            and not selector.is_empty
+            and selector.matches(other.labels)
+            for other in pods.values()
+        )
+        for pods in nodes.pods
+    ]
+    return np.array(counts, np.int64)
 
 
 def kinds_of_siblings(pod: PodInfo, decides: Decides) -> Iterator[NeededKind]:

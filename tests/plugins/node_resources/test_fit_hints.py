@@ -8,7 +8,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.framework.cluster_event import DEVICE_CLASS, NODE, POD, Action, ClusterEvent
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.testing.builders import Amounts, make_node, make_pod
 from kubesched.testing.handle import FakeHandle
 

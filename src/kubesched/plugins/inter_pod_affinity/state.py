@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.plugins.affinity_questions import (
+from kubesched.plugins.inter_pod_affinity.term_sums import (
     IncomingTerm,
     KeyedSum,
     matching_all,
@@ -21,7 +21,7 @@ from kubesched.plugins.affinity_questions import (
     resolve,
     topology_keys,
 )
-from kubesched.plugins.topology_domains import DomainSums
+from kubesched.plugins.shared.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import AffinityTerms
 from kubesched.snapshot.label_groups import LabelGroups
 from kubesched.snapshot.node_table import NodeColumns, NodeTable

@@ -15,7 +15,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import Code
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.spread_state import SpreadState
+from kubesched.plugins.pod_topology_spread.state import SpreadState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
@@ -395,7 +395,7 @@ def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
 
 @st.composite
 def incoming(draw: st.DrawFn, action: str) -> tuple[list[Json], Pod]:
-    """Constraints and a pod that has them."""
+    """SpreadConstraints and a pod that has them."""
     constraints = draw(constraint_lists(action))
     tolerations = draw(st.sampled_from([[], [{"operator": "Exists"}]]))
     pod = make_pod(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.quantity import milli_value, value
-from kubesched.plugins.node_resources.amounts import format_amount
+from kubesched.plugins.node_resources.shortages import format_amount
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
-"""RequestedToCapacityRatio: a score drawn over utilization, point by point.
+"""The scoring strategies of NodeResourcesFit.
 
-Upstream: pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go,
-          pkg/scheduler/framework/plugins/helper/shape_score.go (v1.36)
+LeastAllocated prefers nodes with many free resources, MostAllocated nodes with few.
+RequestedToCapacityRatio maps utilization to a score along a configured curve.
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/{least_allocated,most_allocated,
+          requested_to_capacity_ratio}.go, pkg/scheduler/framework/plugins/helper/shape_score.go
+          (v1.36)
 Differs:  nothing.
 """
 
@@ -14,10 +18,83 @@ import numpy as np
 
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.framework.normalize import NODE_SCORE_MAX
-from kubesched.plugins.node_resources.int64 import PERCENT, percent, percentages, quotient, wrap
+from kubesched.plugins.node_resources.int64 import (
+    PERCENT,
+    percent,
+    percentages,
+    quotient,
+    weighted_mean,
+    wrap,
+)
 from kubesched.plugins.node_resources.scoring import Amounts
 
 _SHAPE_SCORE_MAX: Final = 10
+
+
+class LeastAllocated:
+    """The weighted mean of the free percentages, rounded down twice."""
+
+    def score_row(
+        self,
+        requested: Sequence[int],
+        allocated: Sequence[int],
+        allocatable: Sequence[int],
+        weights: Sequence[int],
+    ) -> int:
+        """Return the score of one row; 0 without resources."""
+        total = weight_sum = 0
+        for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
+            if asked <= offered:
+                total += percent(wrap(offered - asked), offered) * weight
+            weight_sum += weight
+        return quotient(wrap(total), weight_sum) if weight_sum else 0
+
+    def score_rows(
+        self,
+        requested: Sequence[Amounts],
+        allocated: Sequence[Amounts],
+        allocatable: Sequence[Amounts],
+        weights: Sequence[int],
+    ) -> Amounts:
+        """Return the scores of rows."""
+        free = [
+            percentages(np.maximum(offered - asked, 0), offered)
+            for asked, offered in zip(requested, allocatable, strict=True)
+        ]
+        return weighted_mean(free, weights)
+
+
+class MostAllocated:
+    """The weighted mean of the used percentages, rounded down twice."""
+
+    def score_row(
+        self,
+        requested: Sequence[int],
+        allocated: Sequence[int],
+        allocatable: Sequence[int],
+        weights: Sequence[int],
+    ) -> int:
+        """Return the score of one row; 0 without resources."""
+        total = weight_sum = 0
+        for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
+            # Pods that name no request count with a default, so use may exceed what there is.
+            total += percent(min(asked, offered), offered) * weight
+            weight_sum += weight
+        return quotient(wrap(total), weight_sum) if weight_sum else 0
+
+    def score_rows(
+        self,
+        requested: Sequence[Amounts],
+        allocated: Sequence[Amounts],
+        allocatable: Sequence[Amounts],
+        weights: Sequence[int],
+    ) -> Amounts:
+        """Return the scores of rows."""
+        used = [
+            percentages(np.minimum(asked, offered), offered)
+            for asked, offered in zip(requested, allocatable, strict=True)
+        ]
+        return weighted_mean(used, weights)
 
 
 class RequestedToCapacityRatio:

@@ -26,7 +26,7 @@ from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import Code, Status
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

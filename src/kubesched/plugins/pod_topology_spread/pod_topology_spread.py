@@ -10,22 +10,19 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar, Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import Pod, TopologySpreadConstraint
+from kubesched.api.core import Node, Pod, TopologySpreadConstraint
 from kubesched.api.selectors import SelectorError
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
-from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
     FilterPlugin,
     PreFilterExtensions,
@@ -44,34 +41,32 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
-from kubesched.plugins.pod_selectors import (
-    default_selector,
-    kinds_of_siblings,
-    versions_of_siblings,
-)
-from kubesched.plugins.spread_args import (
+from kubesched.plugins.pod_topology_spread.args import (
     SYSTEM_DEFAULTING,
     PodTopologySpreadArgs,
     decode_spread_args,
 )
-from kubesched.plugins.spread_constraints import (
+from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     HOSTNAME,
     SCHEDULE_ANYWAY,
     ZONE,
-    Constraint,
-    Constraints,
-    Inclusion,
+    NodeInclusion,
+    SpreadConstraint,
+    SpreadConstraints,
     both,
-    count_siblings,
     default_constraints,
     have_all_keys,
     own_constraints,
 )
-from kubesched.plugins.spread_hints import after_node_change, after_pod_change
-from kubesched.plugins.spread_state import SpreadDomains, SpreadState
-from kubesched.plugins.template_memo import TemplateMemo
-from kubesched.snapshot.coded import Coded
+from kubesched.plugins.pod_topology_spread.scoring import SpreadScores
+from kubesched.plugins.pod_topology_spread.state import SpreadDomains, SpreadState
+from kubesched.plugins.shared.siblings import (
+    default_selector,
+    kinds_of_siblings,
+    versions_of_siblings,
+)
+from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
@@ -85,32 +80,13 @@ _STATUSES: Final = (
 )
 _LACKS_LABEL, _TOO_SKEWED = 1, 2
 _DECIDES: Final = {DO_NOT_SCHEDULE: Decides.FIT, SCHEDULE_ANYWAY: Decides.CHOICE}
-_NONE: Final = Constraints()
-_UNKNOWN: Final = Constraints(error="services and controllers are not known yet")
+_NONE: Final = SpreadConstraints()
+_UNKNOWN: Final = SpreadConstraints(error="services and controllers are not known yet")
 _TEMPLATES_MAX: Final = 8192
 _SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
     TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
 )
-
-
-class SpreadScores(msgspec.Struct, frozen=True):
-    """What pre_score found, per soft constraint in their order.
-
-    Attributes:
-        constraints: The soft constraints.
-        weights: What a pod weighs; the fewer domains, the less.
-        worths: What its domain adds to a row's score, by code of the node label; None where each
-            row counts its own pods.
-        requires_all_keys: Whether a row that lacks one of the labels is ignored.
-        having_all_keys: Bool per row of the whole table; None if no row is ignored.
-    """
-
-    constraints: tuple[Constraint, ...]
-    weights: tuple[float, ...]
-    worths: tuple[NDArray[np.float64] | None, ...]
-    requires_all_keys: bool
-    having_all_keys: NDArray[np.bool_] | None
 
 
 _SKIP_FILTER: Final[PreFilterResult[SpreadState]] = PreFilterResult(status=SKIP)
@@ -148,7 +124,7 @@ class PodTopologySpread(
         self._uses_match_label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread")
         self._compares_tolerations = gates.enabled("TaintTolerationComparisonOperators")
         self._own = lru_cache(maxsize=_TEMPLATES_MAX)(self._parse_own)
-        self._default: TemplateMemo[Constraints] = TemplateMemo(_TEMPLATES_MAX)
+        self._default: TemplateMemo[SpreadConstraints] = TemplateMemo(_TEMPLATES_MAX)
         self._objects: Objects | None = None
 
     @classmethod
@@ -182,7 +158,7 @@ class PodTopologySpread(
             return _SKIP_FILTER
         nodes = snapshot.nodes
         having = have_all_keys(hard.items, nodes)
-        inclusion = Inclusion(pod, nodes, self._compares_tolerations)
+        inclusion = NodeInclusion(pod, nodes, self._compares_tolerations)
         domains = tuple(
             SpreadDomains.of(
                 constraint,
@@ -248,8 +224,7 @@ class PodTopologySpread(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[SpreadScores]:
         """Weigh the soft constraints, and count per domain the pods that match."""
-        nodes = snapshot.nodes
-        if not len(nodes):
+        if not len(snapshot.nodes):
             return _SKIP_SCORE
         soft = self._constraints(pod, snapshot.objects, SCHEDULE_ANYWAY)
         if soft.error:
@@ -257,68 +232,22 @@ class PodTopologySpread(
         if not soft.items:
             return _SKIP_SCORE
         requires_all = not self._is_system_defaulted or bool(pod.spec.topology_spread_constraints)
-        having = have_all_keys(soft.items, nodes) if requires_all else None
-        candidates = feasible if having is None else feasible & having
-        scored = int(np.count_nonzero(candidates))
-        rows = None if scored == len(nodes) else candidates
-        inclusion = Inclusion(pod, nodes, self._compares_tolerations)
-        weights: list[float] = []
-        worths: list[NDArray[np.float64] | None] = []
-        for constraint in soft.items:
-            if constraint.topology_key == HOSTNAME:
-                weights.append(_weight(scored))
-                worths.append(None)
-                continue
-            label = nodes.label(constraint.topology_key)
-            weights.append(_weight(_count_domains(label, rows)))
-            counts = constraint.pods.over(nodes.groups)
-            pods = counts.by_code(label, both(having, inclusion.of(constraint)))
-            worths.append(_worth_of_domains(label, pods, weights[-1], constraint.max_skew))
+        inclusion = NodeInclusion(pod, snapshot.nodes, self._compares_tolerations)
         return PreScoreResult(
-            SpreadScores(soft.items, tuple(weights), tuple(worths), requires_all, having)
+            SpreadScores.of(soft.items, snapshot.nodes, feasible, inclusion, requires_all)
         )
 
     def score(self, state: SpreadScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Add up what the row's domains are worth; more pods, more worth."""
-        total = np.zeros(len(nodes))
-        for constraint, weight, worth in zip(
-            state.constraints, state.weights, state.worths, strict=True
-        ):
-            label = nodes.label(constraint.topology_key)
-            if worth is None:
-                added = count_siblings(constraint.selector, pod.namespace, nodes) * weight + (
-                    constraint.max_skew - 1
-                )
-                if None in label.positions:
-                    added[label.equals(None)] = 0.0
-            else:
-                added = worth.take(label.codes)
-            total += added
-        scores = _rounded(total)
-        if state.requires_all_keys:
-            having = have_all_keys(state.constraints, nodes)
-            if having is not None:
-                scores[~having] = 0
-        return scores
+        """Return per row what its domains add up to; more pods, a higher number."""
+        return state.score(pod.namespace, nodes)
 
     def normalize_score(
         self, state: SpreadScores, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Turn the order around: the least becomes 100; ignored rows get 0."""
-        counted: NDArray[np.bool_] | None = None
-        if state.having_all_keys is not None:
-            counted = state.having_all_keys[rows]
-        among = scores if counted is None else scores[counted]
-        if not len(among):
-            return np.zeros_like(scores)
-        least, most = int(among.min()), int(among.max())
-        if most <= 0:
-            normalized = np.full_like(scores, NODE_SCORE_MAX)
-        else:
-            normalized = NODE_SCORE_MAX * (most + least - scores) // most
-        return normalized if counted is None else np.where(counted, normalized, 0)
+        """Reverse the order: the least becomes 100; ignored rows get 0."""
+        return state.normalize(scores, rows)
 
-    def _constraints(self, pod: PodInfo, objects: Objects | None, action: str) -> Constraints:
+    def _constraints(self, pod: PodInfo, objects: Objects | None, action: str) -> SpreadConstraints:
         if pod.spec.topology_spread_constraints:
             return self._own(pod.template, action)
         defaults = self._defaults[action]
@@ -328,22 +257,22 @@ class PodTopologySpread(
             return _UNKNOWN
         self._objects = objects
 
-        def derive() -> Constraints:
+        def derive() -> SpreadConstraints:
             selector = default_selector(pod, objects)
-            return Constraints(default_constraints(pod.namespace, defaults, selector))
+            return SpreadConstraints(default_constraints(pod.namespace, defaults, selector))
 
         stamp = (objects, *versions_of_siblings(objects))
         return self._default.get((pod.template, action), stamp, derive)
 
-    def _parse_own(self, template: PodTemplate, action: str) -> Constraints:
+    def _parse_own(self, template: PodTemplate, action: str) -> SpreadConstraints:
         try:
-            return Constraints(
+            return SpreadConstraints(
                 own_constraints(template, action, uses_match_label_keys=self._uses_match_label_keys)
             )
         except SelectorError as error:
             kind = "hard" if action == DO_NOT_SCHEDULE else "soft"
             text = f"obtaining pod's {kind} topology spread constraints: {error}"
-            return Constraints(error=text)
+            return SpreadConstraints(error=text)
 
     def _move(
         self, state: SpreadState, pod: PodInfo, other: PodInfo, nodes: NodeTable, amount: int
@@ -353,7 +282,7 @@ class PodTopologySpread(
         having = have_all_keys(state.constraints, nodes)
         if having is not None and not having[0]:
             return
-        inclusion = Inclusion(pod, nodes, self._compares_tolerations)
+        inclusion = NodeInclusion(pod, nodes, self._compares_tolerations)
         for domains in state.domains:
             constraint = domains.constraint
             if not constraint.selector.matches(other.labels):
@@ -363,47 +292,78 @@ class PodTopologySpread(
                 domains.sums.move(nodes.label(constraint.topology_key), amount)
 
     def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        return after_pod_change(pod, self._hard_constraints(pod), old, new)
+        return _after_pod_change(pod, self._hard_constraints(pod), old, new)
 
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        return after_node_change(self._hard_constraints(pod), old, new)
+        return _after_node_change(self._hard_constraints(pod), old, new)
 
-    def _hard_constraints(self, pod: Pod) -> Constraints:
+    def _hard_constraints(self, pod: Pod) -> SpreadConstraints:
         # Services and controllers are those of the cycle that rejected the pod, kept up to date.
         return self._constraints(PodInfo(pod), self._objects, DO_NOT_SCHEDULE)
 
 
-def _weight(domains: int) -> float:
-    return math.log(domains + 2)
+def _after_pod_change(
+    pod: Pod, constraints: SpreadConstraints, old: object | None, new: object | None
+) -> bool:
+    """Whether a pod that came, went or changed may even out the domains for `pod`."""
+    before = old if isinstance(old, Pod) else None
+    after = new if isinstance(new, Pod) else None
+    if any(other is not None and not _counts_for(other, pod) for other in (after, before)):
+        return False
+    if constraints.error or (before is None and after is None):
+        return True
+    if before is not None and after is not None:
+        return _after_pod_update(pod, constraints.items, before, after)
+    labels = (after or before or pod).metadata.labels
+    return any(constraint.selector.matches(labels) for constraint in constraints.items)
 
 
-def _count_domains(label: Coded[str | None], rows: NDArray[np.bool_] | None) -> int:
-    """Count the values that the rows have; lacking the label is one, the same as an empty value."""
-    codes = label.codes if rows is None else label.codes[rows]
-    found = np.bincount(codes, minlength=len(label.values)) > 0
-    count = int(np.count_nonzero(found))
-    absent, empty = label.positions.get(None), label.positions.get("")
-    if absent is not None and empty is not None and found[absent] and found[empty]:
-        return count - 1
-    return count
+def _after_node_change(
+    constraints: SpreadConstraints, old: object | None, new: object | None
+) -> bool:
+    """Whether a node that came, went or changed belongs to a domain, or did."""
+    if constraints.error:
+        return True
+    items = constraints.items
+    before = isinstance(old, Node) and _has_all_keys(old.metadata.labels, items)
+    after = isinstance(new, Node) and _has_all_keys(new.metadata.labels, items)
+    if not isinstance(old, Node) or not isinstance(new, Node):
+        return before or after
+    if before != after:
+        return True
+    return after and (
+        old.spec.taints != new.spec.taints
+        or any(
+            old.metadata.labels.get(constraint.topology_key, "")
+            != new.metadata.labels.get(constraint.topology_key, "")
+            for constraint in items
+        )
+    )
 
 
-def _worth_of_domains(
-    label: Coded[str | None], pods: NDArray[np.int64], weight: float, max_skew: int
-) -> NDArray[np.float64]:
-    absent, empty = label.positions.get(None), label.positions.get("")
-    if absent is not None and empty is not None:
-        pods[empty] += pods[absent]
-    worth = pods.astype(np.float64)
-    worth *= weight
-    worth += max_skew - 1
-    if absent is not None:
-        worth[absent] = 0.0
-    return worth
+def _after_pod_update(
+    pod: Pod, constraints: tuple[SpreadConstraint, ...], before: Pod, after: Pod
+) -> bool:
+    if (
+        pod.metadata.uid == after.metadata.uid
+        and before.spec.tolerations != after.spec.tolerations
+        and any(constraint.honors_taints for constraint in constraints)
+    ):
+        return True
+    return any(
+        constraint.selector.matches(before.metadata.labels)
+        != constraint.selector.matches(after.metadata.labels)
+        for constraint in constraints
+    )
 
 
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round halves away from zero, as Go does."""
-    whole = np.trunc(values)
-    whole += np.copysign(np.abs(values - whole) >= 0.5, values)
-    return whole.astype(np.int64)
+def _counts_for(other: Pod, pod: Pod) -> bool:
+    """Whether `other` is the pod itself, or has a place and can be among its siblings."""
+    if other.metadata.uid == pod.metadata.uid:
+        return True
+    has_place = bool(other.spec.node_name or other.status.nominated_node_name)
+    return has_place and other.metadata.namespace == pod.metadata.namespace
+
+
+def _has_all_keys(labels: Mapping[str, str], constraints: tuple[SpreadConstraint, ...]) -> bool:
+    return all(constraint.topology_key in labels for constraint in constraints)

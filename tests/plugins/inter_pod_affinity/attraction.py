@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from kubesched.api.core import Namespace, Node, Pod
-from kubesched.plugins.affinity_state import AffinityState
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.inter_pod_affinity.state import AffinityState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot

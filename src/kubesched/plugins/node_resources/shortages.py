@@ -1,0 +1,153 @@
+"""Shortages: which rows have too little left for a pod, and of what.
+
+Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go, fitsRequest (v1.36)
+Reads:    nodes.{allocatable,requested,allowed_pods,pod_counts}
+Differs:  a node's reasons come in a fixed order: pods, cpu, memory, ephemeral-storage, then the
+          others by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
+from kubesched.plugins.node_resources.int64 import wrap
+from kubesched.snapshot.node_table import NodeTable
+
+_BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+_BYTES: Final = frozenset({"memory", "ephemeral-storage"})
+_TOO_MANY_PODS: Final = "Too many pods"
+_ROWS_FEW: Final = 8
+"""Up to here plain integers are faster than arrays."""
+
+# An answer is a number: bit 0 says that the empty node would be too small, bit 1 that the node has
+# too many pods, bit 2 + i that the i-th request is not met.
+_UNRESOLVABLE: Final = 1
+_PODS: Final = 2
+_FIRST: Final = 2
+_KEYS_FEW: Final = 1 << 12
+_REQUESTS_MAX: Final = 60
+
+
+class ResourceRequest(msgspec.Struct, frozen=True):
+    """A resource that a node must have free; `delegated`: only if it offers any of it itself."""
+
+    resource: str
+    amount: int
+    delegated: bool = False
+
+
+Requests = tuple[ResourceRequest, ...]
+
+
+def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
+    """Reject the rows that lack a pod slot or one of the requested resources."""
+    if len(nodes) <= _ROWS_FEW or len(requests) > _REQUESTS_MAX:
+        keys = [_key_of_row(requests, nodes, row) for row in range(len(nodes))]
+        if not any(keys):
+            return NodeToStatus.passing(len(keys))
+        names = _names(requests)
+        return NodeToStatus.of([_status_of(key, names) for key in keys])
+    return _encode(_keys_of_rows(requests, nodes), _names(requests))
+
+
+def describe_shortages(requests: Requests, nodes: NodeTable) -> Iterator[str]:
+    """Yield one text for each thing that the only row of `nodes` lacks."""
+    key = _key_of_row(requests, nodes, 0)
+    if key & _PODS:
+        taken, allowed = int(nodes.pod_counts[0]), int(nodes.allowed_pods[0])
+        yield f"pods: requested 1, free {allowed - taken} of {allowed}"
+    for bit, request in enumerate(requests, _FIRST):
+        if key >> bit & 1:
+            offered = int(nodes.allocatable_of(request.resource)[0])
+            free = offered - int(nodes.requested_of(request.resource)[0])
+            amounts = (format_amount(request.resource, n) for n in (request.amount, free, offered))
+            yield "{}: requested {}, free {} of {}".format(request.resource, *amounts)
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """Return an amount of a resource exactly; cpu is given in milli, all else in whole units."""
+    if resource == "cpu":
+        return _decimal(amount, 1000)
+    if resource in _BYTES or resource.startswith("hugepages-"):
+        return _bytes(amount)
+    return str(amount)
+
+
+def _key_of_row(requests: Requests, nodes: NodeTable, row: int) -> int:
+    key = _PODS if nodes.pod_counts.item(row) >= nodes.allowed_pods.item(row) else 0
+    bit = 1 << _FIRST
+    for request in requests:
+        at = nodes.resources.get(request.resource)
+        offered = used = 0
+        if at is not None:
+            offered, used = nodes.allocatable.item(at, row), nodes.requested.item(at, row)
+        if request.amount > wrap(offered - used) and not (request.delegated and offered <= 0):
+            key |= bit | (request.amount > offered)
+        bit <<= 1
+    return key
+
+
+def _keys_of_rows(requests: Requests, nodes: NodeTable) -> NDArray[np.int64]:
+    keys = (nodes.pod_counts >= nodes.allowed_pods).astype(np.int64)
+    keys *= _PODS
+    for bit, request in enumerate(requests, _FIRST):
+        offered = nodes.allocatable_of(request.resource)
+        short = (offered - nodes.requested_of(request.resource)) < request.amount
+        if request.delegated:
+            short &= offered > 0
+        if short.any():
+            keys |= short.astype(np.int64) << bit
+            keys |= short & (offered < request.amount)
+    return keys
+
+
+def _encode(keys: NDArray[np.int64], names: tuple[str, ...]) -> NodeToStatus:
+    largest = int(keys.max())
+    if largest == 0:
+        return NodeToStatus.passing(len(keys))
+    if largest >= _KEYS_FEW:
+        return NodeToStatus.encode(keys, lambda key: _status_of(key, names))
+    # Few possible keys: counting them is much faster than sorting them.
+    found = np.flatnonzero(np.bincount(keys)).tolist()
+    if found[0] != 0:
+        found.insert(0, 0)
+    position = np.zeros(largest + 1, np.int32)
+    position[found] = np.arange(len(found))
+    return NodeToStatus(position[keys], [_status_of(key, names) for key in found])
+
+
+def _names(requests: Requests) -> tuple[str, ...]:
+    return tuple([request.resource for request in requests])
+
+
+@lru_cache(4096)
+def _status_of(key: int, names: tuple[str, ...]) -> Status:
+    if key == 0:
+        return SUCCESS
+    reasons = [_TOO_MANY_PODS] if key & _PODS else []
+    reasons += [f"Insufficient {name}" for bit, name in enumerate(names, _FIRST) if key >> bit & 1]
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if key & _UNRESOLVABLE else Code.UNSCHEDULABLE
+    return Status(code, tuple(reasons))
+
+
+def _bytes(amount: int) -> str:
+    """Use the largest suffix that leaves at most two decimals."""
+    for power in range(len(_BINARY_SUFFIXES) - 1, 0, -1):
+        unit = 1 << (10 * power)
+        if abs(amount) >= unit and amount * 100 % unit == 0:
+            return _decimal(amount * 100 // unit, 100) + _BINARY_SUFFIXES[power]
+    return str(amount)
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, rest = divmod(abs(amount), unit)
+    sign = "-" if amount < 0 else ""
+    digits = str(unit + rest)[1:].rstrip("0")
+    return f"{sign}{whole}.{digits}" if digits else f"{sign}{whole}"

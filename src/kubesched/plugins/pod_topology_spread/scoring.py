@@ -1,0 +1,155 @@
+"""Scores of soft topology spread constraints: the fewer matching pods in a domain, the better.
+
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread/scoring.go (v1.36)
+Reads:    nodes.labels; pods on nodes
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.normalize import NODE_SCORE_MAX
+from kubesched.plugins.pod_topology_spread.constraints import (
+    HOSTNAME,
+    NodeInclusion,
+    SpreadConstraint,
+    both,
+    have_all_keys,
+)
+from kubesched.plugins.shared.siblings import count_siblings
+from kubesched.snapshot.coded import Coded
+from kubesched.snapshot.node_table import NodeColumns, NodeTable
+
+
+class SpreadScores(msgspec.Struct, frozen=True):
+    """What pre_score found, per soft constraint in their order.
+
+    Attributes:
+        constraints: The soft constraints.
+        weights: What a pod weighs; the fewer domains, the less.
+        worths: What its domain adds to a row's score, by code of the node label; None where each
+            row counts its own pods.
+        requires_all_keys: Whether a row that lacks one of the labels is ignored.
+        having_all_keys: Bool per row of the whole table; None if no row is ignored.
+    """
+
+    constraints: tuple[SpreadConstraint, ...]
+    weights: tuple[float, ...]
+    worths: tuple[NDArray[np.float64] | None, ...]
+    requires_all_keys: bool
+    having_all_keys: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(
+        cls,
+        constraints: tuple[SpreadConstraint, ...],
+        nodes: NodeColumns,
+        feasible: NDArray[np.bool_],
+        inclusion: NodeInclusion,
+        requires_all_keys: bool,
+    ) -> SpreadScores:
+        """Weigh the soft constraints, and count the matching pods per domain.
+
+        Args:
+            constraints: The soft constraints.
+            nodes: The whole table.
+            feasible: Bool per row.
+            inclusion: Which rows count for a constraint.
+            requires_all_keys: Whether a row that lacks one of the labels is ignored.
+        """
+        having = have_all_keys(constraints, nodes) if requires_all_keys else None
+        candidates = feasible if having is None else feasible & having
+        scored = int(np.count_nonzero(candidates))
+        rows = None if scored == len(nodes) else candidates
+        weights: list[float] = []
+        worths: list[NDArray[np.float64] | None] = []
+        for constraint in constraints:
+            if constraint.topology_key == HOSTNAME:
+                weights.append(_weight(scored))
+                worths.append(None)
+                continue
+            label = nodes.label(constraint.topology_key)
+            weights.append(_weight(_count_domains(label, rows)))
+            counts = constraint.pods.over(nodes.groups)
+            pods = counts.by_code(label, both(having, inclusion.of(constraint)))
+            worths.append(_worth_of_domains(label, pods, weights[-1], constraint.max_skew))
+        return cls(constraints, tuple(weights), tuple(worths), requires_all_keys, having)
+
+    def score(self, namespace: str, nodes: NodeTable) -> NDArray[np.int64]:
+        """Return per row what its domains add up to for a pod of `namespace`."""
+        total = np.zeros(len(nodes))
+        for constraint, weight, worth in zip(
+            self.constraints, self.weights, self.worths, strict=True
+        ):
+            label = nodes.label(constraint.topology_key)
+            if worth is None:
+                added = count_siblings(constraint.selector, namespace, nodes) * weight + (
+                    constraint.max_skew - 1
+                )
+                if None in label.positions:
+                    added[label.equals(None)] = 0.0
+            else:
+                added = worth.take(label.codes)
+            total += added
+        scores = _rounded(total)
+        if self.requires_all_keys:
+            having = have_all_keys(self.constraints, nodes)
+            if having is not None:
+                scores[~having] = 0
+        return scores
+
+    def normalize(self, scores: NDArray[np.int64], rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return scores from 0 to 100, reversed; `rows` are the table rows of `scores`."""
+        counted: NDArray[np.bool_] | None = None
+        if self.having_all_keys is not None:
+            counted = self.having_all_keys[rows]
+        among = scores if counted is None else scores[counted]
+        if not len(among):
+            return np.zeros_like(scores)
+        least, most = int(among.min()), int(among.max())
+        if most <= 0:
+            normalized = np.full_like(scores, NODE_SCORE_MAX)
+        else:
+            normalized = NODE_SCORE_MAX * (most + least - scores) // most
+        return normalized if counted is None else np.where(counted, normalized, 0)
+
+
+def _weight(domains: int) -> float:
+    return math.log(domains + 2)
+
+
+def _count_domains(label: Coded[str | None], rows: NDArray[np.bool_] | None) -> int:
+    """Count the values that the rows have; lacking the label is one, the same as an empty value."""
+    codes = label.codes if rows is None else label.codes[rows]
+    found = np.bincount(codes, minlength=len(label.values)) > 0
+    count = int(np.count_nonzero(found))
+    absent, empty = label.positions.get(None), label.positions.get("")
+    if absent is not None and empty is not None and found[absent] and found[empty]:
+        return count - 1
+    return count
+
+
+def _worth_of_domains(
+    label: Coded[str | None], pods: NDArray[np.int64], weight: float, max_skew: int
+) -> NDArray[np.float64]:
+    absent, empty = label.positions.get(None), label.positions.get("")
+    if absent is not None and empty is not None:
+        pods[empty] += pods[absent]
+    worth = pods.astype(np.float64)
+    worth *= weight
+    worth += max_skew - 1
+    if absent is not None:
+        worth[absent] = 0.0
+    return worth
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round halves away from zero, as Go does."""
+    whole = np.trunc(values)
+    whole += np.copysign(np.abs(values - whole) >= 0.5, values)
+    return whole.astype(np.int64)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.status import Status
-from kubesched.queue.moves import Place
+from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.api_client import ApiClient, PodConditionPatch, PodGroupConditionPatch
 from kubesched.scheduler.api_client import EventRecord as Event
 from kubesched.scheduler.assembly import assemble
@@ -141,7 +141,7 @@ class Witness(Observer):
         assert decision.pod.key in S.pods, "a pod was tried that is gone"
         p = S.pods[decision.pod.key]
         T, actions, node_name = self._carried_out(S, p, decision)
-        waiting = self.scheduler.queue.pods(Place.ACTIVE)
+        waiting = self.scheduler.queue.pods(QueuePlace.ACTIVE)
         offered = [p, *(S.pods[q.pod_info.key] for q in waiting if q.pod_info.key in S.pods)]
         step = allows(S, T, tried=p, offered=offered, ratings=self._ratings)
         assert step is not None, f"{decision} is no step from {S}"
@@ -323,7 +323,7 @@ class LiveCluster:
         """
         return [
             queued.pod_info
-            for queued in self.scheduler.queue.pods(Place.UNSCHEDULABLE)
+            for queued in self.scheduler.queue.pods(QueuePlace.UNSCHEDULABLE)
             if queued.gating_plugin == "DefaultPreemption"
             and not self.scheduler.evictions.is_running(queued.pod_info.uid)
         ]

@@ -17,7 +17,7 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
-from kubesched.queue.moves import Place, QueueMove
+from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -211,7 +211,6 @@ class Scene:
         name: str,
         *plugins: str,
         pending: Iterable[str] = (),
-        cycle: int | None = None,
     ) -> bool:
         """A popped pod comes back: rejected by plugins, or if there are none after an error."""
         queued = self._popped.pop(name)
@@ -220,7 +219,7 @@ class Scene:
         queued.gating_plugin = ""
         queued.gating_plugin_events = ()
         queued.pod_info = self.observed.get(queued.pod_info.key, queued.pod_info)
-        return self.queue.add_unschedulable_if_not_present(queued, self.now, cycle)
+        return self.queue.add_unschedulable_if_not_present(queued, self.now)
 
     def done(self, name: str) -> None:
         """A popped pod does not come back."""
@@ -244,15 +243,15 @@ class Scene:
         assert queued is not None, f"{name} does not wait"
         return queued
 
-    def names(self, place: Place) -> list[str]:
+    def names(self, place: QueuePlace) -> list[str]:
         """Return the names of the pods of a place."""
         return [queued.pod_info.name for queued in self.queue.pods(place)]
 
-    def place_of(self, name: str) -> Place:
+    def place_of(self, name: str) -> QueuePlace:
         """Return where a pod is."""
-        places = [place for place in Place if name in self.names(place)]
+        places = [place for place in QueuePlace if name in self.names(place)]
         assert len(places) <= 1, f"{name} is in {places}"
-        return places[0] if places else Place.NOWHERE
+        return places[0] if places else QueuePlace.NOWHERE
 
     def to_unschedulable(self, name: str, *plugins: str, **fields: object) -> None:
         """A pod appears, is tried and rejected."""

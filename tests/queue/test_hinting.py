@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent, Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.hinting import QueueingHints, Strategy, ask_hint
-from kubesched.queue.moves import Place
-from kubesched.queue.queue_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, Change
+from kubesched.queue.hinting import QueueingHints, QueueingStrategy, ask_hint
+from kubesched.queue.moves import QueuePlace
+from kubesched.queue.queue_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterChange
 from kubesched.queue.queue_options import ProfileRules
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -30,7 +30,11 @@ from .scene import (
     priority_sort,
 )
 
-SKIP, LATER, NOW = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
+SKIP, LATER, NOW = (
+    QueueingStrategy.SKIP,
+    QueueingStrategy.AFTER_BACKOFF,
+    QueueingStrategy.IMMEDIATELY,
+)
 PLUGINS = sorted({plugin for plugin, _ in REGISTERED})
 
 
@@ -102,12 +106,12 @@ def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> Queue
     ],
 )  # fmt: skip
 def test_strategy(
-    queued: QueuedPodInfo, event: ClusterEvent, helped: str, expected: Strategy, asked: str
+    queued: QueuedPodInfo, event: ClusterEvent, helped: str, expected: QueueingStrategy, asked: str
 ) -> None:
     """The best of what the plugins say that rejected the pod and registered the event."""
     answers = Answers()
     answers.helped = set(helped.split())
-    assert expected is hints(answers).strategy(queued, Change(event))
+    assert expected is hints(answers).strategy(queued, ClusterChange(event))
     assert [(plugin, "p") for plugin in asked.split()] == answers.asked
 
 
@@ -121,37 +125,39 @@ def test_strategy(
         pytest.param(make_node("p"), SKIP, id="no-pod"),
     ],
 )
-def test_wildcard_may_be_meant_for_one_pod(new: object, expected: Strategy) -> None:
+def test_wildcard_may_be_meant_for_one_pod(new: object, expected: QueueingStrategy) -> None:
     """A forced activation names the pod it is about."""
-    assert expected is hints(Answers()).strategy(rejected("Fit"), Change(FORCE_ACTIVATE, None, new))
+    assert expected is hints(Answers()).strategy(
+        rejected("Fit"), ClusterChange(FORCE_ACTIVATE, None, new)
+    )
 
 
 def test_a_failing_hint_queues() -> None:
     """A pod had better be tried in vain than wait for ever."""
     answers = Answers()
     answers.raising = {"Fit"}
-    assert LATER is hints(answers).strategy(rejected("Fit"), Change(NODE_ADD))
-    assert NOW is hints(answers).strategy(rejected("", "Fit"), Change(NODE_ADD))
+    assert LATER is hints(answers).strategy(rejected("Fit"), ClusterChange(NODE_ADD))
+    assert NOW is hints(answers).strategy(rejected("", "Fit"), ClusterChange(NODE_ADD))
 
 
 def test_a_missing_hint_queues() -> None:
     """A registration without a hint is always worth a try."""
     one = QueueingHints({PROFILE: [Registration("Fit", NODE_ADD)]})
-    assert LATER is one.strategy(rejected("Fit"), Change(NODE_ADD))
+    assert LATER is one.strategy(rejected("Fit"), ClusterChange(NODE_ADD))
 
 
 def test_hints_are_asked_through_the_shell() -> None:
     """Who times or logs hints sees every question, and a failure as it is."""
     seen: list[tuple[str, str, str]] = []
 
-    def ask(registration: Registration, change: Change, pod: Pod) -> bool:
+    def ask(registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         seen.append((registration.plugin, change.event.label, pod.metadata.name))
         return ask_hint(registration, change, pod)
 
     registration = Registration("Fit", NODE_ADD, lambda pod, old, new: (old, new) == (1, 2))
     one = QueueingHints({PROFILE: [registration]}, ask)
-    assert LATER is one.strategy(rejected("Fit"), Change(NODE_ADD, 1, 2))
-    assert SKIP is one.strategy(rejected("Fit"), Change(NODE_ADD, 2, 1))
+    assert LATER is one.strategy(rejected("Fit"), ClusterChange(NODE_ADD, 1, 2))
+    assert SKIP is one.strategy(rejected("Fit"), ClusterChange(NODE_ADD, 2, 1))
     assert [("Fit", "NodeAdd", "p")] * 2 == seen
 
 
@@ -167,12 +173,12 @@ def test_hints_are_asked_through_the_shell() -> None:
     ],
 )
 def test_strategy_of_all(
-    labels: str, helped: str, pending: str, expected: Strategy, times: int
+    labels: str, helped: str, pending: str, expected: QueueingStrategy, times: int
 ) -> None:
     """The best over several events; no question is asked that cannot change the answer."""
     answers = Answers()
     answers.helped = set(helped.split())
-    changes = [Change(EVENTS[label]) for label in labels.split()]
+    changes = [ClusterChange(EVENTS[label]) for label in labels.split()]
     assert expected is hints(answers).strategy_of_all(rejected("Fit", pending), changes)
     assert times == len(answers.asked)
 
@@ -225,8 +231,8 @@ def test_an_event_finds_every_pod_it_concerns(
     answers.helped = helped
     all_hints = hints(answers)
     queued = rejected(" ".join(by), " ".join(pending), scheduler)
-    change = Change(event, None, new)
-    if all_hints.strategy(queued, change) is not Strategy.SKIP:
+    change = ClusterChange(event, None, new)
+    if all_hints.strategy(queued, change) is not QueueingStrategy.SKIP:
         topics = all_hints.topics_of_change(change)
         assert topics is None or set(topics) & set(all_hints.topics_of_pod(queued))
 
@@ -239,7 +245,7 @@ def test_topics_of_pod() -> None:
     )
     anything = all_hints.topics_of_pod(rejected())
     assert anything == all_hints.topics_of_pod(rejected("Fit", scheduler="unknown"))
-    topics = all_hints.topics_of_change(Change(NODE_ADD))
+    topics = all_hints.topics_of_change(ClusterChange(NODE_ADD))
     assert topics is not None
     assert set(anything) < set(topics)
 
@@ -273,7 +279,7 @@ def test_hints_of_templates_are_asked_once(
 
     registration = Registration("Fit", NODE_ADD, hint, per_template=per_template)
     one = QueueingHints({PROFILE: [registration]})
-    strategy_of = one.strategies(Change(NODE_ADD, None, new))
+    strategy_of = one.strategies(ClusterChange(NODE_ADD, None, new))
     assert [LATER] * 3 == [strategy_of(queued) for queued in _siblings("a", "b", "c")]
     assert asked == seen
 
@@ -284,7 +290,7 @@ def test_a_shared_answer_is_for_pods_that_the_same_plugins_rejected() -> None:
         Registration("Fit", NODE_ADD, lambda *_: False, per_template=True),
         Registration("Spread", NODE_ADD, lambda *_: True, per_template=True),
     ]
-    strategy_of = QueueingHints({PROFILE: registrations}).strategies(Change(NODE_ADD))
+    strategy_of = QueueingHints({PROFILE: registrations}).strategies(ClusterChange(NODE_ADD))
     pods = [rejected("Fit"), rejected("Fit Spread"), rejected("Fit", "Spread"), rejected()]
     assert [SKIP, LATER, NOW, LATER] * 2 == [strategy_of(pod) for pod in [*pods, *pods]]
 
@@ -307,8 +313,8 @@ def test_an_event_asks_a_hint_of_templates_once() -> None:
         queue.add_unschedulable_if_not_present(queued, float(at))
     queue.move_all(NODE_ADD, None, make_node("n"), 3.5)
     assert ["a"] == seen
-    placed = {place: len(queue.pods(place)) for place in (Place.ACTIVE, Place.BACKOFF)}
-    assert {Place.ACTIVE: 2, Place.BACKOFF: 1} == placed
+    placed = {place: len(queue.pods(place)) for place in (QueuePlace.ACTIVE, QueuePlace.BACKOFF)}
+    assert {QueuePlace.ACTIVE: 2, QueuePlace.BACKOFF: 1} == placed
 
 
 def test_a_pod_is_filed_under_its_names() -> None:
@@ -325,7 +331,7 @@ def test_a_pod_is_filed_under_its_names() -> None:
     about = (PROFILE, "Volumes")
     assert (about, (*about, "mine"), (*about, "other")) == topics
     for name, is_found in (("mine", True), ("other", True), ("third", False), (None, True)):
-        found = all_hints.topics_of_change(Change(CLAIM_ADD, None, name))
+        found = all_hints.topics_of_change(ClusterChange(CLAIM_ADD, None, name))
         assert found is not None
         assert is_found == bool(set(found) & set(topics))
 
@@ -335,6 +341,6 @@ def test_a_hint_without_a_filing_is_asked_about_all() -> None:
     nothing = Filing(lambda pod: (), lambda old, new: "nothing")
     filed = Registration("Volumes", CLAIM_ADD, lambda pod, old, new: False, filing=nothing)
     all_hints = QueueingHints({PROFILE: [filed, Registration("Volumes", CLAIM_ADD)]})
-    topics = all_hints.topics_of_change(Change(CLAIM_ADD))
+    topics = all_hints.topics_of_change(ClusterChange(CLAIM_ADD))
     assert topics is not None
     assert set(all_hints.topics_of_pod(rejected("Volumes"))) & set(topics)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubesched.framework.cluster_event import NODE, Action, ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.in_flight import InFlight
-from kubesched.queue.queue_events import Change
+from kubesched.queue.queue_events import ClusterChange
 from kubesched.testing.builders import make_pod_info
 
 EVENTS = (ClusterEvent(NODE, Action.ADD), ClusterEvent(NODE, Action.DELETE))
@@ -22,21 +22,21 @@ STEPS = st.lists(
 def test_equals_one_list_of_pods_and_events(steps: list[tuple[str, int]]) -> None:
     """A pod gets the events after its marker; events before every marker are dropped."""
     in_flight = InFlight()
-    log: list[str | Change] = []
+    log: list[str | ClusterChange] = []
     for number, (step, which) in enumerate(steps):
         uid = f"default/p{which}"
         if step == "pop" and uid not in log:
             in_flight.add(QueuedPodInfo(make_pod_info(f"p{which}")))
             log.append(uid)
         elif step == "event":
-            change = Change(EVENTS[which % 2], new=number)
+            change = ClusterChange(EVENTS[which % 2], new=number)
             in_flight.record(change)
             if log:
                 log.append(change)
         elif step == "done":
             assert (uid in log) == (in_flight.done(uid) is not None)
             log = [entry for entry in log if entry != uid]
-            while log and isinstance(log[0], Change):
+            while log and isinstance(log[0], ClusterChange):
                 del log[0]
         in_flight.check()
         assert [entry for entry in log if isinstance(entry, str)] == [
@@ -47,8 +47,10 @@ def test_equals_one_list_of_pods_and_events(steps: list[tuple[str, int]]) -> Non
             assert (other in log) == (since is not None) == (other in in_flight)
             if since is not None:
                 after = log[log.index(other) + 1 :]
-                assert [entry for entry in after if isinstance(entry, Change)] == list(since)
-        counts = Counter(e.event.label if isinstance(e, Change) else "PodPopped" for e in log)
+                assert [entry for entry in after if isinstance(entry, ClusterChange)] == list(since)
+        counts = Counter(
+            e.event.label if isinstance(e, ClusterChange) else "PodPopped" for e in log
+        )
         assert counts == Counter(in_flight.counts())
 
 
@@ -72,6 +74,6 @@ def test_trimming(story: str, left: str) -> None:
         elif word.startswith("-"):
             in_flight.done(f"default/{word[1:]}")
         else:
-            in_flight.record(Change(EVENTS[0], new=word))
+            in_flight.record(ClusterChange(EVENTS[0], new=word))
         in_flight.check()
     assert left.split() == [change.new for change in in_flight._changes]

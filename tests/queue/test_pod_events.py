@@ -18,7 +18,7 @@ from kubesched.api.pod import (
 from kubesched.api.pod_requests import pod_request_amounts
 from kubesched.api.quantity import Quantity
 from kubesched.queue import pod_events as module
-from kubesched.queue.pod_events import is_pod_updated, pod_events
+from kubesched.queue.pod_events import pod_events
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import PodFields, make_pod
 
@@ -161,26 +161,6 @@ def test_resource(old: str, new: str, expected: str) -> None:
     """Whether the pod has a node now decides what kind of pod the event is about."""
     found = pod_events(PodInfo(make_pod("p", node_name=old)), PodInfo(make_pod("p", node_name=new)))
     assert [expected] == [event.label for event in found]
-
-
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [
-        pytest.param(make_pod("p"), False, id="nothing"),
-        pytest.param(make_pod("p", metadata={"resourceVersion": "2"}), False, id="version"),
-        pytest.param(make_pod("p", metadata={"generation": 2}), False, id="generation"),
-        pytest.param(make_pod("p", metadata={"finalizers": ["f"]}), False, id="finalizers"),
-        pytest.param(make_pod("p", nominated_node_name="n"), False, id="status"),
-        pytest.param(make_pod("p", status=CLAIM), True, id="claims"),
-        pytest.param(make_pod("p", status=EXTENDED), True, id="extended-claim"),
-        pytest.param(make_pod("p", labels={"a": "b"}), True, id="labels"),
-        pytest.param(make_pod("p", metadata={"annotations": {"a": "b"}}), True, id="annotations"),
-        pytest.param(make_pod("p", priority=1), True, id="specification"),
-    ],
-)
-def test_is_pod_updated(new: Pod, expected: bool) -> None:
-    """Without hints, only the status and what every write changes does not count."""
-    assert expected == is_pod_updated(make_pod("p"), new)
 
 
 _AMOUNTS = st.sampled_from(({}, {"cpu": "1"}, {"cpu": "2"}, {"cpu": "1", "memory": "1Gi"}))

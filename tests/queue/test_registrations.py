@@ -133,12 +133,3 @@ def test_extenders() -> None:
     """Extenders together count as a plugin that says nothing."""
     expected = [Registration(EXTENDER, ClusterEvent(kind, Action.ALL)) for kind in USUAL]
     assert expected == list(registrations_of([], has_extenders=True))
-
-
-def test_without_queueing_hints() -> None:
-    """Events stay, hints go."""
-    plugin = Gate([ClusterEventWithHint(ClusterEvent(NODE, Action.ADD), never)])
-    assert [
-        Registration("Gate", ClusterEvent(NODE, Action.ADD)),
-        Registration("Gate", TAINT),
-    ] == list(registrations_of([plugin], queueing_hints=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.framework.cluster_event import CSI_NODE, Action, ClusterEvent
-from kubesched.queue.moves import Place
+from kubesched.queue.moves import QueuePlace
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
@@ -24,8 +24,8 @@ from .scene import (
     priority_sort,
 )
 
-ACTIVE, BACKOFF, UNSCHEDULABLE = Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE
-IN_FLIGHT, NOWHERE = Place.IN_FLIGHT, Place.NOWHERE
+ACTIVE, BACKOFF, UNSCHEDULABLE = QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE
+IN_FLIGHT, NOWHERE = QueuePlace.IN_FLIGHT, QueuePlace.NOWHERE
 NO_EARLY_POPS = QueueOptions(pops_from_backoff=False)
 TOLERATION = {"key": "k", "operator": "Exists"}
 
@@ -356,7 +356,7 @@ def test_delete_and_the_gauge(scene: Scene, start: str, expected: int) -> None:
         pytest.param("unknown", False, NOWHERE, id="unknown"),
     ],
 )
-def test_activate(scene: Scene, start: str, expected: bool, place: Place) -> None:
+def test_activate(scene: Scene, start: str, expected: bool, place: QueuePlace) -> None:
     """A pod that waits goes to activeQ without regard to its backoff, through its gates."""
     put(scene, start)
     moves = len(scene.moves)
@@ -420,7 +420,7 @@ def test_move_all(
     event: ClusterEvent,
     helps: str,
     waited: float,
-    expected: Place,
+    expected: QueuePlace,
 ) -> None:
     """Where an event sends a pod that was rejected for the first time."""
     scene.add("p")
@@ -487,13 +487,13 @@ def test_move_all_asks_only_pods_the_event_concerns(scene: Scene) -> None:
     ],
 )
 def test_move_all_and_a_gate(
-    scene: Scene, rejector: str, event: ClusterEvent, closed_still: bool, expected: Place
+    scene: Scene, rejector: str, event: ClusterEvent, closed_still: bool, expected: QueuePlace
 ) -> None:
     """The gate's events let the other plugins' hints run; then the gate is asked again."""
     scene.add("p")
     scene.pop()
     scene.answers.closed["Preemption"] = {"p"}
-    scene.fail("p", rejector, cycle=None)
+    scene.fail("p", rejector)
     scene.activate("p")
     assert "Preemption" == scene.waiting("p").gating_plugin
     scene.now = 10.0
@@ -526,7 +526,7 @@ def test_move_all_counts_a_gated_pod_again(scene: Scene) -> None:
     [pytest.param(1.99, BACKOFF, id="too-early"), pytest.param(2.0, ACTIVE, id="next-second")],
 )
 @pytest.mark.parametrize("start", ["backoff", "error"])
-def test_flush_backoff(scene: Scene, start: str, now: float, expected: Place) -> None:
+def test_flush_backoff(scene: Scene, start: str, now: float, expected: QueuePlace) -> None:
     """Pods whose backoff has ended become active, rejected ones and errors alike."""
     put(scene, start)
     assert (expected is ACTIVE) == scene.queue.flush_backoff(now)
@@ -579,7 +579,7 @@ def test_flush_backoff_and_gates() -> None:
         pytest.param(300.5, ACTIVE, id="over-five-minutes"),
     ],
 )
-def test_flush_unschedulable(scene: Scene, now: float, expected: Place) -> None:
+def test_flush_unschedulable(scene: Scene, now: float, expected: QueuePlace) -> None:
     """After five minutes a pod is tried without any event."""
     put(scene, "unschedulable")
     assert (expected is ACTIVE) == scene.queue.flush_unschedulable(now)
@@ -711,3 +711,12 @@ def put(scene: Scene, start: str) -> None:
         scene.event(NODE_ADD, helps=["Fit"])
     if start == "error":
         scene.fail("p")
+
+
+def test_check_finds_a_gated_pod_in_the_active_queue(scene: Scene) -> None:
+    """No pod that a PreEnqueue plugin gates may be in activeQ."""
+    scene.add("p")
+    scene.queue.check()
+    scene.waiting("p").gating_plugin = "Gates"
+    with pytest.raises(AssertionError, match="default/p"):
+        scene.queue.check()

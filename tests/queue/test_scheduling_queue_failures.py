@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.queue.moves import Place
+from kubesched.queue.moves import QueuePlace
 from kubesched.queue.queue_options import QueueOptions
 
 from .scene import ASSIGNED_DELETE, CLAIM_ADD, NODE_ADD, NODE_LABEL, OTHER_PROFILE, Scene
 
-ACTIVE, BACKOFF, UNSCHEDULABLE = Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE
+ACTIVE, BACKOFF, UNSCHEDULABLE = QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ ACTIVE, BACKOFF, UNSCHEDULABLE = Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABL
         pytest.param("", "Volumes", UNSCHEDULABLE, "", id="pending"),
     ],
 )
-def test_quiet_failure(plugins: str, pending: str, expected: Place, early: str) -> None:
+def test_quiet_failure(plugins: str, pending: str, expected: QueuePlace, early: str) -> None:
     """An error backs off; a rejection waits for something to happen, if nothing has meanwhile."""
     scene = Scene()
     scene.add("p")
@@ -61,7 +61,7 @@ def test_quiet_failure(plugins: str, pending: str, expected: Place, early: str) 
     ],
 )
 def test_events_while_in_flight(
-    events: list[object], plugins: str, pending: str, helps: str, expected: Place
+    events: list[object], plugins: str, pending: str, helps: str, expected: QueuePlace
 ) -> None:
     """What happened during the attempt is weighed when the pod comes back."""
     scene = Scene()
@@ -163,7 +163,7 @@ def test_a_pod_that_is_not_in_flight_backs_off() -> None:
         pytest.param(False, True, UNSCHEDULABLE, id="gate-off"),
     ],
 )
-def test_members_of_pod_groups(gate: bool, group: bool, expected: Place) -> None:
+def test_members_of_pod_groups(gate: bool, group: bool, expected: QueuePlace) -> None:
     """They go by backoff alone, whatever rejected them."""
     scene = Scene(QueueOptions(generic_workload=gate))
     spec = {"schedulingGroup": {"podGroupName": "g"}} if group else {}
@@ -181,7 +181,7 @@ def test_a_pod_that_is_gone_or_bound_is_done() -> None:
     scene.event(NODE_ADD)
     scene.delete("p")
     scene.done("p")
-    assert Place.NOWHERE is scene.place_of("p")
+    assert QueuePlace.NOWHERE is scene.place_of("p")
     assert [0, 0] == [count for _, count in scene.queue.statistics().in_flight_events]
 
 

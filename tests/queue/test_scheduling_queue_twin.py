@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kubesched.framework.cluster_event import CSI_NODE, Action, ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.moves import Place
+from kubesched.queue.moves import QueuePlace
 from kubesched.queue.pod_events import pod_events
 from kubesched.queue.queue_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
 from kubesched.queue.queue_options import QueueOptions
@@ -167,7 +167,7 @@ class QueueAndTwin(RuleBasedStateMachine):
     @rule(data=st.data())
     def claim_comes(self, data: st.DataObject) -> None:
         """Something happens that concerns one waiting pod by name."""
-        waiting = [queued.pod_info for queued in self.queue.pods(Place.UNSCHEDULABLE)]
+        waiting = [queued.pod_info for queued in self.queue.pods(QueuePlace.UNSCHEDULABLE)]
         if waiting:
             new = data.draw(st.sampled_from(waiting)).pod
             expected = self.twin.move_all(CLAIM_ADD, None, new, self.now, lambda _: True)
@@ -266,16 +266,16 @@ class QueueAndTwin(RuleBasedStateMachine):
     def has_equal_pods(self) -> None:
         """The same pods, in the same places, order and state."""
         places = {
-            Place.ACTIVE: self.twin.in_order("active"),
-            Place.BACKOFF: self.twin.in_order("backoff"),
-            Place.UNSCHEDULABLE: self.twin.unschedulable,
-            Place.IN_FLIGHT: self.twin.in_flight(),
+            QueuePlace.ACTIVE: self.twin.in_order("active"),
+            QueuePlace.BACKOFF: self.twin.in_order("backoff"),
+            QueuePlace.UNSCHEDULABLE: self.twin.unschedulable,
+            QueuePlace.IN_FLIGHT: self.twin.in_flight(),
         }
         for place, pods in places.items():
             assert [story(pod) for pod in pods] == [
                 queued_story(queued) for queued in self.queue.pods(place)
             ], place
-        for queued in self.queue.pods(Place.BACKOFF):
+        for queued in self.queue.pods(QueuePlace.BACKOFF):
             assert queued is self.queue.get_pod(queued.pod_info.key)
 
     @invariant()
@@ -300,7 +300,7 @@ class QueueAndTwin(RuleBasedStateMachine):
         incoming = Counter(
             (move.destination.value, move.event)
             for move in self.scene.moves
-            if move.destination in {Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE}
+            if move.destination in {QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE}
         )
         assert twin.incoming == incoming
         by_node: dict[str, list[str]] = {}

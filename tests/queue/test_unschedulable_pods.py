@@ -49,7 +49,7 @@ def test_check_finds_what_was_not_put_back() -> None:
     queued = QueuedPodInfo(make_pod_info("p"))
     pods.put(queued, [("a", "Fit")])
     queued.gating_plugin = "Gates"
-    with pytest.raises(AssertionError, match="default/p changed"):
+    with pytest.raises(AssertionError, match="default/p was gated"):
         pods.check()
     assert not pods.put(queued, [("a", "Gates")])
     pods.check()

@@ -11,8 +11,8 @@ from kubesched.cache.cache import Cache
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import Place, QueueMove
-from kubesched.queue.queue_events import SCHEDULE_ATTEMPT_FAILURE, Change
+from kubesched.queue.moves import QueueMove, QueuePlace
+from kubesched.queue.queue_events import SCHEDULE_ATTEMPT_FAILURE, ClusterChange
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.binding import Assumed
@@ -22,11 +22,11 @@ from kubesched.scheduler.observer import Observer
 from kubesched.snapshot.pod_info import PodInfo
 
 PLACES: Final = {
-    Place.ACTIVE: "activeQ",
-    Place.BACKOFF: "backoffQ",
-    Place.UNSCHEDULABLE: "unschedulablePods",
-    Place.IN_FLIGHT: "in flight",
-    Place.NOWHERE: "-",
+    QueuePlace.ACTIVE: "activeQ",
+    QueuePlace.BACKOFF: "backoffQ",
+    QueuePlace.UNSCHEDULABLE: "unschedulablePods",
+    QueuePlace.IN_FLIGHT: "in flight",
+    QueuePlace.NOWHERE: "-",
 }
 
 
@@ -129,7 +129,7 @@ class Recorder(Observer):
             line += f" {rejectors_of(queued)}"
         self.write("queue", line)
 
-    def _asked(self, registration: Registration, change: Change, pod: Pod) -> bool:
+    def _asked(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         event = change.event.label
         line = f"{name_of(pod)}: {registration.plugin} on {event}"
         try:

@@ -8,7 +8,7 @@ from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
 from kubesched.cluster.store import Key
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.moves import Place
+from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.loop import Scheduler
 from kubesched.simulator.object_server import ObjectServer, kind_name
 from kubesched.snapshot.pod_info import PodInfo
@@ -38,14 +38,19 @@ class Showing:
         return tellers[word](*names)
 
     def _queue(self) -> Iterator[str]:
-        for place in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.IN_FLIGHT):
+        for place in (
+            QueuePlace.ACTIVE,
+            QueuePlace.BACKOFF,
+            QueuePlace.UNSCHEDULABLE,
+            QueuePlace.IN_FLIGHT,
+        ):
             pods = self._scheduler.queue.pods(place)
             told = ", ".join(self._told(queued, place) for queued in pods)
             yield f"  {PLACES[place]}: {told or '-'}"
 
-    def _told(self, queued: QueuedPodInfo, place: Place) -> str:
+    def _told(self, queued: QueuedPodInfo, place: QueuePlace) -> str:
         line = short(queued.pod_info.key)
-        if place is Place.BACKOFF:
+        if place is QueuePlace.BACKOFF:
             until = self._scheduler.queue._backoff.expiration(queued)
             line += f" until {seconds_of(until)}"
         if queued.rejecting_plugins:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from kubesched.queue.moves import Place, QueueMove
+from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.simulator.html_report import html_report
 from kubesched.simulator.kubelets import Disruption
 from kubesched.simulator.object_server import ObjectServer
@@ -70,7 +70,7 @@ def scene() -> Scene:
     scene.create("a", priority=5, cpu="2")
     scene.create("b")
     scene.timeline.moved(
-        QueueMove("default/a", Place.NOWHERE, Place.ACTIVE, "UnschedulablePodAdd", 0.0)
+        QueueMove("default/a", QueuePlace.NOWHERE, QueuePlace.ACTIVE, "UnschedulablePodAdd", 0.0)
     )
     scene.now = HOUR
     scene.bind("a")
@@ -170,10 +170,14 @@ def test_priorities_and_moves_are_bounded() -> None:
     for number in range(100):
         scene.create(f"p{number}", priority=number)
         scene.timeline.moved(
-            QueueMove("default/a", Place.NOWHERE, Place.ACTIVE, f"Event{number % 50}", 0.0)
+            QueueMove(
+                "default/a", QueuePlace.NOWHERE, QueuePlace.ACTIVE, f"Event{number % 50}", 0.0
+            )
         )
     for number in range(1000):
-        scene.timeline.moved(QueueMove("x", Place.ACTIVE, Place.BACKOFF, f"E{number}", 0.0))
+        scene.timeline.moved(
+            QueueMove("x", QueuePlace.ACTIVE, QueuePlace.BACKOFF, f"E{number}", 0.0)
+        )
     report = scene.report()
     assert len(report.waits) == 22
     assert report.waits[-1].priority == "other"

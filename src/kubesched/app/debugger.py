@@ -15,7 +15,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
 from kubesched.framework.structured_log import V0, V3, write
-from kubesched.queue.moves import Place
+from kubesched.queue.moves import QueuePlace
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -26,7 +26,7 @@ _COLUMNS: Final = {
     "memory": "Memory",
     "ephemeral-storage": "EphemeralStorage",
 }
-_WAITING: Final = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE)
+_WAITING: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
 
 class Observed(msgspec.Struct, frozen=True):

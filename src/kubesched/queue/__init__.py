@@ -1,1 +1,1 @@
-"""Pods that wait."""
+"""The scheduling queue: activeQ, backoffQ, unschedulablePods, pods in flight, nominated pods."""

@@ -1,13 +1,13 @@
-"""BackoffQueue (backoffQ) holds pods that may be tried again once their backoff has ended.
+"""BackoffQueue (backoffQ) holds pods that are retried when their backoff has ended.
 
-The more often a pod failed, the longer it waits: initial, twice that, four times, ..., at most max.
-With pop-from-backoff, ends are aligned to whole seconds, and the pods of one second stand in
-activeQ's order, so that an idle scheduler may take the most important of them early.
+The backoff doubles with every failed attempt, from the initial to the maximum duration. With
+pop-from-backoff, expirations are aligned to whole seconds and the pods of one second are in
+activeQ's order, so that an idle scheduler can pop the most important of them early.
 
 Upstream: pkg/scheduler/backend/queue/backoff_queue.go (v1.36)
-Invariants: a pod is in one of the two heaps; without rejecting plugins in the one of errors.
-Differs:  members of pod groups are not popped early. They come back by backoff alone, and upstream
-          tries one that was rejected again and again, as long as nothing else waits.
+Invariants: a pod is in one of the two heaps; a pod without rejecting plugins in the one of errors.
+Differs:  members of pod groups are not popped early. They return after backoff alone; upstream
+          retries a rejected member again and again as long as nothing else is queued.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHIFT_MAX = 62
 
 
 class BackoffQueue:
-    """Two heaps by the end of the backoff: of rejected pods, and of pods that met an error."""
+    """Two heaps ordered by expiration: rejected pods, and pods whose attempt ended in an error."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class BackoffQueue:
         Args:
             sort_key: The order of activeQ.
             initial_seconds: Backoff after the first failure.
-            max_seconds: The longest backoff; 0 means no backoff at all.
-            pops_from_backoff: Whether ends are aligned and pods can be popped early (gate
+            max_seconds: The longest backoff; 0 means no backoff.
+            pops_from_backoff: Whether expirations are aligned and pods can be popped early (gate
                 SchedulerPopFromBackoffQ).
-            has_pod_groups: Whether members of pod groups go by backoff alone (gate
+            has_pod_groups: Whether members of pod groups wait for their backoff in any case (gate
                 GenericWorkload).
         """
         self._sort_key = sort_key
@@ -61,19 +61,19 @@ class BackoffQueue:
 
     @property
     def has_rejected(self) -> bool:
-        """Whether `pop_rejected` finds a pod."""
+        """Whether `pop_rejected` would return a pod."""
         return len(self._rejected) > 0
 
     def keys(self) -> frozenset[str]:
-        """Return the names of the pods."""
+        """Return `namespace/name` of the pods."""
         return frozenset(self._rejected.keys() | self._failed.keys())
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        """Return the pod of that `namespace/name`, None if it is not here."""
+        """Return the pod of that `namespace/name`, None if absent."""
         return self._rejected.get(key) or self._failed.get(key)
 
     def add(self, queued: QueuedPodInfo) -> None:
-        """Take a pod in, into the heap its rejecting plugins ask for."""
+        """Add a pod to the heap of rejected pods or of errors."""
         key = queued.pod_info.key
         if self._may_be_early(queued):
             self._rejected.add(queued)
@@ -88,20 +88,20 @@ class BackoffQueue:
         return bool(queued.unschedulable_plugins or queued.pending_plugins)
 
     def reorder(self, queued: QueuedPodInfo) -> None:
-        """Sort a pod that is here anew, after its object changed."""
+        """Reorder a pod of the queue after its object changed."""
         heap = self._rejected if queued.pod_info.key in self._rejected else self._failed
         heap.add(queued)
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Take one pod out; None if it is not here."""
+        """Remove and return one pod; None if absent."""
         return self._rejected.delete(key) or self._failed.delete(key)
 
     def pop_rejected(self) -> QueuedPodInfo | None:
-        """Take out the first rejected pod, however long it should still wait; None if none."""
+        """Remove and return the first rejected pod before its backoff has ended; None if none."""
         return self._rejected.pop()
 
     def pop_completed(self, now: float) -> list[QueuedPodInfo]:
-        """Take out every pod whose backoff has ended, rejected ones first."""
+        """Remove and return the pods whose backoff has ended, rejected ones first."""
         completed: list[QueuedPodInfo] = []
         for heap in (self._rejected, self._failed):
             while (first := heap.peek()) is not None and not self.is_backing_off(first, now):
@@ -110,29 +110,29 @@ class BackoffQueue:
         return completed
 
     def next_completion(self, now: float) -> float | None:
-        """Return the first whole second after `now` at which `pop_completed` finds a pod.
+        """Return the first whole second after `now` at which `pop_completed` may return a pod.
 
-        None if no pod is here. The pod may be gone by then.
+        None if the queue is empty.
         """
         firsts = [first for heap in (self._rejected, self._failed) if (first := heap.peek())]
         if not firsts:
             return None
-        # A second too early for no pod: the second in which a backoff ends counts as backoff.
+        # Not earlier, because the second in which a backoff ends still counts as backoff.
         end = max(min(map(self.expiration, firsts)), now)
         return floor(end) + 1.0
 
     def pods(self) -> list[QueuedPodInfo]:
-        """Return all pods, each heap in its order, rejected ones first."""
+        """Return all pods in the order of each heap, rejected ones first."""
         return self._rejected.pods() + self._failed.pods()
 
     def is_backing_off(self, queued: QueuedPodInfo, now: float) -> bool:
-        """Whether the pod must not be tried yet; the second in which its backoff ends counts."""
+        """Whether the backoff has not ended; when aligned, it lasts to the end of its second."""
         return self.expiration(queued) >= (floor(now) if self._aligns else now)
 
     def expiration(self, queued: QueuedPodInfo) -> float:
         """Return when the pod's backoff ends, in seconds; minus infinity if it has none.
 
-        Computed once for each failure, and kept in `queued.backoff_expiration`.
+        Computed once per failure and kept in `queued.backoff_expiration`.
         """
         count = queued.consecutive_errors_count or queued.unschedulable_count
         if not count or not self._max_seconds:
@@ -143,19 +143,19 @@ class BackoffQueue:
         return queued.backoff_expiration
 
     def duration_seconds(self, failures: int) -> float:
-        """Return how long a pod waits after so many failures; 0 for none."""
+        """Return the backoff in seconds after a number of failures; 0.0 after none."""
         if failures <= 0:
             return 0.0
-        # A shift beyond any maximum, so that the product stays a finite float.
+        # The shift is limited so that the product stays a finite float.
         return min(self._initial_seconds * (1 << min(failures - 1, _SHIFT_MAX)), self._max_seconds)
 
     def check(self) -> None:
-        """Assert that both heaps are sound and hold what they are meant for."""
+        """Assert that both heaps are sound and that every pod is in the right one."""
         self._rejected.check()
         self._failed.check()
         for queued in self._rejected:
             assert self._may_be_early(queued), f"nothing rejected {queued.pod_info.key}"
-            assert queued.pod_info.key not in self._failed, f"{queued.pod_info.key} waits twice"
+            assert queued.pod_info.key not in self._failed, f"{queued.pod_info.key} is here twice"
         for queued in self._failed:
             assert not self._may_be_early(queued), f"{queued.pod_info.key} was rejected"
         if self._aligns:
@@ -171,7 +171,7 @@ class BackoffQueue:
 
 
 def note_failure(queued: QueuedPodInfo, now: float) -> None:
-    """Count a failed attempt, as an error or a rejection, and start the backoff anew."""
+    """Count a failed attempt, as an error or a rejection, and restart the backoff."""
     if queued.rejecting_plugins:
         queued.unschedulable_count += 1
         queued.consecutive_errors_count = 0

@@ -1,7 +1,7 @@
-"""Gates asks PreEnqueue plugins whether a pod may be tried at all.
+"""Gates runs PreEnqueue plugins, which decide whether a pod may enter activeQ.
 
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, runPreEnqueuePlugins (v1.36)
-Differs:  plugins are asked in the order of the profile; upstream asks in the order of a map.
+Differs:  plugins run in the order of the profile; upstream runs them in map order.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from typing import Final
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
-from kubesched.queue.hinting import QueueingHints, scheduler_name_of
+from kubesched.queue.hinting import QueueingHints
 from kubesched.queue.rejection_counts import RejectionCounts
 from kubesched.snapshot.pod_info import PodInfo
 
 PreEnqueue = Callable[[PodInfo], Status]
-"""What asks one PreEnqueue plugin; it does not raise, a failure is a status like any other."""
+"""Runs one PreEnqueue plugin; it does not raise, because an exception becomes a status."""
 
 _NO_PLUGINS: Final[Mapping[str, PreEnqueue]] = {}
 
 
 class GateTimer:
-    """Measures how long the PreEnqueue plugins take; this one measures nothing."""
+    """Measures the PreEnqueue plugins of one pod; this base class measures nothing."""
 
     def begin_gates(self) -> float:
-        """They are to be asked about a pod; return the time, seconds."""
+        """Return the current time in seconds; called before the plugins run."""
         return 0.0
 
     def asked_gates(self, scheduler_name: str, started: float) -> None:
-        """They have been asked since `started`."""
+        """Record the time since `started`; called after the plugins ran."""
 
 
 class Gates:
     """The PreEnqueue plugins of all profiles.
 
     Attributes:
-        timer: Measures how long they take; by default nothing.
+        timer: Measures how long they take; by default it measures nothing.
     """
 
     def __init__(
@@ -45,25 +45,25 @@ class Gates:
         hints: QueueingHints,
         rejections: RejectionCounts,
     ) -> None:
-        """Take profile -> plugin -> what asks it, in the order of asking."""
+        """Set up gates; `pre_enqueue` is profile -> plugin -> function, in the order to run."""
         self._pre_enqueue = pre_enqueue
         self._hints = hints
         self._rejections = rejections
         self.timer = GateTimer()
 
     def ask(self, queued: QueuedPodInfo) -> None:
-        """Set `queued.gating_plugin`: to the first plugin that says no, or to nothing.
+        """Set `queued.gating_plugin` to the first plugin that rejects the pod, or to "".
 
-        The plugin that has held the pod back so far is asked first. One that says no also counts as
-        having rejected the pod, and stays in that set when the gate opens.
+        The plugin that gated the pod before runs first. A gating plugin also becomes one of
+        `queued.unschedulable_plugins`, and remains so when it lets the pod pass.
         """
         started = self.timer.begin_gates()
         self._ask(queued)
-        self.timer.asked_gates(scheduler_name_of(queued.pod_info), started)
+        self.timer.asked_gates(queued.pod_info.scheduler_name, started)
 
     def _ask(self, queued: QueuedPodInfo) -> None:
         info, gating = queued.pod_info, queued.gating_plugin
-        plugins = self._pre_enqueue.get(scheduler_name_of(info), _NO_PLUGINS)
+        plugins = self._pre_enqueue.get(info.scheduler_name, _NO_PLUGINS)
         if gating in plugins and not plugins[gating](info).is_success:
             self._close(gating, queued)
             return

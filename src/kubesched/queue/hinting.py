@@ -1,12 +1,12 @@
-"""QueueingHints decides whether an event makes a waiting pod worth another try.
+"""QueueingHints decides whether an event may make an unschedulable pod schedulable.
 
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, isEventOfInterest and
           isPodWorthRequeuing (v1.36)
 Invariants: a pod whose strategy for an event is not SKIP is filed under a topic of that event.
-Differs:  hints are asked in the order of registration; upstream asks in the order of a map, and the
-          answer is the same; a hint whose answer depends on nothing but the pod's template is
-          asked, and timed, once for all pods of a template that an event may move, and one with a
-          filing only about pods that it may queue.
+Differs:  hints are called in the order of registration; upstream calls them in map order, with the
+          same result; a hint that depends only on the pod's template is called, and timed, once
+          for all pods of a template that an event may move; a hint with a filing is called only
+          for pods that the filing finds.
 """
 
 from __future__ import annotations
@@ -18,53 +18,47 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Pod
-from kubesched.config.types import DEFAULT_SCHEDULER_NAME
 from kubesched.framework.cluster_event import ClusterEvent, Filing
 from kubesched.framework.plugin_error import PluginError, ReportPluginError, log_plugin_error
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.queue_events import Change
+from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.registrations import Registration
 from kubesched.queue.unschedulable_pods import Topic
-from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate, uid_of
 
 
-class Strategy(Enum):
-    """What an event means for a waiting pod."""
+class QueueingStrategy(Enum):
+    """What to do with an unschedulable pod after an event."""
 
-    SKIP = "skip"  # it waits on
+    SKIP = "skip"  # the pod stays in unschedulablePods
     AFTER_BACKOFF = "after backoff"
-    IMMEDIATELY = "immediately"  # what the pod was waiting for has happened
+    IMMEDIATELY = "immediately"  # a pending plugin got what it was waiting for
 
 
-# (registration with a hint, incoming change, waiting pod) -> whether to queue; may raise.
-AskHint = Callable[[Registration, Change, Pod], bool]
+# (registration with a hint, change, unschedulable pod) -> whether to queue the pod; may raise.
+AskHint = Callable[[Registration, ClusterChange, Pod], bool]
 
 HINT: Final = "QueueingHint"
-"""Stands for the extension point where a hint raises."""
+"""The name of a hint's extension point in reports of exceptions."""
 
 _ANY_EVENT: Final[Topic] = ("", "")
-"""The topic of pods that any event takes along: nothing rejected them, or nobody knows them."""
+"""The topic of pods that any event moves: no plugin rejected them, or their profile is unknown."""
 
 
-def ask_hint(registration: Registration, change: Change, pod: Pod) -> bool:
-    """Ask a registration's hint; a shell that times or logs hints wraps this."""
+def ask_hint(registration: Registration, change: ClusterChange, pod: Pod) -> bool:
+    """Call a registration's hint; a registration without one always queues the pod."""
     return registration.hint is None or registration.hint(pod, change.old, change.new)
 
 
-def scheduler_name_of(info: PodInfo) -> str:
-    """Return the name of the profile that schedules the pod."""
-    return info.pod.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
-
-
 class _Matches(msgspec.Struct, frozen=True):
-    """What is registered for one incoming event.
+    """The registrations that match one event.
 
     Attributes:
-        is_wildcard: Whether it concerns every pod.
-        is_of_interest: Whether there is anything.
-        by_profile: The registrations.
-        topics: Those of plugins whose hints are asked about every pod that they rejected.
-        filings: The topics of other plugins, each with a filing that makes it narrower.
+        is_wildcard: Whether the event concerns every pod.
+        is_of_interest: Whether it is a wildcard or any registration matches.
+        by_profile: The matching registrations, by profile.
+        topics: Topics of plugins whose hints are called for every pod that they rejected.
+        filings: Topics of the other plugins, each with the filing that narrows it down.
     """
 
     is_wildcard: bool
@@ -78,13 +72,13 @@ class QueueingHints:
     """The registrations of all profiles.
 
     Attributes:
-        report_plugin_error: Receives what hints raise.
+        report_plugin_error: Called with each exception that a hint raises.
     """
 
     def __init__(
         self, registrations: Mapping[str, Sequence[Registration]], ask: AskHint = ask_hint
     ) -> None:
-        """Take the registrations by profile, and what asks a hint."""
+        """Set up hints for registrations by profile; `ask` calls a hint."""
         self._registrations = {name: tuple(own) for name, own in registrations.items()}
         self._ask = ask
         self.report_plugin_error: ReportPluginError = log_plugin_error
@@ -100,16 +94,16 @@ class QueueingHints:
         self._matches: dict[ClusterEvent, _Matches] = {}
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
-        """Whether any plugin of any profile registered the event; a wildcard always is."""
+        """Whether any plugin of any profile registered the event, or it is a wildcard."""
         return self._matches_of(event).is_of_interest
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
-        """Return what a plugin registered in all profiles."""
+        """Return the events that a plugin registered, in all profiles together."""
         return self._events_of.get(plugin, ())
 
     def topics_of_pod(self, queued: QueuedPodInfo) -> Sequence[Topic]:
-        """Return the topics to file a pod under: those of each plugin that rejected it."""
-        name = scheduler_name_of(queued.pod_info)
+        """Return the topics of a pod: those of each plugin that rejected it."""
+        name = queued.pod_info.scheduler_name
         rejectors = queued.rejecting_plugins
         if not rejectors or name not in self._registrations:
             return (_ANY_EVENT,)
@@ -119,8 +113,8 @@ class QueueingHints:
                 topics += ((*topic, about) for about in filing.of_pod(queued.pod_info.pod))
         return tuple(dict.fromkeys(topics))
 
-    def topics_of_change(self, change: Change) -> Sequence[Topic] | None:
-        """Return the topics of pods that the change may concern; None for all pods."""
+    def topics_of_change(self, change: ClusterChange) -> Sequence[Topic] | None:
+        """Return the topics of pods that the change may concern; None means all pods."""
         matches = self._matches_of(change.event)
         if matches.is_wildcard:
             return None
@@ -130,39 +124,41 @@ class QueueingHints:
             topics.append(topic if about is None else (*topic, about))
         return topics
 
-    def strategy(self, queued: QueuedPodInfo, change: Change) -> Strategy:
-        """Weigh a change for a pod: the best that a plugin which rejected it makes of it."""
+    def strategy(self, queued: QueuedPodInfo, change: ClusterChange) -> QueueingStrategy:
+        """Return the most favourable strategy among the plugins that rejected the pod."""
         rejectors = queued.rejecting_plugins
         if not rejectors:
-            return Strategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF
         matches = self._matches_of(change.event)
         if matches.is_wildcard:
-            meant = change.new is None or _is_same_pod(queued.pod_info, change.new)
-            return Strategy.AFTER_BACKOFF if meant else Strategy.SKIP
-        matching = matches.by_profile.get(scheduler_name_of(queued.pod_info))
+            concerned = change.new is None or _is_same_pod(queued.pod_info, change.new)
+            return QueueingStrategy.AFTER_BACKOFF if concerned else QueueingStrategy.SKIP
+        matching = matches.by_profile.get(queued.pod_info.scheduler_name)
         if matching is None:
-            return Strategy.AFTER_BACKOFF
-        pending, strategy = queued.pending_plugins, Strategy.SKIP
+            return QueueingStrategy.AFTER_BACKOFF
+        pending, strategy = queued.pending_plugins, QueueingStrategy.SKIP
         for registration in matching:
             if registration.plugin not in rejectors:
                 continue
             if not self._is_queued_by(registration, change, queued):
                 continue
             if registration.plugin in pending:
-                return Strategy.IMMEDIATELY
+                return QueueingStrategy.IMMEDIATELY
             if not pending:
-                return Strategy.AFTER_BACKOFF
-            strategy = Strategy.AFTER_BACKOFF
+                return QueueingStrategy.AFTER_BACKOFF
+            strategy = QueueingStrategy.AFTER_BACKOFF
         return strategy
 
-    def strategies(self, change: Change) -> Callable[[QueuedPodInfo], Strategy]:
-        """Return what weighs a change for many pods, as `strategy` does for one."""
-        if _is_waiting_pod(change.new):
-            # A hint may answer otherwise for this pod itself than for its siblings.
+    def strategies(self, change: ClusterChange) -> Callable[[QueuedPodInfo], QueueingStrategy]:
+        """Return a function equal to `strategy` for one change, faster for many pods."""
+        if _is_unassigned_pod(change.new):
+            # A hint may return something else for this pod than for others of its template.
             return lambda queued: self.strategy(queued, change)
-        shared: dict[tuple[PodTemplate, frozenset[str], frozenset[str]], Strategy | None] = {}
+        shared: dict[
+            tuple[PodTemplate, frozenset[str], frozenset[str]], QueueingStrategy | None
+        ] = {}
 
-        def weigh(queued: QueuedPodInfo) -> Strategy:
+        def strategy_of(queued: QueuedPodInfo) -> QueueingStrategy:
             info = queued.pod_info
             kind = info.template, queued.unschedulable_plugins, queued.pending_plugins
             known = shared.get(kind)
@@ -173,38 +169,40 @@ class QueueingHints:
                 shared[kind] = strategy if self._is_shared(queued, change) else None
             return strategy
 
-        return weigh
+        return strategy_of
 
-    def _is_shared(self, queued: QueuedPodInfo, change: Change) -> bool:
+    def _is_shared(self, queued: QueuedPodInfo, change: ClusterChange) -> bool:
         """Whether the strategy is the same for all pods of the template."""
         rejectors = queued.rejecting_plugins
         matching = self._matches_of(change.event).by_profile
         return all(
             each.hint is None or each.per_template
-            for each in matching.get(scheduler_name_of(queued.pod_info), ())
+            for each in matching.get(queued.pod_info.scheduler_name, ())
             if each.plugin in rejectors
         )
 
-    def strategy_of_all(self, queued: QueuedPodInfo, changes: Iterable[Change]) -> Strategy:
-        """Weigh several changes: the best that any of them means for the pod."""
-        found = Strategy.SKIP
+    def strategy_of_all(
+        self, queued: QueuedPodInfo, changes: Iterable[ClusterChange]
+    ) -> QueueingStrategy:
+        """Return the most favourable strategy that any of the changes has for the pod."""
+        found = QueueingStrategy.SKIP
         for change in changes:
             strategy = self.strategy(queued, change)
-            if strategy is Strategy.IMMEDIATELY:
+            if strategy is QueueingStrategy.IMMEDIATELY:
                 return strategy
-            if strategy is Strategy.AFTER_BACKOFF:
+            if strategy is QueueingStrategy.AFTER_BACKOFF:
                 found = strategy
                 if not queued.pending_plugins:
                     break
         return found
 
     def _is_queued_by(
-        self, registration: Registration, change: Change, queued: QueuedPodInfo
+        self, registration: Registration, change: ClusterChange, queued: QueuedPodInfo
     ) -> bool:
         try:
             return self._ask(registration, change, queued.pod_info.pod)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            # A try too many does no harm, a pod that waits for ever does.
+            # An unnecessary attempt does no harm, a pod that is never retried does.
             found = PluginError(registration.plugin, HINT, queued.pod_info.key, error)
             if found.places:
                 self.report_plugin_error(found)
@@ -234,12 +232,9 @@ class QueueingHints:
         return matches
 
 
-def _is_waiting_pod(item: object) -> bool:
+def _is_unassigned_pod(item: object) -> bool:
     return isinstance(item, Pod) and not item.spec.node_name
 
 
 def _is_same_pod(info: PodInfo, other: object) -> bool:
-    if not isinstance(other, Pod):
-        return False
-    metadata = other.metadata
-    return info.uid == (metadata.uid or f"{metadata.namespace}/{metadata.name}")
+    return isinstance(other, Pod) and info.uid == uid_of(other)

@@ -1,12 +1,12 @@
-"""InFlight remembers what happened in the cluster while pods were being tried.
+"""InFlight records what happened in the cluster while pods were being scheduled.
 
-One log of changes serves all pods in flight: each has its place in it, and what stands after that
-place has happened since the pod was popped. What stands before everybody's place is dropped.
+All pods in flight share one log of changes. Each pod has a position in the log: what comes after it
+has happened since the pod was popped. Changes before the first position are dropped.
 
 Upstream: pkg/scheduler/backend/queue/active_queue.go, inFlightPods and inFlightEvents (v1.36)
-Invariants: places do not fall in the order of popping; the log starts at the first pod's place and
-          is empty when nobody is in flight.
-Differs:  pods and changes are not in one linked list; the answers are the same.
+Invariants: positions do not decrease in the order of popping; the log starts at the first pod's
+          position and is empty when no pod is in flight.
+Differs:  pods and changes are not in one linked list; the results are the same.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from collections.abc import Iterable
 from itertools import islice
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.queue_events import POD_POPPED, Change
+from kubesched.queue.queue_events import POD_POPPED, ClusterChange
 
 
 class InFlight:
     """Pods by uid, and the changes since the first of them was popped."""
 
     def __init__(self) -> None:
-        # An OrderedDict, because a plain dict finds its first key ever slower as pods leave.
+        # An OrderedDict, because finding the first key of a plain dict slows down as pods leave.
         self._pods: OrderedDict[str, tuple[int, QueuedPodInfo]] = OrderedDict()
-        self._changes: list[Change] = []
+        self._changes: list[ClusterChange] = []
         self._start = 0
         self._counts: dict[str, int] = {}
 
@@ -36,24 +36,24 @@ class InFlight:
         return uid in self._pods
 
     def add(self, queued: QueuedPodInfo) -> None:
-        """Note that a pod, not in flight yet, has been popped."""
+        """Add a pod that has just been popped."""
         self._pods[queued.pod_info.uid] = (self._start + len(self._changes), queued)
 
-    def record(self, change: Change) -> None:
-        """Append a change, if anybody is in flight who may want to know."""
+    def record(self, change: ClusterChange) -> None:
+        """Append a change to the log, if any pod is in flight."""
         if not self._pods:
             return
         label = change.event.label
         self._counts[label] = self._counts.get(label, 0) + 1
         self._changes.append(change)
 
-    def since_popped(self, uid: str) -> Iterable[Change] | None:
+    def since_popped(self, uid: str) -> Iterable[ClusterChange] | None:
         """Return the changes since the pod was popped; None if it is not in flight."""
         known = self._pods.get(uid)
         return None if known is None else islice(self._changes, known[0] - self._start, None)
 
     def done(self, uid: str) -> QueuedPodInfo | None:
-        """Let a pod go and drop what nobody needs any more; None if it is not in flight."""
+        """Remove a pod and the changes only it needed; return None if it is not in flight."""
         known = self._pods.pop(uid, None)
         if known is None:
             return None
@@ -66,18 +66,18 @@ class InFlight:
         return [queued for _, queued in self._pods.values()]
 
     def counts(self) -> dict[str, int]:
-        """Return changes in the log by event label, and pods in flight as `PodPopped`.
+        """Return the number of changes by event label, and of pods in flight as `PodPopped`.
 
-        A label that ever counted stays, with 0, as a gauge's series does.
+        A label stays with 0 when its changes are gone, as the series of a gauge does.
         """
         return {**self._counts, POD_POPPED: len(self._pods)}
 
     def check(self) -> None:
-        """Assert that the places are in order, the log is no longer than needed and counted."""
-        places = [place for place, _ in self._pods.values()]
-        assert places == sorted(places), "places fall"
-        assert not places or places[0] == self._start, "the log starts before the first pod's place"
-        assert places or not self._changes, "changes are kept for nobody"
+        """Assert that positions are in order, and that the log is minimal and counted."""
+        positions = [position for position, _ in self._pods.values()]
+        assert positions == sorted(positions), "positions decrease"
+        assert not positions or positions[0] == self._start, "the log starts too early"
+        assert positions or not self._changes, "changes are kept without a pod in flight"
         labels = [change.event.label for change in self._changes]
         counted = {label: count for label, count in self._counts.items() if count}
         assert counted == {label: labels.count(label) for label in labels}, "changes are miscounted"

@@ -1,11 +1,9 @@
-"""KeyedHeap is a priority queue of pods that can also be asked for, and rid of, one pod.
+"""KeyedHeap is a priority queue of pods with access to and removal of single pods.
 
-Pods that compare equal leave in the order of their arrival; an update keeps a pod's place among its
-equals.
+Pods that compare equal leave in the order of their arrival; an update does not change it.
 
 Upstream: pkg/scheduler/backend/heap (v1.36)
-Invariants: `_entries` has the one live entry of each pod; entries of the heap that are not in it
-          are stale and are skipped.
+Invariants: `_entries` has one live entry per pod; other entries of the heap are stale and skipped.
 Differs:  the order among equal pods is their arrival; upstream's depends on the heap's shape.
 """
 
@@ -45,16 +43,16 @@ class KeyedHeap:
         return (entry[3] for entry in self._entries.values())
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        """Return the pod of that `namespace/name`, None if it is not here."""
+        """Return the pod of that `namespace/name`, None if absent."""
         entry = self._entries.get(key)
         return None if entry is None else entry[3]
 
     def keys(self) -> KeysView[str]:
-        """Return the names of the pods, in the order of their arrival."""
+        """Return `namespace/name` of the pods, in the order of their arrival."""
         return self._entries.keys()
 
     def add(self, queued: QueuedPodInfo) -> None:
-        """Take a pod in, instead of one of the same name; or sort it anew after a change."""
+        """Add a pod, replace the one of the same name, or reorder it after a change."""
         key = queued.pod_info.key
         known = self._entries.get(key)
         self._version += 1
@@ -66,7 +64,7 @@ class KeyedHeap:
             self._drop_stale()
 
     def peek(self) -> QueuedPodInfo | None:
-        """Return the first pod and leave it here; None if there is none."""
+        """Return the first pod without removing it; None if empty."""
         heap, entries = self._heap, self._entries
         while heap:
             entry = heap[0]
@@ -76,7 +74,7 @@ class KeyedHeap:
         return None
 
     def pop(self) -> QueuedPodInfo | None:
-        """Take the first pod out; None if there is none."""
+        """Remove and return the first pod; None if empty."""
         heap, entries = self._heap, self._entries
         while heap:
             entry = heappop(heap)
@@ -88,7 +86,7 @@ class KeyedHeap:
         return None
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Take one pod out; None if it is not here."""
+        """Remove and return one pod; None if absent."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
@@ -96,11 +94,11 @@ class KeyedHeap:
         return entry[3]
 
     def pods(self) -> list[QueuedPodInfo]:
-        """Return all pods in the order in which they would be popped."""
+        """Return all pods in the order of popping."""
         return [entry[3] for entry in sorted(self._entries.values())]
 
     def check(self) -> None:
-        """Assert that every pod stands in the heap, under its own name and sort key."""
+        """Assert that every pod is in the heap under its name and sort key."""
         live = {entry[2] for entry in self._heap}
         for key, (order, _, version, queued) in self._entries.items():
             assert version in live, f"{key} is not in the heap"
@@ -108,7 +106,7 @@ class KeyedHeap:
             assert order == self._sort_key(queued), f"{key} has another sort key now"
 
     def _drop_stale(self) -> None:
-        # Halving at least keeps this O(1) on average for each entry that became stale.
+        # At least half of the entries go, so this is O(1) amortized per stale entry.
         if len(self._heap) > 2 * len(self._entries) + _STALE_MIN:
             self._heap = list(self._entries.values())
             heapify(self._heap)

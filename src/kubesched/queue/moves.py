@@ -1,7 +1,7 @@
-"""QueueMove reports that a pod went from one part of the queue to another, and why.
+"""QueueMove is a pod's move from one part of the queue to another.
 
-Metrics count moves (`queue_incoming_pods_total` is one for every move into activeQ, backoffQ or
-unschedulablePods), and a decision log writes them down.
+Metrics count moves (`queue_incoming_pods_total` counts those into activeQ, backoffQ and
+unschedulablePods), and the decision log lists them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from enum import Enum
 import msgspec
 
 
-class Place(Enum):
-    """Where a pod is, as far as the queue knows; the values are upstream's metric labels."""
+class QueuePlace(Enum):
+    """Where a pod is; the values are upstream's metric labels where it has one."""
 
-    # Members are compared by identity; Enum's own hash is that of their names, in Python.
+    # Identity is enough for a hash, and faster than Enum's own, which hashes the name in Python.
     __hash__ = object.__hash__
 
     ACTIVE = "active"
@@ -30,17 +30,17 @@ class QueueMove(msgspec.Struct, frozen=True):
 
     Attributes:
         pod: `namespace/name`.
-        origin: Where it was.
-        destination: Where it is now; equal to `origin` if an event took it out of
-            unschedulablePods and a gate put it back.
-        event: The label of what made it move.
-        now: When, seconds.
-        gating_plugin: The PreEnqueue plugin that holds it back, "" if none does.
+        origin: Where the pod was.
+        destination: Where it is now; equal to `origin` if an event moved it out of
+            unschedulablePods and a PreEnqueue plugin gated it again.
+        event: The label of the event that moved it.
+        now: Time of the move, in seconds.
+        gating_plugin: The PreEnqueue plugin that gates it, "" if none.
     """
 
     pod: str
-    origin: Place
-    destination: Place
+    origin: QueuePlace
+    destination: QueuePlace
     event: str
     now: float
     gating_plugin: str = ""

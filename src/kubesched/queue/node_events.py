@@ -1,4 +1,4 @@
-"""Which events the update of a node stands for.
+"""The cluster events of a node's update.
 
 Upstream: pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange (v1.36)
 Reads:    node.metadata.{labels,annotations}, node.spec.{unschedulable,taints},
@@ -18,14 +18,14 @@ from kubesched.framework.cluster_event import NODE, Action, ClusterEvent
 def node_events(
     old: Node, new: Node, *, declared_features: bool = True
 ) -> tuple[ClusterEvent, ...]:
-    """Return the events of a node's update, in a fixed order; none if nothing that matters changed.
+    """Return the events of a node's update, in a fixed order; none if nothing relevant changed.
 
-    A node that becomes schedulable counts as a change of taints, so that event may come twice.
+    A node that becomes schedulable counts as a change of taints, so that event may occur twice.
 
     Args:
-        old: The node before.
-        new: The node after.
-        declared_features: Whether declared features are looked at (gate NodeDeclaredFeatures).
+        old: The node before the update.
+        new: The node after it.
+        declared_features: Whether declared features count (gate NodeDeclaredFeatures).
     """
     changed = (
         (Action.UPDATE_NODE_TAINT, old.spec.unschedulable and not new.spec.unschedulable),
@@ -46,7 +46,7 @@ def node_events(
 
 
 def _are_equal(old: Mapping[str, Quantity], new: Mapping[str, Quantity]) -> bool:
-    """Whether the amounts are equal, however they are written."""
+    """Whether the amounts are equal, even if written differently, such as 1 and 1000m."""
     if old == new:
         return True
     return old.keys() == new.keys() and not any(

@@ -1,12 +1,12 @@
-"""Nominator remembers which pods have been promised a node they are not on yet.
+"""Nominator holds the pods that are nominated to a node and not on it yet.
 
 A nomination in memory may be ahead of the pod's `status.nominatedNodeName`, which is patched later.
 
 Upstream: pkg/scheduler/backend/queue/nominator.go (v1.36)
-Invariants: a pod is promised at most one node.
+Invariants: a pod is nominated to at most one node.
 Differs:  a nomination to the empty node name is not stored; it has no effect upstream. The pod is
-          kept as it was nominated or last updated; upstream looks it up in the queues and takes
-          one it does not find there to have priority 0.
+          kept as it was nominated or last updated; upstream looks it up in the queues and assumes
+          priority 0 for a pod that it does not find there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from kubesched.api.core import Pod
 from kubesched.snapshot.pod_info import PodInfo
 
-# (namespace, name) -> the pod as the API server last showed it, None if it is gone.
+# (namespace, name) -> the pod as last observed, None if it was deleted.
 FindPod = Callable[[str, str], Pod | None]
 
 
@@ -24,15 +24,15 @@ class Nominator:
     """Node name -> pods nominated to it, in order of nomination.
 
     Attributes:
-        version: Moves with every promise that is made or taken back.
+        version: Increases with every nomination that is made or deleted.
     """
 
     def __init__(self, find_pod: FindPod | None = None) -> None:
-        """Start without promises.
+        """Start without nominations.
 
         Args:
-            find_pod: Looks a pod up among those observed; a pod that is gone or has a node gets
-                no promise. None promises without asking.
+            find_pod: Looks up a pod as last observed; a deleted or bound pod is not nominated. None
+                skips this check.
         """
         self._find_pod = find_pod
         self.version = 0
@@ -56,11 +56,11 @@ class Nominator:
         return self._node_of.get(uid, "")
 
     def add(self, info: PodInfo, node_name: str | None = None) -> None:
-        """Promise a node to a pod, instead of what was promised before.
+        """Nominate a pod, replacing its previous nomination.
 
         Args:
             info: The pod.
-            node_name: The node; "" takes the promise back, None goes by the pod's status.
+            node_name: The node; "" only deletes the nomination, None uses the pod's status.
         """
         self.delete(info.uid)
         if node_name is None:
@@ -71,9 +71,9 @@ class Nominator:
             self.version += 1
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
-        """Take in a changed pod.
+        """Update a nominated pod.
 
-        If neither version names a node, the promise in memory stays: its patch is on the way.
+        If neither version names a node, the nomination in memory stays: its patch is on the way.
         """
         kept = None
         if not old.pod.status.nominated_node_name and not new.pod.status.nominated_node_name:
@@ -82,7 +82,7 @@ class Nominator:
         self.add(new, kept)
 
     def delete(self, uid: str) -> None:
-        """Take a promise back; a pod without one is fine."""
+        """Delete a pod's nomination, if it has one."""
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             pods = self._by_node[node_name]

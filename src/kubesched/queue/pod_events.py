@@ -1,4 +1,4 @@
-"""Which events the update of a pod stands for.
+"""The cluster events of a pod's update.
 
 Upstream: pkg/scheduler/framework/events.go, PodSchedulingPropertiesChange (v1.36)
 Reads:    pod.metadata.labels, pod.spec, pod.status (claims, resizes)
@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from functools import cache
 
-import msgspec
-
-from kubesched.api.core import Pod, PodStatus
+from kubesched.api.core import Pod
 from kubesched.api.pod_requests import pod_request_amounts
 from kubesched.framework.cluster_event import ASSIGNED_POD, UNSCHEDULABLE_POD, Action, ClusterEvent
 from kubesched.snapshot.pod_info import PodInfo
 
 
 def pod_events(old: PodInfo, new: PodInfo) -> tuple[ClusterEvent, ...]:
-    """Return the events of a pod's update, at least one: if nothing specific, a plain Update.
+    """Return the events of a pod's update: specific ones, or else one plain Update.
 
-    They are about an assigned pod if the new version has a node, else about an unschedulable one.
+    They are events of an assigned pod if the new version has a node, else of an unschedulable one.
     """
     actions: list[Action] = []
     # Pods of one template have equal labels, requests, gates and tolerations.
@@ -37,14 +35,6 @@ def _events(resource: str, *actions: Action) -> tuple[ClusterEvent, ...]:
     return tuple(ClusterEvent(resource, action) for action in actions)
 
 
-def is_pod_updated(old: Pod, new: Pod) -> bool:
-    """Whether anything changed but the status, claims excepted, and what every write changes.
-
-    This is what decided before there were queueing hints.
-    """
-    return _without_bookkeeping(old) != _without_bookkeeping(new)
-
-
 def _template_actions(old: Pod, new: Pod) -> list[Action]:
     actions: list[Action] = []
     if old.metadata.labels != new.metadata.labels:
@@ -53,15 +43,15 @@ def _template_actions(old: Pod, new: Pod) -> list[Action]:
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-    # The API allows only to add tolerations, so their number tells.
+    # The API only allows adding tolerations, so comparing their number is enough.
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
     return actions
 
 
 def _is_scaled_down(old: Pod, new: Pod) -> bool:
-    if _has_equal_wishes(old, new) and _has_what_it_wishes(old) and _has_what_it_wishes(new):
-        # That a kubelet has reported is by far the most frequent update.
+    if _has_equal_requests(old, new) and _is_as_requested(old) and _is_as_requested(new):
+        # A kubelet's status report is by far the most frequent update.
         return False
     before = pod_request_amounts(old, use_status=True)
     after = pod_request_amounts(new, use_status=True)
@@ -71,7 +61,7 @@ def _is_scaled_down(old: Pod, new: Pod) -> bool:
     )
 
 
-def _has_equal_wishes(old: Pod, new: Pod) -> bool:
+def _has_equal_requests(old: Pod, new: Pod) -> bool:
     before, after = old.spec, new.spec
     return (
         before.containers == after.containers
@@ -81,17 +71,17 @@ def _has_equal_wishes(old: Pod, new: Pod) -> bool:
     )
 
 
-def _has_what_it_wishes(pod: Pod) -> bool:
-    """Whether nothing that the kubelet has reported makes requests differ from the spec's."""
+def _is_as_requested(pod: Pod) -> bool:
+    """Whether the resources in the status do not differ from the requests in the spec."""
     status = pod.status
     if status.resources is not None or status.init_container_statuses:
         return False
-    wishes = {each.name: each.resources.requests for each in pod.spec.containers}
+    requests = {each.name: each.resources.requests for each in pod.spec.containers}
     return all(
         reported.resources is None
         or (
-            reported.resources.requests == wishes.get(reported.name)
-            and reported.allocated_resources in (None, wishes.get(reported.name))
+            reported.resources.requests == requests.get(reported.name)
+            and reported.allocated_resources in (None, requests.get(reported.name))
         )
         for reported in status.container_statuses
     )
@@ -100,16 +90,3 @@ def _has_what_it_wishes(pod: Pod) -> bool:
 def _claims_of(pod: Pod) -> tuple[object, object]:
     status = pod.status
     return status.resource_claim_statuses, status.extended_resource_claim_status
-
-
-def _without_bookkeeping(pod: Pod) -> Pod:
-    return msgspec.structs.replace(
-        pod,
-        metadata=msgspec.structs.replace(
-            pod.metadata, resource_version="", generation=0, finalizers=()
-        ),
-        status=PodStatus(
-            resource_claim_statuses=pod.status.resource_claim_statuses,
-            extended_resource_claim_status=pod.status.extended_resource_claim_status,
-        ),
-    )

@@ -1,4 +1,4 @@
-"""The events and labels that the queue itself has a name for.
+"""The events and labels that the queue itself uses.
 
 Upstream: pkg/scheduler/framework/events.go (v1.36)
 Differs:  leaving the queue has labels too, because moves are logged.
@@ -26,7 +26,7 @@ UNSCHEDULED_POD_DELETE: Final = ClusterEvent(UNSCHEDULABLE_POD, Action.DELETE)
 UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(WILDCARD, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE: Final = ClusterEvent(WILDCARD, Action.ALL, "ForceActivate")
 
-# Labels of moves that no cluster event causes.
+# Labels of moves without a cluster event.
 SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
@@ -35,8 +35,8 @@ POD_DONE: Final = "Done"
 POD_DISCARDED: Final = "Discarded"
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A cluster event and the API objects it is about; None where there is none."""
+class ClusterChange(msgspec.Struct, frozen=True):
+    """A cluster event with the API object before (None if added) and after it (None if deleted)."""
 
     event: ClusterEvent
     old: object | None = None

@@ -1,4 +1,4 @@
-"""Registrations say after which events a pod that a plugin rejected is worth another try.
+"""Registrations: the events after which a pod that a plugin rejected is retried.
 
 Upstream: pkg/scheduler/scheduler.go, buildQueueingHintMap; pkg/scheduler/framework/runtime,
           fillEnqueueExtensions (v1.36)
@@ -40,9 +40,9 @@ from kubesched.framework.plugin import (
 )
 
 EXTENDER: Final = "Extender"
-"""The pseudo plugin that stands for all extenders."""
+"""The name under which all extenders together are registered, as if they were one plugin."""
 
-# Only these can reject a pod, so only their events matter.
+# Only plugins of these extension points can reject a pod, so only their events matter.
 _REJECTING_POINTS: Final = (
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -50,7 +50,7 @@ _REJECTING_POINTS: Final = (
     ReservePlugin,
     PermitPlugin,
 )
-_USUAL_RESOURCES: Final = (
+_DEFAULT_RESOURCES: Final = (
     POD,
     NODE,
     PERSISTENT_VOLUME,
@@ -66,9 +66,9 @@ _TAINT_UPDATE: Final = ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """One event of one plugin, and the hint that weighs it (None: always worth a try).
+    """One event of one plugin, with its hint (None: always retry the pod).
 
-    `per_template` and `filing` as in `ClusterEventWithHint`.
+    `per_template` and `filing` are those of `ClusterEventWithHint`.
     """
 
     plugin: str
@@ -83,29 +83,25 @@ def registrations_of(
     *,
     has_extenders: bool = False,
     has_pod_groups: bool = False,
-    queueing_hints: bool = True,
 ) -> tuple[Registration, ...]:
-    """Ask a profile's plugins for their registrations.
+    """Return the registrations of a profile's plugins.
 
     Args:
         plugins: All plugins of the profile; those that cannot reject a pod are left out.
-        has_extenders: Whether pods may also be rejected by extenders.
-        has_pod_groups: Whether PodGroup is among the usual resources (gate GenericWorkload).
-        queueing_hints: Whether hints are kept; without them every matching event counts.
+        has_extenders: Whether extenders may also reject pods.
+        has_pod_groups: Whether PodGroup is among the default resources (gate GenericWorkload).
     """
-    usual = _usual_events(has_pod_groups)
-    found = list(_registered(EXTENDER, usual)) if has_extenders else []
+    default_events = _default_events(has_pod_groups)
+    found = list(_registered(EXTENDER, default_events)) if has_extenders else []
     for plugin in plugins:
         if isinstance(plugin, _REJECTING_POINTS):
             events = plugin.events_to_register()
-            found += _registered(plugin.name, usual if events is None else events)
-    if queueing_hints:
-        return tuple(found)
-    return tuple(Registration(each.plugin, each.event) for each in found)
+            found += _registered(plugin.name, default_events if events is None else events)
+    return tuple(found)
 
 
-def _usual_events(has_pod_groups: bool) -> list[ClusterEventWithHint]:
-    resources = (*_USUAL_RESOURCES, POD_GROUP) if has_pod_groups else _USUAL_RESOURCES
+def _default_events(has_pod_groups: bool) -> list[ClusterEventWithHint]:
+    resources = (*_DEFAULT_RESOURCES, POD_GROUP) if has_pod_groups else _DEFAULT_RESOURCES
     return [ClusterEventWithHint(ClusterEvent(resource, Action.ALL)) for resource in resources]
 
 
@@ -115,6 +111,6 @@ def _registered(plugin: str, events: Sequence[ClusterEventWithHint]) -> Iterator
         if each.event.resource == NODE:
             on_nodes |= each.event.action
         yield Registration(plugin, each.event, each.hint, each.per_template, each.filing)
-    # A new node may first be seen with taints, and be of use only when they go.
+    # A new node may arrive with taints and become usable only when they are removed.
     if on_nodes & Action.ADD and not on_nodes & Action.UPDATE_NODE_TAINT:
         yield Registration(plugin, _TAINT_UPDATE)

@@ -1,4 +1,4 @@
-"""RejectionCounts tells how many waiting pods each plugin has rejected.
+"""RejectionCounts is the number of queued pods that each plugin has rejected.
 
 Upstream: pkg/scheduler/metrics, UnschedulableReason (v1.36)
 Differs:  nothing; a pod that is deleted from activeQ or backoffQ stays counted, as upstream.
@@ -7,7 +7,6 @@ Differs:  nothing; a pod that is deleted from activeQ or backoffQ stays counted,
 from __future__ import annotations
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.hinting import scheduler_name_of
 
 
 class RejectionCounts:
@@ -26,14 +25,14 @@ class RejectionCounts:
             self._change(plugin, queued, 1)
 
     def remove_all(self, queued: QueuedPodInfo) -> None:
-        """Count the pod no longer for any plugin that rejected it."""
+        """Uncount the pod for every plugin that rejected it."""
         for plugin in queued.rejecting_plugins:
             self._change(plugin, queued, -1)
 
     def _change(self, plugin: str, queued: QueuedPodInfo, by: int) -> None:
-        series = (plugin, scheduler_name_of(queued.pod_info))
+        series = (plugin, queued.pod_info.scheduler_name)
         self._counts[series] = self._counts.get(series, 0) + by
 
     def series(self) -> tuple[tuple[str, str, int], ...]:
-        """Return plugin, profile and count, sorted; what fell to 0 stays."""
+        """Return (plugin, profile, count), sorted; counts that fell to 0 are included."""
         return tuple(sorted((*series, count) for series, count in self._counts.items()))

@@ -1,12 +1,12 @@
-"""UnschedulablePods holds pods that wait for something to happen, gated ones among them.
+"""UnschedulablePods holds pods that wait for an event, including gated pods.
 
-An event that a few plugins have registered concerns only pods that one of them rejected, so pods
-are filed under topics: one for each plugin that rejected them, and more if a plugin can tell which
+An event that a few plugins have registered concerns only pods that one of them rejected. So pods
+are indexed by topics: one for each plugin that rejected them, and more if a plugin knows which
 objects a pod waits for (`QueueingHints.topics_of_pod`).
 
 Upstream: pkg/scheduler/backend/queue/unschedulable_pods.go (v1.36)
-Invariants: every pod is filed under exactly its topics; `gated` counts the gated ones.
-Differs:  pods are walked in the order of their arrival; upstream walks a map.
+Invariants: every pod is filed under exactly its topics; `gated` counts the gated pods.
+Differs:  pods are visited in the order of their arrival; upstream iterates over a map.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 
-# Profile and plugin, and perhaps a name from the plugin's `Filing`.
+# Profile and plugin, and optionally a name from the plugin's `Filing`.
 Topic = tuple[str, ...]
 
 
@@ -31,7 +31,7 @@ class UnschedulablePods:
     """Pods by `namespace/name` and by topic.
 
     Attributes:
-        gated: How many of them a PreEnqueue plugin holds back.
+        gated: How many of them a PreEnqueue plugin gates.
     """
 
     def __init__(self) -> None:
@@ -47,16 +47,16 @@ class UnschedulablePods:
         return key in self._entries
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        """Return the pod of that `namespace/name`, None if it is not here."""
+        """Return the pod of that `namespace/name`, None if absent."""
         entry = self._entries.get(key)
         return None if entry is None else entry.queued
 
     def keys(self) -> KeysView[str]:
-        """Return the names of the pods, in the order of their arrival."""
+        """Return `namespace/name` of the pods, in the order of their arrival."""
         return self._entries.keys()
 
     def put(self, queued: QueuedPodInfo, topics: Sequence[Topic]) -> bool:
-        """Take a pod in or file it anew after a change; return whether it was not here before."""
+        """Add a pod, or file it again after a change; return whether it was absent before."""
         key = queued.pod_info.key
         known = self._entries.get(key)
         if known is None:
@@ -73,7 +73,7 @@ class UnschedulablePods:
         return known is None
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Take one pod out; None if it is not here."""
+        """Remove and return one pod; None if absent."""
         entry = self._entries.pop(key, None)
         if entry is None:
             return None
@@ -98,14 +98,14 @@ class UnschedulablePods:
         return [entry.queued for pods in filed for entry in sorted(pods.values())]
 
     def check(self) -> None:
-        """Assert that the pods are filed under their names and topics, and counted."""
+        """Assert that pods are filed under their names and topics, and that counts are right."""
         gated = [key for key, entry in self._entries.items() if entry.is_gated]
         assert self.gated == len(gated), f"{self.gated} gated pods are counted, not {gated}"
         arrivals = [entry.arrival for entry in self._entries.values()]
-        assert arrivals == sorted(arrivals), "pods stand out of their order"
+        assert arrivals == sorted(arrivals), "pods are out of order"
         for key, entry in self._entries.items():
             assert key == entry.queued.pod_info.key, f"{entry.queued.pod_info.key} is {key}"
-            assert entry.is_gated == entry.queued.is_gated, f"{key} changed and was not put back"
+            assert entry.is_gated == entry.queued.is_gated, f"{key} was gated without `put`"
         wanted = 0
         for key, entry in self._entries.items():
             wanted += len(entry.topics)

@@ -20,7 +20,7 @@ from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.registry import Registry
 from kubesched.queue.gates import PreEnqueue
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.queue_events import Change
+from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -42,7 +42,7 @@ class Instruments(Protocol):
         """Is told what the loop does."""
         ...
 
-    def ask_hint(self, registration: Registration, change: Change, pod: Pod) -> bool:
+    def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         """Ask a queueing hint, as `kubesched.queue.hinting.ask_hint` does."""
         ...
 
@@ -95,7 +95,7 @@ def assemble(
     queue = SchedulingQueue(
         next(iter(profiles.values())).queue_sort_plugin.sort_key,
         {
-            name: _rules_of(profile, cache, configuration, gates, options)
+            name: _rules_of(profile, cache, configuration, gates)
             for name, profile in profiles.items()
         },
         options,
@@ -116,7 +116,6 @@ def _rules_of(
     cache: Cache,
     configuration: Configuration,
     gates: FeatureGates,
-    options: QueueOptions,
 ) -> ProfileRules:
     def asks(plugin: PreEnqueuePlugin) -> PreEnqueue:
         return lambda info: profile.ask_pre_enqueue(plugin, info, cache.snapshot())
@@ -127,6 +126,5 @@ def _rules_of(
             profile.plugins.values(),
             has_extenders=bool(configuration.extenders),
             has_pod_groups=gates.enabled("GenericWorkload"),
-            queueing_hints=options.queueing_hints,
         ),
     )

@@ -13,7 +13,7 @@ from typing import Final
 from kubesched.api.core import Node, Pod
 from kubesched.framework.status import Status
 from kubesched.framework.structured_log import V2, V3, V5, V10, ObjectRef, write
-from kubesched.queue.moves import Place, QueueMove
+from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import NO_NODES
 from kubesched.scheduler.trace import Trace
@@ -24,9 +24,9 @@ log: Final = logging.getLogger(__name__)
 
 # Upstream's names of the queue's parts in logs differ from those in metrics.
 _QUEUES: Final = {
-    Place.ACTIVE: "Active",
-    Place.BACKOFF: "Backoff",
-    Place.UNSCHEDULABLE: "Unschedulable",
+    QueuePlace.ACTIVE: "Active",
+    QueuePlace.BACKOFF: "Backoff",
+    QueuePlace.UNSCHEDULABLE: "Unschedulable",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
-from kubesched.queue.moves import Place, QueueMove
+from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.simulator.fragmentation import AveragePod, fragmentation
 from kubesched.simulator.kubelets import Disruption
@@ -39,7 +39,7 @@ _RESOURCES_MAX: Final = 12
 _MOVES_MAX: Final = 200
 _FIRST: Final = ("cpu", "memory", "pods")
 _DIGITS: Final = 4
-_QUEUE_PLACES: Final = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE)
+_QUEUE_PLACES: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
 
 class _Class:
@@ -119,7 +119,7 @@ class Timeline(LedgerReader):
         self._classes: dict[int, _Class] = {}
         self._other: _Class | None = None
         self._resources: dict[str, _Resource] = {}
-        self._moves: dict[tuple[Place, Place, str], int] = {}
+        self._moves: dict[tuple[QueuePlace, QueuePlace, str], int] = {}
         self._average = AveragePod()
         self._nodes = 0
         self._failed = 0

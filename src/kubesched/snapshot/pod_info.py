@@ -161,8 +161,8 @@ class PodInfo:
 
     @property
     def scheduler_name(self) -> str:
-        """Which scheduler, and which of its profiles, the pod asks for."""
-        return scheduler_name_of(self.pod)
+        """The profile that schedules the pod."""
+        return self.pod.spec.scheduler_name or "default-scheduler"
 
     @property
     def labels(self) -> dict[str, str]:
@@ -193,7 +193,7 @@ def uid_of(pod: Pod) -> str:
 
 
 def scheduler_name_of(pod: Pod) -> str:
-    """Return the scheduler a pod asks for; the API server's default where it names none."""
+    """Return the profile that schedules a pod; the API server's default if it names none."""
     return pod.spec.scheduler_name or "default-scheduler"
 
 

@@ -14,8 +14,8 @@ from kubesched.framework.cluster_event import RESOURCE_CLAIM, Action, ClusterEve
 from kubesched.framework.status import Status
 from kubesched.plugins.dynamic_resources.hints import BY_CLAIM, after_claim_change
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import Place
-from kubesched.queue.queue_events import Change
+from kubesched.queue.moves import QueuePlace
+from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -86,7 +86,7 @@ def test_a_new_claim_is_weighed_for_the_pods_that_wait_for_it() -> None:
     def pre_enqueue(pod: PodInfo) -> Status:
         return plugin.pre_enqueue(pod, cluster.snapshot)
 
-    def ask(registration: Registration, change: Change, pod: Pod) -> bool:
+    def ask(registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         asked.append(pod.metadata.name)
         return ask_hint(registration, change, pod)
 
@@ -99,4 +99,4 @@ def test_a_new_claim_is_weighed_for_the_pods_that_wait_for_it() -> None:
     cluster.store.put(news)
     assert queue.move_all(ClusterEvent(RESOURCE_CLAIM, Action.ADD), None, news, 1.0)
     assert ["of-c2"] == asked
-    assert ["of-c2"] == [queued.pod_info.name for queued in queue.pods(Place.ACTIVE)]
+    assert ["of-c2"] == [queued.pod_info.name for queued in queue.pods(QueuePlace.ACTIVE)]

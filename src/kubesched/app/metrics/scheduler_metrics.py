@@ -27,8 +27,8 @@ from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
 from kubesched.framework.status import Code, Status
 from kubesched.queue.gates import GateTimer
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import Place, QueueMove
-from kubesched.queue.queue_events import Change
+from kubesched.queue.moves import QueueMove, QueuePlace
+from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.registrations import Registration
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision
@@ -182,10 +182,10 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
     def moved(self, move: QueueMove) -> None:
         """Count what comes into a queue."""
         place = move.destination
-        if place is not Place.IN_FLIGHT and place is not Place.NOWHERE:
+        if place is not QueuePlace.IN_FLIGHT and place is not QueuePlace.NOWHERE:
             self._incoming.add((place.value, move.event))
 
-    def ask_hint(self, registration: Registration, change: Change, pod: Pod) -> bool:
+    def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         """Ask a hint and time it."""
         began, label = self._now(), "Error"
         try:

@@ -22,7 +22,7 @@ from kubesched.api.core import Pod
 from kubesched.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
-from kubesched.framework.dra import ClaimTracker, claim_tracker_of
+from kubesched.framework.dra import ClaimTracker
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
@@ -104,7 +104,7 @@ class Run:
         objects = Objects(case)
         self.cluster.load(objects.cluster())
         self._decision_seconds = array("d")
-        self._tracker = claim_tracker_of(self.cluster.profiles["default-scheduler"])
+        self._tracker = self.cluster.profiles["default-scheduler"].services.claim_tracker
         self.placed = 0
         for group in case.before:
             pods, brought = objects.pods(group)

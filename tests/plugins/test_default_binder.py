@@ -28,7 +28,7 @@ class HandleWithBinder(FakeHandle):
 
     def __init__(self, binder: RecordingBinder) -> None:
         super().__init__()
-        self.binder = binder
+        self.provide(binder=binder)
 
 
 def bind(handle: FakeHandle) -> Status:

@@ -38,7 +38,7 @@ class EvictingHandle(FakeHandle):
 
     def __init__(self, uid: str, gates: Mapping[str, bool]) -> None:
         super().__init__(gates)
-        self.evictions = RunningEvictions(uid)
+        self.provide(evictions=RunningEvictions(uid))
 
 
 WAITING = unresolvable("waiting for the preemption for this pod to be finished")

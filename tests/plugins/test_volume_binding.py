@@ -241,7 +241,8 @@ def test_migrated_volume() -> None:
         status.error[:22] for status in filter_all(plugin, state, pod, snapshot.nodes).values()
     ]
     assert ["", "could not translate pv", "could not translate pv", ""] == codes
-    plugin.handle.plugin_observer = observed = Observed()  # type: ignore[attr-defined]  # a fake
+    observed = Observed()
+    plugin.handle.provide(observer=observed)  # type: ignore[attr-defined]  # a fake
     plugin.filter(state, pod, snapshot.nodes)
     assert [("volume", "predicate")] == observed.told
 
@@ -896,7 +897,8 @@ def test_reserve_after_a_change() -> None:
     )
     snapshot.objects.put(newer)  # type: ignore[attr-defined]  # the builder's store
     expected = failure('"v" is out of sync (stored: 2, assume: 1)')
-    plugin.handle.plugin_observer = observed = Observed()  # type: ignore[attr-defined]  # a fake
+    observed = Observed()
+    plugin.handle.provide(observer=observed)  # type: ignore[attr-defined]  # a fake
     assert expected == plugin.reserve(cycle, using("c"), "n0")
     assert [("volume", "assume")] == observed.told
     plugin.unreserve(cycle, using("c"), "n0")

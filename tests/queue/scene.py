@@ -18,6 +18,7 @@ from kubesched.framework.cluster_event import (
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
 from kubesched.queue.moves import QueueMove, QueuePlace
+from kubesched.queue.nominator import Nominator
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -156,7 +157,7 @@ class Scene:
             priority_sort,
             self.answers.rules(),
             options,
-            find_pod=self._find_pod,
+            nominator=Nominator(self._find_pod),
             observers=[self.moves.append],
         )
         self._popped: dict[str, QueuedPodInfo] = {}

@@ -25,7 +25,7 @@ from kubesched.config.load import default_configuration, load_configuration
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.api_client import EventRecord, PodConditionPatch, PodGroupConditionPatch
-from kubesched.scheduler.assembly import assemble
+from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
@@ -203,6 +203,7 @@ async def running(
     profile: Mapping[str, Any] | None = None,
     profiles: Sequence[Mapping[str, Any]] = (),
     observers: Sequence[Observer] = (),
+    writers: Writers = NO_WRITERS,
 ) -> AsyncIterator[Running]:
     """Run a scheduler until the block ends.
 
@@ -212,6 +213,7 @@ async def running(
         profile: The one profile; the default one if not given.
         profiles: All profiles, if there are several.
         observers: The loop's.
+        writers: Write claims and volumes.
     """
     feature_gates = FeatureGates(dict(gates or {}))
     given = list(profiles) or ([profile] if profile else [])
@@ -233,6 +235,7 @@ async def running(
         api,
         random=Random(0),
         observers=observers,
+        writers=writers,
     )
     task = asyncio.create_task(scheduler.run())
     try:

@@ -7,27 +7,29 @@ from typing import Any
 import pytest
 
 from kubesched.api.resource import ResourceClaim
+from kubesched.scheduler.assembly import Writers
+from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node
 from tests.plugins.dynamic_resources.cluster import FakeWriter, local
 from tests.plugins.dynamic_resources.objects import claim, device_class, request
-from tests.scheduler.running import GANGS, Running, make_group, make_member, running
+from tests.scheduler.running import GANGS, make_group, make_member, running
 
 
 class EchoingWriter(FakeWriter):
     """Writes claims, and lets the scheduler see them as a watch would."""
 
-    def __init__(self, cluster: Running) -> None:
+    def __init__(self) -> None:
         super().__init__(ObjectStore())
-        self.cluster = cluster
+        self.handlers: EventHandlers | None = None
 
     def _put(self, claim: ResourceClaim) -> ResourceClaim:
         before = self.store.get(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
         stored = super()._put(claim)
-        assert self.cluster.api.handlers is not None
+        assert self.handlers is not None
         assert before is not None
-        self.cluster.api.handlers.updated(before, stored)
+        self.handlers.updated(before, stored)
         return stored
 
 
@@ -38,11 +40,10 @@ def test_a_group_on_one_claim(count: int, min_count: int | None) -> None:
     members = [make_member(f"p{at}", spec=spec) for at in range(count)]
 
     async def main() -> tuple[dict[str, str], int, EchoingWriter]:
-        async with running(gates=GANGS) as cluster:
-            writer, handlers = EchoingWriter(cluster), cluster.api.handlers
+        writer = EchoingWriter()
+        async with running(gates=GANGS, writers=Writers(claims=writer)) as cluster:
+            writer.handlers = handlers = cluster.api.handlers
             assert handlers is not None
-            for profile in cluster.scheduler.profiles.values():
-                profile.claim_writer = writer
             asked = claim(request())
             writer.store.put(asked)
             for item in (asked, device_class(), local("s1", "here")):

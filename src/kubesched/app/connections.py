@@ -21,7 +21,8 @@ from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_ev
 from kubesched.client.request_observer import RequestObserver
 from kubesched.client.scheduler_client import SchedulerClient
 from kubesched.config.types import ClientConnection
-from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.assembly import Writers
+from kubesched.scheduler.pod_lister import PodLister
 
 _LAST_EVENTS_SECONDS = 2.0
 
@@ -90,13 +91,10 @@ class Connections:
             for recorder in dict.fromkeys((self.recorder, self.leader_recorder))
         ]
 
-    def serve(self, scheduler: Scheduler) -> None:
-        """Hand the scheduler's plugins what they write through."""
+    def writers(self, pods: PodLister) -> Writers:
+        """Return how plugins write claims and volumes."""
         self._claims = LiveClaims(self.rest, self._now_ns, self._random, self.record_event)
-        volumes = LiveVolumes(self.rest, scheduler.pods)
-        for profile in scheduler.profiles.values():
-            profile.claim_writer = self._claims
-            profile.volume_writer = volumes
+        return Writers(self._claims, LiveVolumes(self.rest, pods))
 
     async def drain(self) -> None:
         """Wait for writes that nobody waits for."""

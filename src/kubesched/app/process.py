@@ -49,9 +49,10 @@ from kubesched.client.selection import EVERYTHING, UNFINISHED_PODS
 from kubesched.config.types import Configuration
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.scheduler.assembly import assemble, queue_options
+from kubesched.scheduler.assembly import NO_WRITERS, assemble, queue_options
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.scheduling_log import log_move
 
 EXIT_DONE: Final = 0
@@ -178,9 +179,7 @@ class SchedulerProcess:
             scheduler, handlers = self._assemble(api, extenders)
             self.scheduler = scheduler
             scheduler.queue.observers += (log_move,)
-            if self._report is None:
-                connections.serve(scheduler)
-            else:
+            if self._report is not None:
                 scheduler.bind_through_api_only()
             informers = self._informers(connections.rest, handlers)
             self._debugger = self._new_debugger(scheduler, informers)
@@ -256,6 +255,10 @@ class SchedulerProcess:
             queue_options(self._configuration, gates),
             max_in_unschedulable_pods_seconds=self._options.max_in_unschedulable_seconds,
         )
+        pods = PodLister()
+        writers = NO_WRITERS
+        if self._report is None and self._connections is not None:
+            writers = self._connections.writers(pods)
         return assemble(
             self._configuration,
             self._registry,
@@ -265,6 +268,8 @@ class SchedulerProcess:
             options=options,
             connect=extenders.connect,
             instruments=self.metrics.scheduler,
+            pods=pods,
+            writers=writers,
         )
 
     def _informers(self, rest: Rest, handlers: EventHandlers) -> Informers:

@@ -13,6 +13,7 @@ from typing import Protocol
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_group_states import PodGroupStates
+from kubesched.framework.services import Services
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.node_table import SelectedRows
@@ -37,6 +38,11 @@ class Handle(Protocol):
     @property
     def objects(self) -> Objects:
         """The cluster's other objects as they are now; for `sign` and queueing hints."""
+        ...
+
+    @property
+    def services(self) -> Services:
+        """What the scheduler gives its plugins."""
         ...
 
     @property

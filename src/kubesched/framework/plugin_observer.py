@@ -8,7 +8,6 @@ Differs:  nothing.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 
 class BindingConditionsStatus(StrEnum):
@@ -44,12 +43,3 @@ class PluginObserver:
 
     def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
         """A step towards a pod's volumes failed, which is more than rejecting a node."""
-
-
-_NOBODY: Final = PluginObserver()
-
-
-def plugin_observer_of(handle: object) -> PluginObserver:
-    """Return whom a handle lets plugins tell; nobody if it has no `plugin_observer`."""
-    found: PluginObserver = getattr(handle, "plugin_observer", _NOBODY)
-    return found

@@ -43,9 +43,3 @@ class VolumeWriter(Protocol):
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the pod exists, as far as is known."""
         ...
-
-
-def volume_writer_of(handle: object) -> VolumeWriter | None:
-    """Return what a handle writes volumes through; None if it has no `volume_writer`."""
-    found: VolumeWriter | None = getattr(handle, "volume_writer", None)
-    return found

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from kubesched.framework.binder import binder_of
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import BindPlugin, Scope
-from kubesched.framework.status import Status, failure
+from kubesched.framework.status import Status
 from kubesched.snapshot.pod_info import PodInfo
 
 
@@ -26,10 +25,7 @@ class DefaultBinder(BindPlugin):
 
     async def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Create the Binding."""
-        binder = binder_of(self.handle)
-        if binder is None:
-            return failure("there is no API to bind through")
-        return await binder.bind(pod.pod, node_name)
+        return await self.handle.services.binder.bind(pod.pod, node_name)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """It never rejects."""

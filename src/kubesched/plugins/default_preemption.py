@@ -21,7 +21,6 @@ from kubesched.config.field_errors import ConfigError, FieldError, child, invali
 from kubesched.config.types import Int32
 from kubesched.framework.cluster_event import POD, Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.evictions import RunningEvictions
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
@@ -134,9 +133,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Hold the pod back while its victims are being evicted."""
         if not self._is_asynchronous:
             return SUCCESS
-        evictions: RunningEvictions | None = getattr(self.handle, "evictions", None)
-        if evictions is None:
-            return SUCCESS
+        evictions = self.handle.services.evictions
         if self._groups_preempt and pod.spec.scheduling_group is not None:
             group = _group_of(pod, snapshot)
             waits = group is not None and evictions.is_running(group.metadata.uid)

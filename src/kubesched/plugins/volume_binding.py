@@ -53,7 +53,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.plugin_observer import VolumeSchedulingStage, plugin_observer_of
+from kubesched.framework.plugin_observer import VolumeSchedulingStage
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,
@@ -62,7 +62,6 @@ from kubesched.framework.status import (
     failure,
     unresolvable,
 )
-from kubesched.framework.volume_writer import volume_writer_of
 from kubesched.plugins.volumes.binder import AssumeError, Binder, BindingCheck, BindingError
 from kubesched.plugins.volumes.claims import (
     NoBindingModeError,
@@ -322,7 +321,7 @@ class VolumeBinding(
         state = _state_of(cycle)
         if state is None or not status.is_success:
             return SUCCESS if status.is_skip else status
-        writer = volume_writer_of(self.handle)
+        writer = self.handle.services.volume_writer
         if writer is None:
             return failure("volumes cannot be bound: there is no API to write them to")
         check = BindingCheck(pod.pod, node_name, state.objects, state.table, writer)
@@ -350,7 +349,7 @@ class VolumeBinding(
         return SUCCESS
 
     def _count_failure(self, stage: VolumeSchedulingStage) -> None:
-        plugin_observer_of(self.handle).volume_scheduling_failed(stage)
+        self.handle.services.observer.volume_scheduling_failed(stage)
 
     def _sort_claims(self, pod: Pod, objects: Objects) -> PodVolumeClaims | None:
         """Sort the pod's claims by what is to be done; None if some are to be bound by others.

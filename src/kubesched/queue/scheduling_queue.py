@@ -37,7 +37,7 @@ from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, as
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.keyed_heap import KeyedHeap, SortKey
 from kubesched.queue.moves import MoveObserver, QueueMove, QueuePlace
-from kubesched.queue.nominator import FindPod, Nominator
+from kubesched.queue.nominator import Nominator
 from kubesched.queue.pod_events import pod_events
 from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
@@ -103,7 +103,7 @@ class SchedulingQueue:
         profiles: Mapping[str, ProfileRules],
         options: QueueOptions | None = None,
         *,
-        find_pod: FindPod | None = None,
+        nominator: Nominator | None = None,
         ask: AskHint = ask_hint,
         observers: Iterable[MoveObserver] = (),
     ) -> None:
@@ -113,12 +113,12 @@ class SchedulingQueue:
             sort_key: Of the first profile's QueueSort plugin; it orders the pods of all profiles.
             profiles: By scheduler name.
             options: Backoff times and feature gates; the defaults if None.
-            find_pod: Looks up a pod as last observed, for nominations.
+            nominator: Pods nominated to nodes; by default none yet.
             ask: Calls a queueing hint; callers wrap it to measure or log hints.
             observers: Called with every move.
         """
         self._options = options = options or QueueOptions()
-        self.nominator = Nominator(find_pod)
+        self.nominator = Nominator() if nominator is None else nominator
         self.observers = list(observers)
         self.on_backoff: Callable[[], None] = lambda: None
         self.on_unschedulable: Callable[[float], None] = lambda _late_after: None

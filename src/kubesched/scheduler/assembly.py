@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
@@ -16,26 +19,51 @@ from kubesched.cache.pod_groups import PodGroupStates
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import Configuration
+from kubesched.framework.dra import ClaimWriter
 from kubesched.framework.plugin import PreEnqueuePlugin
+from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
+from kubesched.framework.plugin_observer import PluginObserver
+from kubesched.framework.pod_group_states import NoPodGroupStates
 from kubesched.framework.registry import Registry
+from kubesched.framework.volume_writer import VolumeWriter
+from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.gates import PreEnqueue
 from kubesched.queue.hinting import ask_hint
+from kubesched.queue.nominator import Nominator
 from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import Connect, Extenders
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.pod_lister import PodLister
-from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.profile import Profile, services_for
 from kubesched.scheduler.profile_building import build_profiles
+from kubesched.scheduler.status_writer import StatusWriter
+from kubesched.snapshot.pod_info import PodInfo
+
+
+class Writers(msgspec.Struct, frozen=True):
+    """How plugins write claims and volumes; None without an API."""
+
+    claims: ClaimWriter | None = None
+    volumes: VolumeWriter | None = None
+
+
+NO_WRITERS: Final = Writers()
 
 
 class Instruments(Protocol):
     """Measure a scheduler, for metrics."""
+
+    def plugin_observer(self, scheduler_name: str) -> PluginObserver:
+        """Return what receives the counts of a profile's plugins."""
+        ...
 
     @property
     def observer(self) -> Observer:
@@ -72,11 +100,25 @@ def assemble(
     observers: Sequence[Observer] = (),
     connect: Connect | None = None,
     instruments: Instruments | None = None,
+    pods: PodLister | None = None,
+    writers: Writers = NO_WRITERS,
+    report_plugin_error: ReportPluginError = log_plugin_error,
 ) -> tuple[Scheduler, EventHandlers]:
-    """Build a scheduler and what brings it the cluster's changes.
+    """Build a scheduler and the event handlers that feed it the cluster's changes.
 
-    `connect` gives each extender of the configuration its transport; without it there must be
-    none. `instruments`, if there are any, are fitted everywhere.
+    Args:
+        configuration: The scheduler's.
+        registry: The plugins that exist.
+        gates: Which features are on.
+        api: Where decisions are written.
+        random: The run's random source.
+        options: The queue's; by default those of the configuration.
+        observers: Called at what the scheduler does.
+        connect: Gives each extender its transport; without it there must be none.
+        instruments: Are attached everywhere.
+        pods: Where observed pods are kept; by default a new place.
+        writers: Write claims and volumes for plugins.
+        report_plugin_error: Receives every exception of a plugin.
 
     Raises:
         ConfigError: with every field error of the configuration.
@@ -87,11 +129,27 @@ def assemble(
             raise ConfigError([FieldError("extenders", "there is nothing to reach them with")])
         extenders = Extenders.of(configuration.extenders, connect)
     cache = Cache(PodGroupStates() if gates.enabled("GenericWorkload") else None)
-    profiles = build_profiles(configuration, registry, gates, random)
+    pods = PodLister() if pods is None else pods
+    nominator, waiting_pods = Nominator(pods.get), WaitingPods()
+
+    def activate(requested: Sequence[PodInfo]) -> None:
+        scheduler.activate(requested)
+
+    evictions = Evictions(api, cache, nominator, waiting_pods, StatusWriter(api), activate)
+    services = replace(
+        services_for(gates, cache.objects),
+        waiting_pods=waiting_pods,
+        pod_group_states=NoPodGroupStates() if cache.pod_groups is None else cache.pod_groups,
+        evictions=evictions,
+        binder=ApiBinder(api),
+        claim_writer=writers.claims,
+        volume_writer=writers.volumes,
+        activate=activate,
+        report_plugin_error=report_plugin_error,
+    )
+    observer_of = None if instruments is None else instruments.plugin_observer
+    profiles = build_profiles(configuration, registry, gates, random, services, observer_of)
     options = options or queue_options(configuration, gates)
-    pods = PodLister()
-    for profile in profiles.values():
-        profile.objects = cache.objects
     queue = SchedulingQueue(
         next(iter(profiles.values())).queue_sort_plugin.sort_key,
         {
@@ -99,12 +157,15 @@ def assemble(
             for name, profile in profiles.items()
         },
         options,
-        find_pod=pods.get,
+        nominator=nominator,
         ask=ask_hint if instruments is None else instruments.ask_hint,
     )
     if instruments is not None:
         observers = (*observers, instruments.observer)
-    scheduler = Scheduler(profiles, cache, queue, pods, api, observers, extenders)
+    scheduler = Scheduler(
+        profiles, cache, queue, pods, api, waiting_pods, evictions, observers, extenders
+    )
+    queue.hints.report_plugin_error = report_plugin_error
     handlers = EventHandlers(scheduler)
     if instruments is not None:
         instruments.fit(scheduler, handlers)

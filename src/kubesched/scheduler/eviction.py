@@ -81,6 +81,7 @@ class Evictions:
     """Runs preemptions in the background.
 
     Attributes:
+        status_writer: Writes nominations.
         cancel_binding: (uid, cause) -> whether a pod in PreBind could still be called back.
         observer: Is told of preemptions.
     """
@@ -98,7 +99,7 @@ class Evictions:
         self._cache = cache
         self._nominator = nominator
         self._waiting_pods = waiting_pods
-        self._status_writer = status_writer
+        self.status_writer = status_writer
         self._activate = activate
         self.cancel_binding: Callable[[str, str], bool] = lambda _uid, _cause: False
         self.observer = EvictionObserver()
@@ -190,7 +191,7 @@ class Evictions:
     async def clear_lower_nominations(self, preemption: Preemption) -> bool:
         """Take the node's promise back from pods of lower priority; return whether all is told."""
         requests = [
-            self._status_writer.write(other.pod, nominated_node_name="")
+            self.status_writer.write(other.pod, nominated_node_name="")
             for other in self._nominator.on_node(preemption.node_name)
             if other.priority < preemption.preemptor.priority
         ]

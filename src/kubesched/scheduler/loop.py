@@ -49,7 +49,6 @@ from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.reserving import ask_permit, reserve, unreserve
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.scheduling_log import log_attempt, log_bound, log_failure, log_scores
-from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
 
 Arguments = TypeVarTuple("Arguments")
@@ -87,6 +86,8 @@ class Scheduler:
         queue: SchedulingQueue,
         pods: PodLister,
         api: ApiClient,
+        waiting_pods: WaitingPods,
+        evictions: Evictions,
         observers: Sequence[Observer] = (),
         extenders: Extenders | None = None,
     ) -> None:
@@ -103,16 +104,9 @@ class Scheduler:
             else ExtendedCycle(profile, sampler, extenders)
             for name, profile in profiles.items()
         }
-        self.waiting_pods = WaitingPods()
-        self.status_writer = StatusWriter(api)
-        self.evictions = Evictions(
-            api,
-            cache,
-            queue.nominator,
-            self.waiting_pods,
-            self.status_writer,
-            self.activate,
-        )
+        self.waiting_pods = waiting_pods
+        self.evictions = evictions
+        self.status_writer = evictions.status_writer
         self._binding = BindingCycle(self.status_writer, self._done)
         self.evictions.cancel_binding = self._binding.cancel
         if extenders is not None:
@@ -127,14 +121,6 @@ class Scheduler:
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._binding_numbers = count()
         self._bindings: dict[int, asyncio.Task[None]] = {}
-        for profile in profiles.values():
-            profile.objects = cache.objects
-            profile.waiting_pods = self.waiting_pods
-            profile.activate = self.activate
-            profile.evictions = self.evictions
-            if cache.pod_groups is not None:
-                profile.pod_group_states = cache.pod_groups
-            profile.binder = ApiBinder(api)
 
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_sets import ExtensionPoint
 from kubesched.config.types import Profile as ProfileConfiguration
-from kubesched.framework.binder import Binder, NoBinder
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import ClaimTracker, ClaimWriter
-from kubesched.framework.evictions import RunningEvictions
+from kubesched.framework.dra import ClaimTracker
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -40,21 +38,16 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.plugin_error import (
     PluginError,
-    ReportPluginError,
     extension_point_of,
-    log_plugin_error,
 )
-from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_plugin import (
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     PodGroupPostFilterPlugin,
 )
-from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
 from kubesched.framework.registry import Registry
+from kubesched.framework.services import Services
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
-from kubesched.framework.volume_writer import VolumeWriter
-from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.phase_timer import PhaseTimer
 from kubesched.scheduler.plugin_failure import (
     ADD_POD,
@@ -91,16 +84,9 @@ class Profile:
         scheduler_name: The name that pods carry in `spec.schedulerName`.
         feature_gates: Which features are on.
         random: The run's random source.
-        objects: The cluster's other objects; whoever owns them hands them in.
-        waiting_pods: The pods that Permit plugins hold; shared by all profiles.
-        pod_group_states: The members of pod groups; whoever keeps them hands them in.
-        evictions: The preemptions under way; None where nothing is carried out.
-        binder: How to bind; whoever has an API hands one in.
-        claim_writer, volume_writer: How to write claims and volumes; None without an API.
-        claim_tracker: What is allocated of devices; shared by all profiles.
-        activate: Asks the queue to try pods now; whoever owns a queue hands it in.
-        plugin_observer: Is told what plugins count.
-        report_plugin_error: Receives every exception of a plugin, also where the cycle goes on.
+        services: What the scheduler gives its plugins; shared by all profiles but for the
+            observer.
+        objects, waiting_pods, pod_group_states: Those of the services.
         timer: Measures phases and plugins; by default nothing.
         nominates_for_expectation: Whether a pod's node is nominated before a binding that takes
             time.
@@ -121,23 +107,16 @@ class Profile:
         random: Random,
         percentage_of_nodes_to_score: int = 0,
         path: str = "profile",
-        claim_tracker: ClaimTracker | None = None,
+        services: Services | None = None,
     ) -> None:
         self.scheduler_name = configuration.scheduler_name
         self.feature_gates = feature_gates
         self.random = random
-        self.objects = Objects()
-        self.waiting_pods = WaitingPods()
-        self.pod_group_states: PodGroupStates = NoPodGroupStates()
-        self.evictions: RunningEvictions | None = None
-        self.binder: Binder = NoBinder()
+        self.services = services = services or services_for(feature_gates)
+        self.objects = services.objects
+        self.waiting_pods = services.waiting_pods
+        self.pod_group_states = services.pod_group_states
         self._checked: set[Plugin] = set()
-        self.claim_writer: ClaimWriter | None = None
-        self.volume_writer: VolumeWriter | None = None
-        self.claim_tracker = claim_tracker or new_claim_tracker(feature_gates)
-        self.activate: Callable[[Sequence[PodInfo]], None] = _ignore
-        self.plugin_observer = PluginObserver()
-        self.report_plugin_error: ReportPluginError = log_plugin_error
         self.timer = PhaseTimer()
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
         own = configuration.percentage_of_nodes_to_score
@@ -240,7 +219,7 @@ class Profile:
         """Report what a plugin raised about a pod and return True; not for in-tree plugins."""
         found = PluginError(plugin.name, extension_point, pod, error, type(plugin))
         if found.places:
-            self.report_plugin_error(found)
+            self.services.report_plugin_error(found)
         return bool(found.places)
 
     def notify(
@@ -439,6 +418,10 @@ class Profile:
 
     # What plugins may ask back: framework.handle.Handle.
 
+    def activate(self, pods: Sequence[PodInfo]) -> None:
+        """Ask the queue to try these pods now."""
+        self.services.activate(pods)
+
     def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows) -> NodeToStatus:
         """Run all filters on many rows, without nominated pods.
 
@@ -563,10 +546,8 @@ def relevant_nominated_pods(pod: PodInfo, snapshot: Snapshot, node_name: str) ->
     ]
 
 
-def new_claim_tracker(feature_gates: FeatureGates) -> ClaimTracker:
-    """Return an empty record of what is allocated of devices."""
-    return ClaimTracker(consumable_capacity=feature_gates.enabled("DRAConsumableCapacity"))
-
-
-def _ignore(pods: Sequence[PodInfo]) -> None:
-    """Without a queue there is nothing to activate."""
+def services_for(feature_gates: FeatureGates, objects: Objects | None = None) -> Services:
+    """Return the services of a scheduler without a queue and an API."""
+    consumable = feature_gates.enabled("DRAConsumableCapacity")
+    tracker = ClaimTracker(consumable_capacity=consumable)
+    return Services(objects=Objects() if objects is None else objects, claim_tracker=tracker)

@@ -6,8 +6,10 @@ Differs:  all field errors of a configuration are reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
+
+import msgspec
 
 from kubesched.api.go_text import go_quote
 from kubesched.config.feature_gates import FeatureGates
@@ -15,25 +17,43 @@ from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.plugin_args import ignore_extender_resources
 from kubesched.config.types import Configuration
 from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.registry import Registry
-from kubesched.scheduler.profile import Profile, new_claim_tracker
+from kubesched.framework.services import Services
+from kubesched.scheduler.profile import Profile, services_for
 
 
 def build_profiles(
-    configuration: Configuration, registry: Registry, feature_gates: FeatureGates, random: Random
+    configuration: Configuration,
+    registry: Registry,
+    feature_gates: FeatureGates,
+    random: Random,
+    services: Services | None = None,
+    observer_of: Callable[[str], PluginObserver] | None = None,
 ) -> dict[str, Profile]:
     """Build all profiles of a configuration, by scheduler name.
 
     What extenders manage with ignoredByScheduler is ignored by NodeResourcesFit.
 
+    Args:
+        configuration: The scheduler's.
+        registry: The plugins that exist.
+        feature_gates: Which features are on.
+        random: The run's random source.
+        services: What plugins get; by default those of a scheduler without a queue and an API.
+        observer_of: Scheduler name -> what receives the counts of the profile's plugins.
+
     Raises:
         ConfigError: with the field errors of all of them.
     """
     configuration = ignore_extender_resources(configuration)
-    claim_tracker = new_claim_tracker(feature_gates)
+    services = services or services_for(feature_gates)
     profiles: dict[str, Profile] = {}
     errors: list[FieldError] = []
     for at, profile in enumerate(configuration.profiles):
+        own = services
+        if observer_of is not None:
+            own = msgspec.structs.replace(own, observer=observer_of(profile.scheduler_name))
         try:
             profiles[profile.scheduler_name] = Profile(
                 profile,
@@ -42,7 +62,7 @@ def build_profiles(
                 random=random,
                 percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score,
                 path=f"profiles[{at}]",
-                claim_tracker=claim_tracker,
+                services=own,
             )
         except ConfigError as error:
             errors.extend(error.errors)

@@ -24,7 +24,7 @@ from kubesched.framework.status import SUCCESS, Status
 from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.profile import Profile, services_for
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.trace import Trace
@@ -59,13 +59,14 @@ class Cluster:
         self.cache = Cache()
         self.nominator = Nominator()
         self.pending: dict[str, PodInfo] = {}
-        self.profiles: dict[str, Profile] = build_profiles(
-            configuration, registry, feature_gates, Random(seed)
-        )
         self.plugin_errors: list[PluginError] = []
-        for profile in self.profiles.values():
-            profile.objects = self.cache.objects
-            profile.report_plugin_error = self.plugin_errors.append
+        services = msgspec.structs.replace(
+            services_for(feature_gates, self.cache.objects),
+            report_plugin_error=self.plugin_errors.append,
+        )
+        self.profiles: dict[str, Profile] = build_profiles(
+            configuration, registry, feature_gates, Random(seed), services
+        )
         sampler = NodeSampler()
         self._cycles = {
             name: SchedulingCycle(profile, sampler, remembers=remembers)

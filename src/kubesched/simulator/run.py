@@ -132,6 +132,7 @@ class _Simulation:
         report = scenario.report
         self.watch: Watch | None = None
         self._end: asyncio.Task[None] | None = None
+        self._failed: asyncio.Future[None] | None = None
         self._scenario = scenario
         self._random_streams = random_streams
         self._log = log
@@ -153,6 +154,7 @@ class _Simulation:
             random=random_streams.stream("scheduler"),
             observers=(_Attempts(self._timeline, self.look), log),
             connect=self._extenders.connect,
+            report_plugin_error=self._end_on_plugin_error,
         )
         self._scheduler.queue.observers += (self._moved,)
         self._world.kubelets.on_disrupted = self._disrupted
@@ -184,8 +186,7 @@ class _Simulation:
     async def run(self, objects: list[KubernetesObject], *, checks: bool) -> TimelineReport:
         """Play to the end, or until the watch has seen enough."""
         loop = asyncio.get_running_loop()
-        failed: asyncio.Future[None] = loop.create_future()
-        self._end_on_plugin_errors(failed)
+        self._failed = failed = loop.create_future()
         ledger = PodLedger(self._world.server, self._is_ours, loop.time)
         ledger.add_reader(self._timeline)
         checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
@@ -216,16 +217,10 @@ class _Simulation:
                 await task
         return report
 
-    def _end_on_plugin_errors(self, failed: asyncio.Future[None]) -> None:
+    def _end_on_plugin_error(self, error: PluginError) -> None:
         """Have the first error of a plugin end the run: what it decided meanwhile is no result."""
-
-        def end(error: PluginError) -> None:
-            if not failed.done():
-                failed.set_exception(error)
-
-        for profile in self._scheduler.profiles.values():
-            profile.report_plugin_error = end
-        self._scheduler.queue.hints.report_plugin_error = end
+        if self._failed is not None and not self._failed.done():
+            self._failed.set_exception(error)
 
     async def _sample(self) -> None:
         while True:

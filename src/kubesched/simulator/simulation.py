@@ -67,9 +67,6 @@ class Simulation:
 
     def __init__(self, cluster: Cluster, *, seed: int = 0) -> None:
         self._cluster = cluster
-        for profile in cluster.profiles.values():
-            # What plugins ask when they sign a pod or weigh an event.
-            profile.objects = cluster.cache.objects
         self._seed = seed
         self._ignored: list[Ignored] = []
         self._queued = {info.uid: QueuedPodInfo(info) for info in self._mine()}

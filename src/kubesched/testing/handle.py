@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
+import msgspec
 import numpy as np
 
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.dra import ClaimTracker
 from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterExtensions, PreFilterPlugin
-from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
+from kubesched.framework.services import Services
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
@@ -34,7 +36,7 @@ class FakeHandle:
         objects: The cluster's other objects; none unless a test hands some in.
         plugins: What `filter_rows` and the what-if questions run; plugins may be added later.
         pod_group_states: The members of pod groups; none unless a test hands some in.
-        plugin_observer: Is told what plugins count; nobody, unless a test wants to know.
+        services: What plugins get; `provide` changes it.
         activated: The pods that a plugin asked the queue to try.
     """
 
@@ -58,10 +60,21 @@ class FakeHandle:
         self.objects: Objects = store
         self.waiting_pods = WaitingPods()
         self.pod_group_states: PodGroupStates = NoPodGroupStates()
-        self.plugin_observer = PluginObserver()
         self.random = Random(seed)  # noqa: S311 - the run's random source, not a secret
         self.plugins: list[Plugin] = list(plugins)
         self.activated: list[PodInfo] = []
+        self.services = Services(
+            objects=store,
+            waiting_pods=self.waiting_pods,
+            claim_tracker=ClaimTracker(
+                consumable_capacity=self.feature_gates.enabled("DRAConsumableCapacity")
+            ),
+            activate=self.activate,
+        )
+
+    def provide(self, **services: object) -> None:
+        """Give plugins other services, by the names of the fields of `Services`."""
+        self.services = msgspec.structs.replace(self.services, **services)
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Run pre_filter of all plugins and keep their states; return the first failure."""

@@ -15,7 +15,7 @@ from kubesched.app.metrics.pages import Pages
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.assembly import assemble
+from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
 from tests.app.port_records import exchanges
@@ -44,7 +44,9 @@ class Measured:
         scheduler: The scheduler.
     """
 
-    def __init__(self, gates: FeatureGates, draw: Callable[[], float]) -> None:
+    def __init__(
+        self, gates: FeatureGates, draw: Callable[[], float], writers: Writers = NO_WRITERS
+    ) -> None:
         clock = asyncio.get_running_loop().time
         self.pages = Pages(gates, clock, draw)
         self.api = PatientApi()
@@ -55,6 +57,7 @@ class Measured:
             self.api,
             random=Random(1),
             instruments=self.pages.scheduler,
+            writers=writers,
         )
 
     def page(self) -> str:
@@ -64,10 +67,12 @@ class Measured:
 
 @asynccontextmanager
 async def measured(
-    draw: Callable[[], float] = lambda: 0.0, gates: FeatureGates | None = None
+    draw: Callable[[], float] = lambda: 0.0,
+    gates: FeatureGates | None = None,
+    writers: Writers = NO_WRITERS,
 ) -> AsyncIterator[Measured]:
     """Run a scheduler with metrics; by default the plugins of every cycle are timed."""
-    found = Measured(gates or FeatureGates(), draw)
+    found = Measured(gates or FeatureGates(), draw, writers)
     running = asyncio.ensure_future(found.scheduler.run())
     try:
         yield found

@@ -9,6 +9,7 @@ from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.meta import Condition
 from kubesched.api.resource import AllocatedDeviceStatus
 from kubesched.framework.volume_writer import VolumeWriteError
+from kubesched.scheduler.assembly import Writers
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.testing.builders import make_node, make_pod
@@ -53,8 +54,7 @@ def page_with(pod: Pod, *objects: KubernetesObject) -> dict[str, Any]:
     """Return the page after a pod has come to a node and these objects."""
 
     async def main() -> str:
-        async with measured() as found:
-            found.scheduler.profiles[PROFILE].volume_writer = RefusingWriter()
+        async with measured(writers=Writers(volumes=RefusingWriter())) as found:
             assert found.api.handlers is not None
             for item in objects:
                 found.api.handlers.added(item)
@@ -97,7 +97,7 @@ def test_rejection_is_no_failure() -> None:
 def cluster_of(found: Measured, *objects: KubernetesObject) -> Cluster:
     """Return a cluster whose plugin tells the scheduler's metrics."""
     cluster = Cluster(*objects)
-    cluster.handle.plugin_observer = found.scheduler.profiles[PROFILE].plugin_observer
+    cluster.handle.provide(observer=found.scheduler.profiles[PROFILE].services.observer)
     return cluster
 
 

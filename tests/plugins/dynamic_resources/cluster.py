@@ -138,12 +138,6 @@ class FakeWriter:
         return stored
 
 
-class WritingHandle(FakeHandle):
-    """A handle that can write claims."""
-
-    claim_writer: FakeWriter
-
-
 class Cluster:
     """Nodes, objects, and the plugin."""
 
@@ -158,10 +152,10 @@ class Cluster:
         for item in objects:
             self.store.put(item)
         self.nodes = list(nodes) or [make_node("n1"), make_node("n2")]
-        self.handle = WritingHandle(gates)
+        self.handle = FakeHandle(gates)
         self.handle.objects = self.store
-        self.handle.plugin_observer = self.observed = Observed()
-        self.writer = self.handle.claim_writer = FakeWriter(self.store)
+        self.observed, self.writer = Observed(), FakeWriter(self.store)
+        self.handle.provide(observer=self.observed, claim_writer=self.writer)
         self.plugin = DynamicResources(args or DynamicResourcesArgs(), self.handle)
         self.snapshot = Snapshot(nodes=make_table(self.nodes), objects=self.store)
 

@@ -86,12 +86,8 @@ class Handle(FakeHandle):
     def __init__(self, api: FakeApi) -> None:
         super().__init__()
         self.api = api
-        self.plugin_observer = self.observed = Observed()
-
-    @property
-    def volume_writer(self) -> FakeApi:
-        """The API."""
-        return self.api
+        self.observed = Observed()
+        self.provide(observer=self.observed, volume_writer=api)
 
 
 class Scene:

@@ -116,13 +116,19 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         """Itself."""
         return self
 
+    def plugin_observer(self, scheduler_name: str) -> PluginCounts:
+        """Return what receives the counts of a profile's plugins."""
+        return PluginCounts(scheduler_name, self._tallies)
+
     def fit(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
         """Put timers and observers into a scheduler that has just been assembled."""
         self._scheduler = scheduler
         for profile in scheduler.profiles.values():
-            counts = PluginCounts(profile.scheduler_name, self._tallies)
-            timer = ProfileTimer(profile, self._observations, self._now, self._draw, counts)
-            profile.timer, profile.plugin_observer = timer, counts
+            counts = profile.services.observer
+            assert isinstance(counts, PluginCounts), "it comes from `plugin_observer`"
+            profile.timer = timer = ProfileTimer(
+                profile, self._observations, self._now, self._draw, counts
+            )
             self._timers.append(timer)
         scheduler.queue.observers.append(self.moved)
         scheduler.queue.gates.timer = self

@@ -1,11 +1,10 @@
 """Dynamic resource allocation, as far as several plugins must agree on it."""
 
-from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker, claim_tracker_of
+from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker
 from kubesched.framework.dra.claim_writer import (
     ApiConflictError,
     ApiRefusedError,
     ClaimWriter,
-    claim_writer_of,
 )
 from kubesched.framework.dra.device_classes import (
     DeviceClasses,
@@ -31,8 +30,6 @@ __all__ = [
     "DeviceTotals",
     "NodeSelectorError",
     "check_node_selector",
-    "claim_tracker_of",
-    "claim_writer_of",
     "device_classes_of",
     "is_dra_extended_resource_name",
     "lacking_resources",

@@ -15,11 +15,10 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from kubesched.api.quantity import nano_value
 from kubesched.api.resource import AllocationResult, ResourceClaim
-from kubesched.framework.handle import Handle
 from kubesched.snapshot.objects import Objects
 
 DeviceID = tuple[str, str, str]
@@ -264,20 +263,6 @@ class ClaimTracker:
             self._state.add(claim.status.allocation, consumable=self._consumable)
             # Another scheduler may have allocated it, so that nothing here will be written.
             self._pending.pop(claim.metadata.uid, None)
-
-
-def claim_tracker_of(handle: Handle) -> ClaimTracker:
-    """The tracker that `handle.claim_tracker` is, or one of the handle's own if it has none."""
-    tracker = getattr(handle, "claim_tracker", None)
-    if isinstance(tracker, ClaimTracker):
-        return tracker
-    if handle not in _own_trackers:
-        consumable = handle.feature_gates.enabled("DRAConsumableCapacity")
-        _own_trackers[handle] = ClaimTracker(consumable_capacity=consumable)
-    return _own_trackers[handle]
-
-
-_own_trackers: WeakKeyDictionary[Handle, ClaimTracker] = WeakKeyDictionary()
 
 
 def _version(claim: ResourceClaim) -> int:

@@ -66,9 +66,3 @@ class ClaimWriter(Protocol):
     ) -> None:
         """Set `status.extendedResourceClaimStatus` of the pod."""
         ...
-
-
-def claim_writer_of(handle: object) -> ClaimWriter | None:
-    """Return what a handle writes claims through; None if it has no `claim_writer`."""
-    found: ClaimWriter | None = getattr(handle, "claim_writer", None)
-    return found

@@ -44,8 +44,6 @@ from kubesched.framework.dra import (
     ClaimWriter,
     NodeSelectorError,
     check_node_selector,
-    claim_tracker_of,
-    claim_writer_of,
     device_classes_of,
     lacking_resources,
     with_taints,
@@ -67,7 +65,6 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.plugin_observer import plugin_observer_of
 from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.status import (
     SKIP,
@@ -171,13 +168,13 @@ class DynamicResources(
             timeout = _FILTER_TIMEOUT_SECONDS
         self._tries_max = int(timeout * _TRIES_PER_SECOND)
         self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
-        self._tracker = claim_tracker_of(handle)
+        self._tracker = handle.services.claim_tracker
         self._index: tuple[Objects, tuple[int, int], PoolIndex, DeviceMatcher] | None = None
         self._searches: RememberedSearches | None = None
 
     @property
     def _writer(self) -> ClaimWriter | None:
-        return claim_writer_of(self.handle)
+        return self.handle.services.claim_writer
 
     @classmethod
     def decode_args(
@@ -390,7 +387,7 @@ class DynamicResources(
             return _NO_STATE if self._has_no_state(cycle) else SUCCESS
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
-        observer = plugin_observer_of(self.handle)
+        observer = self.handle.services.observer
         objects = self.handle.objects
         binder = ClaimBinder(
             self._writer, self._tracker, objects, state, pod.pod, node_name, observer

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.resource import DeviceClass, ResourceSlice
-from kubesched.framework.dra import DeviceTotals, claim_tracker_of, device_classes_of
+from kubesched.framework.dra import DeviceTotals, device_classes_of
 from kubesched.framework.handle import Handle
 from kubesched.plugins.node_resources.scoring import Demand, DeviceCount
 from kubesched.snapshot.snapshot import Snapshot
@@ -54,7 +54,7 @@ class DeviceCounter:
         """Count on feasible nodes that do not offer the resource by themselves."""
         nodes = snapshot.nodes
         slices = tuple(snapshot.objects.list(ResourceSlice))
-        allocated = claim_tracker_of(self._handle).allocated_state(snapshot.objects)
+        allocated = self._handle.services.claim_tracker.allocated_state(snapshot.objects)
         counts: dict[str, DeviceCount] = {}
         for row in np.flatnonzero(feasible & (nodes.allocatable_of(resource) == 0)).tolist():
             there, taken = self._totals.count(nodes.nodes[row], device_class, slices, allocated)

@@ -1,0 +1,91 @@
+"""Services are what a scheduler gives its plugins besides the snapshot that each question carries.
+
+Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, Handle (v1.36)
+Differs:  one value that never changes, handed to a profile when it is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from kubesched.api.core import Pod
+from kubesched.framework.dra.claim_tracker import ClaimTracker
+from kubesched.framework.dra.claim_writer import ClaimWriter
+from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
+from kubesched.framework.plugin_observer import PluginObserver
+from kubesched.framework.pod_group_states import NoPodGroupStates, PodGroupStates
+from kubesched.framework.status import Status, failure
+from kubesched.framework.volume_writer import VolumeWriter
+from kubesched.framework.waiting_pods import WaitingPods
+from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.pod_info import PodInfo
+
+_new = msgspec.field
+
+
+class Binder(Protocol):
+    """Writes bindings."""
+
+    async def bind(self, pod: Pod, node_name: str) -> Status:
+        """Create the pod's Binding to the node; a failure carries the API server's words."""
+        ...
+
+
+class NoBinder:
+    """Binds nothing: there is no API."""
+
+    async def bind(self, pod: Pod, node_name: str) -> Status:
+        """Fail."""
+        return failure("there is no API to bind through")
+
+
+class RunningEvictions(Protocol):
+    """Preemptions under way."""
+
+    def is_running(self, uid: str) -> bool:
+        """Whether the preemption for the pod (or group) with this uid is not finished yet."""
+        ...
+
+
+class NoEvictions:
+    """Nothing is evicted."""
+
+    def is_running(self, uid: str) -> bool:
+        """Return False."""
+        return False
+
+
+def _ignore(pods: Sequence[PodInfo]) -> None:
+    """Without a queue there is nothing to activate."""
+
+
+class Services(msgspec.Struct, frozen=True, kw_only=True):
+    """The services of one scheduler; the defaults are those of one without a queue and an API.
+
+    Attributes:
+        objects: The cluster's objects other than nodes and pods, as they are now.
+        waiting_pods: The pods that Permit plugins hold.
+        pod_group_states: The members of pod groups.
+        claim_tracker: Which devices are allocated, pending allocations included.
+        evictions: The preemptions under way.
+        binder: Binds a pod.
+        claim_writer, volume_writer: Write claims and volumes; None without an API.
+        activate: Makes the queue try pods now.
+        observer: Receives what plugins count.
+        report_plugin_error: Receives every exception of a plugin, also where the cycle goes on.
+    """
+
+    objects: Objects = _new(default_factory=Objects)
+    waiting_pods: WaitingPods = _new(default_factory=WaitingPods)
+    pod_group_states: PodGroupStates = _new(default_factory=NoPodGroupStates)
+    claim_tracker: ClaimTracker = _new(default_factory=ClaimTracker)
+    evictions: RunningEvictions = _new(default_factory=NoEvictions)
+    binder: Binder = _new(default_factory=NoBinder)
+    claim_writer: ClaimWriter | None = None
+    volume_writer: VolumeWriter | None = None
+    activate: Callable[[Sequence[PodInfo]], None] = _ignore
+    observer: PluginObserver = _new(default_factory=PluginObserver)
+    report_plugin_error: ReportPluginError = log_plugin_error

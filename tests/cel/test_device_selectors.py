@@ -167,6 +167,8 @@ pieces = st.sampled_from(
 @example("lists.range(9223372036854775807).size() == 1")
 @example("cel.bind(a, 'aaaaaaaaaa'," * 40 + "a + a" + ")" * 40 + " == ''")
 @example("'a'.matches('(a*)*b')")
+@example("!-device")
+@example("{{}: 1}.size() == 1")
 def test_no_expression_breaks_anything(expression: str) -> None:
     """Whatever is asked, the outcome is a bool or one of the two errors."""
     with suppress(DeviceSelectorError, CelError):

@@ -47,6 +47,8 @@ from tests.cel.evaluation import evaluate
         ("[1, 2] == [1, 2]", True),
         ("{'a': 1} == {'a': 1}", True),
         ("{true: 1, false: 2}[true]", 1),
+        ("{[1]: 1} == {[1]: 1}", False),
+        ("{dyn({}): 1, dyn(optional.of({})): 2, dyn([{}]): 3}.size()", 3),
         ("{1: 'a'}[dyn(1u)] + {1: 'b'}[dyn(1.0)]", "ab"),
         ("dyn(1) < dyn(1.5)", True),
         ("'a' < 'b' && b'a' < b'b' && false < true", True),
@@ -214,6 +216,8 @@ def test_type_errors(expression: str, message: str) -> None:
         ("[1,\n 2", "2:3"),
         ("package", "1:1"),
         ("9223372036854775808", "1:1"),
+        ("!-a", "1:2"),
+        ("!-5u", "1:2"),
         ("(" * 300, "1:101"),
     ],
 )

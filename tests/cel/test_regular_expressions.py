@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.cel.regular_expressions import find_all, matches
 from kubesched.cel.values import CelError
@@ -113,3 +115,25 @@ def test_errors(pattern: str, problem: str) -> None:
 def test_hostile_patterns_end(pattern: str, text: str) -> None:
     """A pattern that keeps a backtracking engine busy for ages is as fast as any."""
     assert not matches(text, pattern)
+
+
+_ATOMS = st.sampled_from(["a", "\u00e9", ".", "[ab]", "[^a]", "^", r"\b", "(?i:A)"])
+_PATTERNS = st.recursive(
+    _ATOMS,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+        st.lists(inner, min_size=1, max_size=3).map(lambda parts: f"(?:{'|'.join(parts)})"),
+        st.tuples(_ATOMS, st.sampled_from(["?", "*", "+", "??", "*?", "{2}", "{1,2}"])).map(
+            lambda parts: f"(?:{parts[0]}){parts[1]}"
+        ),
+    ),
+    max_leaves=5,
+)
+
+
+@given(_PATTERNS, st.text("abA\n\U0001f600", max_size=6))
+def test_the_first_match_is_that_of_pythons_engine(pattern: str, text: str) -> None:
+    """Where the two syntaxes agree, so do matches, also in texts of several bytes a character."""
+    expected = re.compile(pattern, re.ASCII).search(text)
+    assert (expected is not None) == matches(text, pattern)
+    assert (() if expected is None else (expected[0],)) == find_all(text, pattern, 1)

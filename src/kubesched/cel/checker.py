@@ -19,6 +19,7 @@ from kubesched.cel.declarations import (
     UINT,
     Overload,
     Type,
+    declare,
     list_of,
     map_of,
     optional_of,
@@ -243,19 +244,8 @@ class _Checker:
 
     def _check_index(self, node: Index, scope: Scope) -> Type:
         args = (self.check(node.operand, scope), self.check(node.index, scope))
-        element, key, value = Type("A"), Type("A"), Type("B")
-        plain = [
-            Overload((list_of(element), INT), element, _check_only),
-            Overload((map_of(key, value), key), value, _check_only),
-        ]
-        optional = [
-            Overload((optional_of(list_of(element)), INT), optional_of(element), _check_only),
-            Overload((optional_of(map_of(key, value)), key), optional_of(value), _check_only),
-        ]
-        if node.optional:
-            wrapped = [Overload(o.args, optional_of(o.result), _check_only) for o in plain]
-            return self._resolve(node, "_[?_]", (*wrapped, *optional), args, is_member=False)
-        return self._resolve(node, "_[_]", (*plain, *optional), args, is_member=False)
+        function = _CHECKED_ONLY["_[?_]" if node.optional else "_[_]"]
+        return self._resolve(node, function.name, function.plain, args, is_member=False)
 
     def _check_call(self, node: Call, scope: Scope) -> Type:
         around = self._is_within_format
@@ -265,13 +255,12 @@ class _Checker:
         return result
 
     def _check_known_call(self, node: Call, scope: Scope) -> Type:
-        special = _OPERATORS.get(node.function) if node.target is None else None
-        if special is None and node.function in _LAZY_MEMBERS and node.target is not None:
-            special = _LAZY_MEMBERS[node.function]
-        if special is not None:
-            operands = node.args if node.target is None else (node.target, *node.args)
-            return self._check_operator(node, special, operands, scope)
-        resolved = resolve(node)
+        if node.function in {"_&&_", "_||_"}:
+            fits = [self._expect(arg, BOOL, self.check(arg, scope)) for arg in node.args]
+            return BOOL if all(fits) else ERROR
+        resolved = resolve(node, _CHECKED_ONLY)
+        if resolved is None or not resolved[0]:
+            resolved = resolve(node)
         if resolved is None:
             for operand in (*node.args, *(() if node.target is None else (node.target,))):
                 self.check(operand, scope)
@@ -279,18 +268,6 @@ class _Checker:
         overloads, operands, name = resolved
         args = tuple(self.check(operand, scope) for operand in operands)
         return self._resolve(node, name, overloads, args, is_member=len(operands) > len(node.args))
-
-    def _check_operator(
-        self, node: Call, overload: Overload, operands: tuple[Node, ...], scope: Scope
-    ) -> Type:
-        args = tuple(self.check(operand, scope) for operand in operands)
-        if node.function not in {"_&&_", "_||_"}:
-            is_member = node.target is not None
-            return self._resolve(node, node.function, (overload,), args, is_member=is_member)
-        mismatched = False
-        for operand, arg in zip(operands, args, strict=True):
-            mismatched |= not self._expect(operand, BOOL, arg)
-        return ERROR if mismatched else BOOL
 
     def _expect(self, node: Node, expected: Type, found: Type) -> bool:
         if self._assignable((found,), (expected,)):
@@ -438,20 +415,28 @@ class _Checker:
         return DYN, DYN
 
 
-def _check_only() -> object:
-    raise AssertionError("declared for the checker only")
+def _never_called() -> object:
+    raise AssertionError("the evaluator implements these itself")
 
 
-_A = Type("A")
-_OPERATORS: dict[str, Overload] = {
-    "_&&_": Overload((BOOL, BOOL), BOOL, _check_only),
-    "_||_": Overload((BOOL, BOOL), BOOL, _check_only),
-    "_?_:_": Overload((BOOL, _A, _A), _A, _check_only),
-    "_==_": Overload((_A, _A), BOOL, _check_only),
-    "_!=_": Overload((_A, _A), BOOL, _check_only),
-}
-_LAZY_MEMBERS: dict[str, Overload] = {
-    "orValue": Overload((optional_of(_A), _A), _A, _check_only),
-    "or": Overload((optional_of(_A), optional_of(_A)), optional_of(_A), _check_only),
-}
+_CHECKED_ONLY = declare(
+    dict.fromkeys(
+        (
+            "_?_:_(bool, A, A): A",
+            "_==_(A, A): bool",
+            "_!=_(A, A): bool",
+            "_[_](list(A), int): A",
+            "_[_](map(A, B), A): B",
+            "_[_](optional(list(A)), int): optional(A)",
+            "_[_](optional(map(A, B)), A): optional(B)",
+            "_[?_](list(A), int): optional(A)",
+            "_[?_](map(A, B), A): optional(B)",
+            "_[?_](optional(list(A)), int): optional(A)",
+            "_[?_](optional(map(A, B)), A): optional(B)",
+            "@orValue(optional(A), A): A",
+            "@or(optional(A), optional(A)): optional(A)",
+        ),
+        _never_called,
+    )
+)
 OUTPUT_TYPES = (BOOL, ANY)

@@ -5,7 +5,7 @@ Invariants: a compiled expression does not change the variables.
 Differs:  nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kubesched.cel.comprehensions import FOLDS, Evaluation, Loop, Variables
@@ -61,14 +61,17 @@ def qualified_name(node: Node) -> str | None:
     return None
 
 
-def resolve(call: Call) -> tuple[tuple[Overload, ...], tuple[Node, ...], str] | None:
+Resolved = tuple[tuple[Overload, ...], tuple[Node, ...], str]
+
+
+def resolve(call: Call, functions: Mapping[str, Function] = FUNCTIONS) -> Resolved | None:
     """Return a call's possible overloads, its arguments (target first) and the function's name."""
     if call.target is not None:
         prefix = qualified_name(call.target)
-        function = FUNCTIONS.get(f"{prefix}.{call.function}") if prefix else None
+        function = functions.get(f"{prefix}.{call.function}") if prefix else None
         if function is not None:
             return function.plain, call.args, function.name
-    function = FUNCTIONS.get(call.function)
+    function = functions.get(call.function)
     if function is None:
         return None
     if call.target is None:

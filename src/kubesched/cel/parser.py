@@ -189,7 +189,7 @@ class _Parser:
                 return self._list(token)
             case "{":
                 return self._map(token)
-            case "-":
+            case "-" if self._next.kind in {"int", "float"}:
                 return self._number(self._take(), "-", token.offset)
             case "." if self._next.kind == "ident":
                 return self._identifier(self._take())

@@ -91,30 +91,33 @@ class DefaultMap(dict[object, object]):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _BoolKey:
-    """A bool as a key; Python's bools equal 0 and 1."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _BoxedKey:
+    """A key that Python compares in another way than Go, which compares aggregates by identity."""
 
-    value: bool
+    value: object
 
 
-_TRUE_KEY, _FALSE_KEY = _BoolKey(True), _BoolKey(False)
+# Python's bools equal 0 and 1.
+_TRUE_KEY, _FALSE_KEY = _BoxedKey(True), _BoxedKey(False)
 
 
 def map_key(value: object) -> object:
-    """Return the dict key for a value; values that are equal in CEL have equal keys."""
+    """Return the dict key for a value; two values that are one key in Go have equal keys."""
     if value is True:
         return _TRUE_KEY
     if value is False:
         return _FALSE_KEY
     if isinstance(value, float) and value.is_integer():
         return int(value)
+    if isinstance(value, tuple | dict | Optional):
+        return _BoxedKey(value)
     return value
 
 
 def from_map_key(key: object) -> object:
     """Return the value of a dict key."""
-    return key.value if isinstance(key, _BoolKey) else key
+    return key.value if isinstance(key, _BoxedKey) else key
 
 
 _TYPE_NAMES: dict[type, str] = {

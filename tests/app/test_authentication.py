@@ -23,9 +23,9 @@ from kubesched.app.cluster_authentication import (
     authorities_of,
 )
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.reviews import Retries
+from kubesched.app.reviews import ReviewRetries
 from kubesched.app.token_reviews import AuthenticationError, TokenReviews
-from kubesched.app.users import ANONYMOUS, User
+from kubesched.app.users import ANONYMOUS, UserInfo
 from kubesched.client.requests import Request
 
 from .certificates import NOW, Holder, authority, signed
@@ -58,10 +58,10 @@ def authenticate(
     *headers: tuple[str, str],
     shown: Holder | None = None,
     authorities: Authorities | None = None,
-) -> User:
+) -> UserInfo:
     """Return who a request comes from."""
     clock = Clock()
-    tokens = TokenReviews(FakeRest(review), Retries(Random(1), clock.sleep), clock, 10.0)
+    tokens = TokenReviews(FakeRest(review), ReviewRetries(Random(1), clock.sleep), clock, 10.0)
     known = authorities_of(DATA) if authorities is None else authorities
     authenticator = Authenticator(lambda: known, tokens, lambda: NOW)
     certificates = () if shown is None else (shown.der,)
@@ -74,7 +74,7 @@ def test_a_certificate_names_its_holder() -> None:
     bob = signed(CLIENTS, "bob", ("dev", "ops"))
     fingerprint = f"X509SHA256={sha256(bob.der).hexdigest()}"
     extra = (("authentication.kubernetes.io/credential-id", (fingerprint,)),)
-    expected = User("bob", "", ("dev", "ops", "system:authenticated"), extra)
+    expected = UserInfo("bob", "", ("dev", "ops", "system:authenticated"), extra)
     assert expected == authenticate(shown=bob)
 
 
@@ -129,7 +129,7 @@ def test_a_proxy_speaks_for_others() -> None:
         shown=proxy,
     )
     extra = (("acme.com/team", ("red",)),)
-    assert User("carol", "7", ("g1", "g2", "system:authenticated"), extra) == user
+    assert UserInfo("carol", "7", ("g1", "g2", "system:authenticated"), extra) == user
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_headers_without_a_proxy_are_words() -> None:
     """Everybody can write headers."""
     assert ANONYMOUS == authenticate(("X-Remote-User", "root"))
     user = authenticate(("X-Remote-User", "root"), ("Authorization", "Bearer good"))
-    assert User("admin", "", ("system:masters", "system:authenticated")) == user
+    assert UserInfo("admin", "", ("system:masters", "system:authenticated")) == user
 
 
 @pytest.mark.parametrize(

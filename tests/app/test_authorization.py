@@ -19,19 +19,19 @@ from kubesched.app.authorization import (
     Verdict,
 )
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.reviews import Retries
-from kubesched.app.users import ANONYMOUS, User
+from kubesched.app.reviews import ReviewRetries
+from kubesched.app.users import ANONYMOUS, UserInfo
 from kubesched.client.requests import Request
 
 from .fake_rest import Clock, FakeRest
 from .port_records import reviews
 
-ALICE = User("alice", "u1", ("system:authenticated",), (("team", ("a", "b")),))
+ALICE = UserInfo("alice", "u1", ("system:authenticated",), (("team", ("a", "b")),))
 
 
 def access_reviews(rest: FakeRest, clock: Clock, **seconds: float) -> SubjectAccessReviews:
     """Return reviews on a clock by hand."""
-    return SubjectAccessReviews(rest, Retries(Random(1), clock.sleep), clock, **seconds)
+    return SubjectAccessReviews(rest, ReviewRetries(Random(1), clock.sleep), clock, **seconds)
 
 
 def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def test_a_review_is_what_was_recorded() -> None:
     for entry in reviews("subjectaccessreviews"):
         rest = FakeRest(partial(_always, entry["response"]))
         spec = entry["body"]["spec"]
-        user = User(spec["user"], spec.get("uid", ""), tuple(spec["groups"]))
+        user = UserInfo(spec["user"], spec.get("uid", ""), tuple(spec["groups"]))
         about = spec["nonResourceAttributes"]
         asked = access_reviews(rest, Clock()).authorize(user, about["verb"], about["path"])
         assert Verdict(entry["response"]["status"]["allowed"]) == asyncio.run(asked)
@@ -153,7 +153,7 @@ def test_masters_and_open_paths_are_never_asked_about() -> None:
     authorizer = Authorizer(AllowedPaths(["/livez"]), access_reviews(rest, Clock()))
 
     async def main() -> list[Verdict]:
-        root = User("root", groups=("system:masters",))
+        root = UserInfo("root", groups=("system:masters",))
         return [
             await authorizer.authorize(root, HttpRequest(path="/metrics")),
             await authorizer.authorize(ANONYMOUS, HttpRequest(path="/livez")),

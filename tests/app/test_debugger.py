@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.app.debugger import CacheDebugger, Difference, Observed, difference
+from kubesched.app.debugger import CacheDebugger, CacheMismatch, Observed, difference
 from kubesched.cache.cache import Cache
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import FIELDS, V3
@@ -128,6 +128,6 @@ def test_differences_are_those_of_bags(observed: list[str], believed: list[str])
     """What is there more often on one side is different as often as that."""
     missed = Counter(observed) - Counter(believed)
     redundant = Counter(believed) - Counter(observed)
-    expected = Difference(tuple(sorted(missed.elements())), tuple(sorted(redundant.elements())))
+    expected = CacheMismatch(tuple(sorted(missed.elements())), tuple(sorted(redundant.elements())))
     assert expected == difference(observed, believed)
     assert bool(expected) == (Counter(observed) != Counter(believed))

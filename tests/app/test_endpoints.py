@@ -15,7 +15,6 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from kubesched.app.access import Access
 from kubesched.app.authentication import Authenticator
 from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
 from kubesched.app.cluster_authentication import NOBODY
@@ -23,8 +22,10 @@ from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
 from kubesched.app.http_exchange import HttpAnswer, HttpRequest
 from kubesched.app.logs import LogOptions, Logs
+from kubesched.app.metrics.pages import MetricsPage
 from kubesched.app.options import ALWAYS_ALLOWED_PATHS
-from kubesched.app.reviews import Retries
+from kubesched.app.reviews import ReviewRetries
+from kubesched.app.secure_port import AccessCheck
 from kubesched.app.token_reviews import TokenReviews
 from kubesched.app.zpages import Build
 from kubesched.client.requests import Request
@@ -47,13 +48,14 @@ FLAGS = {
 }
 
 
-class Page:
+class Page(MetricsPage):
     """A page of metrics that counts its resets."""
 
     def __init__(self) -> None:
+        super().__init__(())
         self.resets = 0
 
-    def page(self, accept: str) -> tuple[str, bytes]:
+    def page(self, accept: str = "") -> tuple[str, bytes]:
         """Say nothing in the usual form."""
         return METRICS, f"# accepts {accept}\n".encode()
 
@@ -96,10 +98,10 @@ def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
 def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = None) -> HttpAnswer:
     """Ask as somebody."""
     clock = Clock()
-    retries = Retries(Random(1), clock.sleep)
+    retries = ReviewRetries(Random(1), clock.sleep)
     rest = FakeRest(answer_review)
     endpoints = scheduler_endpoints(page or Page())
-    access = Access(
+    access = AccessCheck(
         Authenticator(lambda: NOBODY, TokenReviews(rest, retries, clock, 10.0), lambda: STARTED),
         Authorizer(AllowedPaths(ALWAYS_ALLOWED_PATHS), SubjectAccessReviews(rest, retries, clock)),
         endpoints.answer,

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pytest
 from aiohttp import web
 
-from kubesched.app.http_extenders import HttpExtenders
+from kubesched.app.http_extenders import HttpExtenderTransports
 from kubesched.config.field_errors import ConfigError
 from kubesched.config.types import Extender, ExtenderTLSConfig
 
@@ -35,7 +35,7 @@ def served(answer: Answer, ask: Callable[[str], Awaitable[T]]) -> T:
 
 async def post(url: str, timeout_seconds: float = 5.0) -> tuple[int, bytes]:
     """Ask through a transport."""
-    async with HttpExtenders() as extenders:
+    async with HttpExtenderTransports() as extenders:
         transport = extenders.connect(Extender(url_prefix=url))
         return await transport.post(url, b'{"Pod":1}', timeout_seconds)
 
@@ -104,4 +104,4 @@ def test_certificates_that_cannot_be_read_are_a_field_error_of_the_configuration
     tls = ExtenderTLSConfig(ca_file="/nowhere/ca.crt")
     extender = Extender(url_prefix="https://x", enable_https=True, tls_config=tls)
     with pytest.raises(ConfigError, match=r"https://x.*nowhere"):
-        HttpExtenders().connect(extender)
+        HttpExtenderTransports().connect(extender)

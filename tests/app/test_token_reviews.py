@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.app.reviews import Retries
+from kubesched.app.reviews import ReviewRetries
 from kubesched.app.token_reviews import AuthenticationError, TokenReviews
-from kubesched.app.users import User
+from kubesched.app.users import UserInfo
 from kubesched.client.requests import Request
 
 from .fake_rest import Clock, FakeRest
@@ -22,7 +22,7 @@ from .port_records import reviews
 
 def token_reviews(rest: FakeRest, clock: Clock) -> TokenReviews:
     """Return reviews on a clock by hand."""
-    return TokenReviews(rest, Retries(Random(1), clock.sleep), clock, 10.0, b"key")
+    return TokenReviews(rest, ReviewRetries(Random(1), clock.sleep), clock, 10.0, b"key")
 
 
 def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def test_a_review_is_what_was_recorded() -> None:
         asked = token_reviews(rest, Clock()).authenticate(entry["body"]["spec"]["token"])
         if status.get("authenticated"):
             user = status["user"]
-            expected = User(user["username"], user["uid"], tuple(user["groups"]))
+            expected = UserInfo(user["username"], user["uid"], tuple(user["groups"]))
             assert expected == asyncio.run(asked)
         else:
             with pytest.raises(AuthenticationError, match=status["error"]):

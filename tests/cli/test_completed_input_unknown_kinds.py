@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.app.watched_kinds import watched_kinds
+from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.explain.saving import KUBECTL_NAMES, SAVE_COMMAND, SAVE_KNOWN_COMMAND

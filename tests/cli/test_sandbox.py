@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from kubesched.cli.errors import UserError
-from kubesched.cli.sandbox_access import CONTEXT, Access, check_ours, write_private
+from kubesched.cli.sandbox_access import CONTEXT, SandboxAccess, check_ours, write_private
 from kubesched.cli.sandbox_nodes import node_template, read_node
 from kubesched.cli.sandbox_scheduler import configuration_text, read_wanted
 from kubesched.cluster.node_template import NodeTemplate
@@ -313,7 +313,7 @@ def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
     folders = tmp_path / "old", tmp_path / "new"
     for folder in folders:
         folder.mkdir()
-    old, new = (Access(folder) for folder in folders)
+    old, new = (SandboxAccess(folder) for folder in folders)
     file = tmp_path / "kubeconfig"
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"https://127.0.0.1:{listening.getsockname()[1]}"

@@ -14,11 +14,11 @@ import pytest
 from aiohttp import web
 
 from kubesched.api.errors import ApiError
-from kubesched.app.event_loop import new_event_loop
+from kubesched.app.environment import new_event_loop
 from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.dial import Dialer, DialError
 from kubesched.client.requests import Request
-from kubesched.client.rest import HttpRest, Transport
+from kubesched.client.rest import HttpRestClient, Transport
 from kubesched.client.tls import load_key_pair, tls_context
 
 from .certificates import Authority
@@ -60,7 +60,9 @@ async def _through(
     """Ask a server twice through a proxy."""
     async with serving(_answer, _server_context() if tls else None) as server:
         url = f"{scheme}://{user}{proxy.address}"
-        rest = HttpRest(server.url, transport=Transport(tls=tls, proxy_url=url), now=time.monotonic)
+        rest = HttpRestClient(
+            server.url, transport=Transport(tls=tls, proxy_url=url), now=time.monotonic
+        )
         try:
             return [await rest.send(Request(path="/x")) for _ in range(2)]
         finally:

@@ -17,8 +17,7 @@ from kubesched.api.errors import ApiError, GoneError, TooManyRequestsError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
 from kubesched.client.reflector import Reflector, ReflectorStatistics
-from kubesched.client.requests import Request
-from kubesched.client.selection import EVERYTHING, UNFINISHED_PODS, Selection
+from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, ObjectSelector, Request
 from kubesched.client.watch_events import WatchEvent
 from kubesched.simulator.virtual_loop import run
 
@@ -169,7 +168,7 @@ def _short(query: dict[str, str]) -> str:
     return f"{words} from {query['resourceVersion']}" if "resourceVersion" in query else words
 
 
-def play(*steps: object, selection: Selection = EVERYTHING) -> Played:
+def play(*steps: object, selection: ObjectSelector = EVERYTHING) -> Played:
     """Run a reflector against a script until it asks for more."""
 
     async def main() -> Played:
@@ -211,7 +210,7 @@ def test_lists_and_watches_are_asked_for_as_recorded() -> None:
 
 def test_a_label_selector_goes_along() -> None:
     """Selectors are in every request."""
-    played = play(UNSUPPORTED, ("3", [], ""), selection=Selection(label_selector="a=b"))
+    played = play(UNSUPPORTED, ("3", [], ""), selection=ObjectSelector(label_selector="a=b"))
     assert ["a=b"] * 3 == [query["labelSelector"] for _, query in played.asked]
 
 

@@ -12,7 +12,7 @@ from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from kubesched.client.credentials import Credential, bearer
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import JSON_PATCH, Request
-from kubesched.client.rest import HttpRest, Transport
+from kubesched.client.rest import HttpRestClient, Transport
 
 from .speaking_server import Answer, Asked, SpeakingServer, serving
 
@@ -68,12 +68,12 @@ class Renewable:
 
 def _talk(
     answer: Answer,
-    talk: Callable[[HttpRest, SpeakingServer], Awaitable[None]],
+    talk: Callable[[HttpRestClient, SpeakingServer], Awaitable[None]],
     **options: object,
 ) -> None:
     async def main() -> None:
         async with serving(answer) as server:
-            rest = HttpRest(server.url, now=time.monotonic, **options)  # type: ignore[arg-type] # the tests' own
+            rest = HttpRestClient(server.url, now=time.monotonic, **options)  # type: ignore[arg-type] # the tests' own
             try:
                 await talk(rest, server)
             finally:
@@ -103,7 +103,7 @@ def _refusing(status: int, **headers: str) -> web.Response:
 def test_sends_what_is_asked() -> None:
     """Method, path, query, body and headers arrive; compression and cookies are not asked for."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         body = await rest.send(
             Request(
                 method="PATCH",
@@ -132,7 +132,7 @@ def test_sends_what_is_asked() -> None:
 def test_connection_timeout_is_told_to_the_server() -> None:
     """A connection with a limit adds `timeout` to the query, as upstream; others do not."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         await rest.send(Request(path="/a"))
         await rest.send(Request(path="/a", query=(("timeout", "1h"), ("b", "c"))))
         await rest.send(Request(path="/a", timeout_seconds=90.5))
@@ -148,7 +148,7 @@ def test_connection_timeout_is_told_to_the_server() -> None:
 def test_refusal_is_an_error_of_its_class() -> None:
     """A Status becomes the error's class, code, reason and message."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         with pytest.raises(NotFoundError) as caught:
             await rest.send(Request(path="/x"))
         assert (404, "NotFound", 'pods "p" not found') == (
@@ -167,7 +167,7 @@ def test_retries_when_told_when(status: int, method: str) -> None:
     """A refusal with Retry-After is repeated with the same body, whatever the method."""
     observed = Observed()
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         body = b"" if method == "GET" else b"{1}"
         assert b"{}" == await rest.send(Request(method=method, path="/x", body=body))
         assert [body] * 3 == [asked.body for asked in server.asked]
@@ -185,7 +185,7 @@ def test_retries_when_told_when(status: int, method: str) -> None:
 def test_gives_up_after_ten_retries() -> None:
     """Eleven attempts are made, then the last refusal is raised with what it asked for."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         with pytest.raises(TooManyRequestsError) as caught:
             await rest.send(Request(path="/x"))
         assert 11 == len(server.asked)
@@ -207,7 +207,7 @@ def test_gives_up_after_ten_retries() -> None:
 def test_other_refusals_are_final(refusal: web.Response) -> None:
     """Without a number of seconds, or with another status, nothing is repeated."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert refusal.status == caught.value.code
@@ -229,7 +229,7 @@ def _breaking(times: int) -> Answer:
 def test_broken_get_is_repeated() -> None:
     """A GET whose connection breaks is sent again."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         assert b"{}" == await rest.send(Request(path="/x"))
         assert 2 == len(server.asked)
 
@@ -246,7 +246,7 @@ def test_broken_write_is_not_repeated(method: str) -> None:
             request.transport.abort()
         return web.Response(text="{}")
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         await rest.send(Request(path="/x"))
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(method=method, path="/x", body=b"{}"))
@@ -263,7 +263,7 @@ def test_a_server_below_a_path(query: tuple[tuple[str, str], ...]) -> None:
 
     async def main() -> None:
         async with serving(_answering(OK)) as server:
-            rest = HttpRest(f"{server.url}/k8s/one", now=time.monotonic)
+            rest = HttpRestClient(f"{server.url}/k8s/one", now=time.monotonic)
             try:
                 await rest.send(Request(path="/api/x y", query=query))
             finally:
@@ -279,7 +279,7 @@ def test_refused_connection_has_its_own_reason() -> None:
     async def main() -> None:
         async with serving(_answering(OK)) as server:
             url = server.url
-        rest = HttpRest(url, now=time.monotonic)
+        rest = HttpRestClient(url, now=time.monotonic)
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert (0, "ConnectionRefused") == (caught.value.code, caught.value.reason)
@@ -297,7 +297,7 @@ def test_slow_answer_times_out() -> None:
         await asyncio.sleep(30)
         return web.Response()
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x", timeout_seconds=0.02))
         assert (0, "Timeout") == (caught.value.code, caught.value.reason)
@@ -316,7 +316,7 @@ def test_unauthorized_renews_once() -> None:
         good = request.headers["Authorization"] == "Bearer t1"
         return web.Response(text="{}", status=200 if good else 401)
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         assert b"{}" == await rest.send(Request(path="/x"))
         assert ["Bearer t0", "Bearer t1"] == [a.headers["authorization"] for a in server.asked]
 
@@ -327,7 +327,7 @@ def test_unauthorized_renews_once() -> None:
 def test_unauthorized_is_final_when_nothing_newer_helps(last: int, attempts: int) -> None:
     """The same credentials are not sent twice, and newer ones only once."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert (401, "Unauthorized") == (caught.value.code, caught.value.reason)
@@ -341,7 +341,7 @@ def test_requests_are_limited_and_streams_are_not() -> None:
     observed = Observed()
     bucket = TokenBucket(0.001, 5, time.monotonic)
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         await rest.send(Request(path="/x"))
         async with rest.stream(Request(path="/x")) as lines:
             assert [b"{}"] == [line async for line in lines]
@@ -375,7 +375,7 @@ def test_streams_lines_of_any_length() -> None:
     """Lines arrive whole, however long they are and however they were cut."""
     long = json.dumps({"x": "y" * 3_000_000}).encode()
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         async with rest.stream(Request(path="/x", query=(("watch", "true"),))) as lines:
             assert [b"a", b"bc", long, b"d"] == [line async for line in lines]
 
@@ -386,7 +386,7 @@ def test_streams_lines_of_any_length() -> None:
 def test_cut_stream_raises() -> None:
     """A connection that breaks while reading is an error after the lines that came."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         seen = []
         with pytest.raises(ApiError) as caught:  # noqa: PT012 - the whole reading
             async with rest.stream(Request(path="/x")) as lines:
@@ -410,7 +410,7 @@ def test_leaving_a_stream_closes_it() -> None:
         await asyncio.sleep(30)
         return response
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         async with rest.stream(Request(path="/x")) as lines:
             async for line in lines:
                 assert b"a" == line
@@ -423,7 +423,7 @@ def test_leaving_a_stream_closes_it() -> None:
 def test_stream_refusal_raises_on_entering() -> None:
     """A refused stream raises as a request does, after the same retries."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         with pytest.raises(NotFoundError):
             async with rest.stream(Request(path="/x")):
                 raise AssertionError("a refused stream was entered")
@@ -441,7 +441,7 @@ def test_cancelled_request_leaves_a_working_connection() -> None:
             await asyncio.sleep(30)
         return web.Response(text="{}")
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         slow = asyncio.create_task(rest.send(Request(path="/slow")))
         quick = asyncio.create_task(rest.send(Request(path="/x")))
         assert b"{}" == await quick
@@ -456,7 +456,7 @@ def test_cancelled_request_leaves_a_working_connection() -> None:
 def test_closed_connection_answers_with_an_error() -> None:
     """After `aclose` requests fail as if the server were gone; closing twice is fine."""
 
-    async def talk(rest: HttpRest, server: SpeakingServer) -> None:
+    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         await rest.aclose()
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))

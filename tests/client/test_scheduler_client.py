@@ -11,7 +11,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder
-from kubesched.client.informer import Handler
+from kubesched.client.informers import ResourceEventHandler
 from kubesched.client.scheduler_client import Recorder, SchedulerClient
 from kubesched.scheduler.api_client import (
     ApiClient,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         client: SchedulerClient,
         handlers: EventHandlers,
         recorders: tuple[EventRecorder, CoreEventRecorder],
-    ) -> tuple[ApiClient, Handler, Recorder, Recorder]:
+    ) -> tuple[ApiClient, ResourceEventHandler, Recorder, Recorder]:
         """Type checkers see that the rooms fit together although they do not know each other."""
         return client, handlers, *recorders
 

@@ -13,7 +13,7 @@ from kubesched.api.errors import ApiError
 from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.credentials import Credential
 from kubesched.client.requests import Request
-from kubesched.client.rest import HttpRest, Transport
+from kubesched.client.rest import HttpRestClient, Transport
 from kubesched.client.tls import (
     CertificateFiles,
     KeyPairError,
@@ -48,7 +48,7 @@ def _ask(settings: TlsSettings) -> bytes:
     async def main() -> bytes:
         async with serving(_name_the_client, _server_context()) as server:
             transport = Transport(tls=tls_context(settings), server_name=settings.server_name)
-            rest = HttpRest(server.url, transport=transport, now=time.monotonic)
+            rest = HttpRestClient(server.url, transport=transport, now=time.monotonic)
             try:
                 return await rest.send(Request(path="/"))
             finally:
@@ -120,7 +120,7 @@ def test_plugin_certificate_is_shown_and_renewed() -> None:
     async def main() -> list[bytes]:
         async with serving(_name_the_client, _server_context()) as server:
             transport = Transport(tls=tls_context(TlsSettings(ca_pem=_AUTHORITY.pem)))
-            rest = HttpRest(
+            rest = HttpRestClient(
                 server.url, transport=transport, credentials=Plugin(), now=time.monotonic
             )
             names = [await rest.send(Request(path="/")) for _ in range(2)]
@@ -169,7 +169,7 @@ def test_key_that_does_not_fit_changes_nothing() -> None:
 
     async def main() -> bytes:
         async with serving(_name_the_client, _server_context()) as server:
-            rest = HttpRest(server.url, transport=Transport(tls=context), now=time.monotonic)
+            rest = HttpRestClient(server.url, transport=Transport(tls=context), now=time.monotonic)
             try:
                 return await rest.send(Request(path="/"))
             finally:

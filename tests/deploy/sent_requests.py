@@ -25,18 +25,18 @@ from kubesched.api.volume import ObjectReference
 from kubesched.apiserver import request as served
 from kubesched.app.authorization import SubjectAccessReviews
 from kubesched.app.cluster_authentication import ClusterAuthentication
-from kubesched.app.reviews import Retries
+from kubesched.app.reviews import ReviewRetries
+from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.app.token_reviews import TokenReviews
-from kubesched.app.users import User
-from kubesched.app.watched_kinds import watched_kinds
-from kubesched.client.claim_writer import ClaimWriter
+from kubesched.app.users import UserInfo
+from kubesched.client.claim_client import ClaimClient
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.election_record import ElectionRecord
 from kubesched.client.event_recorder import EventRecorder
-from kubesched.client.pod_writer import PodWriter
+from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request, path_of
 from kubesched.client.resource_locks import LeaseLock
-from kubesched.client.volume_writer import VolumeWriter
+from kubesched.client.volume_client import VolumeClient
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -84,7 +84,7 @@ class Forgetful(Echo):
 
 async def pods(rest: Echo) -> None:
     """Write all that is written of pods and pod groups."""
-    writer, pod = PodWriter(rest, lambda: 0), Pod(metadata=METADATA)
+    writer, pod = PodClient(rest, lambda: 0), Pod(metadata=METADATA)
     await writer.bind(pod, "n")
     await writer.delete_pod(pod)
     await writer.patch_pod_status(pod, PodConditionPatch("T", "True", "R", "M"), "n")
@@ -96,7 +96,7 @@ async def pods(rest: Echo) -> None:
 
 async def claims(rest: Echo) -> None:
     """Write all that is written of resource claims."""
-    writer, claim = ClaimWriter(rest, Random(0)), ResourceClaim(metadata=METADATA)
+    writer, claim = ClaimClient(rest, Random(0)), ResourceClaim(metadata=METADATA)
     await writer.get(NAMESPACE, "x")
     await writer.create(claim)
     await writer.update(claim)
@@ -107,7 +107,7 @@ async def claims(rest: Echo) -> None:
 
 async def volumes(rest: Echo) -> None:
     """Write all that is written of volumes and their claims."""
-    writer = VolumeWriter(rest)
+    writer = VolumeClient(rest)
     await writer.update_persistent_volume(PersistentVolume(metadata=ObjectMeta(name="x")))
     await writer.update_persistent_volume_claim(PersistentVolumeClaim(metadata=METADATA))
 
@@ -129,9 +129,11 @@ async def events(rest: Echo) -> None:
 
 async def reviews(rest: Echo) -> None:
     """Ask who somebody is, and what they may."""
-    retries = Retries(Random(0))
+    retries = ReviewRetries(Random(0))
     await ClusterAuthentication(rest).refresh()
-    await SubjectAccessReviews(rest, retries, lambda: 0.0).authorize(User("u"), "get", "/metrics")
+    await SubjectAccessReviews(rest, retries, lambda: 0.0).authorize(
+        UserInfo("u"), "get", "/metrics"
+    )
     tokens = TokenReviews(rest, retries, lambda: 0.0, 0.0)
     await asyncio.gather(tokens.authenticate("token"), return_exceptions=True)
 
@@ -191,15 +193,15 @@ def _wish(request: Request) -> Wish:
 
 
 WRITES: Final[dict[type, tuple[str, ...]]] = {
-    PodWriter: (
+    PodClient: (
         "bind",
         "delete_pod",
         "patch_extended_resource_claim_status",
         "patch_pod_group_status",
         "patch_pod_status",
     ),
-    ClaimWriter: ("create", "delete", "get", "release", "update", "update_status"),
-    VolumeWriter: ("update_persistent_volume", "update_persistent_volume_claim"),
+    ClaimClient: ("create", "delete", "get", "release", "update", "update_status"),
+    VolumeClient: ("update_persistent_volume", "update_persistent_volume_claim"),
     LeaseLock: ("create", "get", "update"),
 }
 """What is asked of each writer above."""

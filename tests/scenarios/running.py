@@ -50,7 +50,7 @@ from kubesched.queue.queue_options import QueueOptions
 from kubesched.scheduler.assembly import assemble, queue_options
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
-from kubesched.simulator.informer import Informer, is_unfinished
+from kubesched.simulator.informer import SimulatedInformer, is_unfinished
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer, kind_name
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import KubernetesObject
@@ -138,7 +138,7 @@ class Scenario:
         self._api = RecordingApi(self._server, self._recorder)
         self._script = Script(self._recorder.write, self._find)
         self._extenders: dict[str, FakeExtender] = {}
-        self._informers: dict[str, Informer] = {}
+        self._informers: dict[str, SimulatedInformer] = {}
         self._scheduler: Scheduler | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._commands: dict[str, Callable[[list[str], str], None]] = {
@@ -217,7 +217,7 @@ class Scenario:
         self._follow(PODS, handlers, partial(self._until_others_are_told, len(others) + 1))
 
     def _follow(self, kind: str, handlers: EventHandlers, latency: Callable[[], float]) -> None:
-        informer = Informer(self._server.store, kind, handlers, latency, is_unfinished)
+        informer = SimulatedInformer(self._server.store, kind, handlers, latency, is_unfinished)
         self._informers[kind] = informer
         informer.start()
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.cluster.store import Store
-from kubesched.simulator.informer import Informer, is_anything, is_unfinished
+from kubesched.simulator.informer import SimulatedInformer, is_anything, is_unfinished
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import KubernetesObject
@@ -46,8 +46,8 @@ class Follower:
         self._note("deleted" if is_final_state_known else "vanished", item)
 
 
-def _start(server: ObjectServer, follower: Follower, latency: float = 1.0) -> Informer:
-    informer = Informer(server.store, "pods", follower, lambda: latency, is_unfinished)
+def _start(server: ObjectServer, follower: Follower, latency: float = 1.0) -> SimulatedInformer:
+    informer = SimulatedInformer(server.store, "pods", follower, lambda: latency, is_unfinished)
     informer.start()
     return informer
 
@@ -172,7 +172,7 @@ def test_ends_with_what_is_there(seed: int, kept: int) -> None:
         server = ObjectServer(asyncio.get_running_loop().time)
         server.store = Store(server.store._stamp, kept)
         follower = Follower()
-        informer = Informer(
+        informer = SimulatedInformer(
             server.store, "pods", follower, lambda: random.random() * 3, is_anything
         )
         informer.start()

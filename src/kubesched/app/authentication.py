@@ -19,7 +19,7 @@ from kubesched.app.client_certificates import user_of, verify
 from kubesched.app.cluster_authentication import Authorities
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.token_reviews import AuthenticationError, TokenReviews
-from kubesched.app.users import ANONYMOUS, User, as_authenticated
+from kubesched.app.users import ANONYMOUS, UserInfo, as_authenticated
 
 log: Final = logging.getLogger(__name__)
 
@@ -44,14 +44,14 @@ class Authenticator:
         self._tokens = tokens
         self._moment = moment
 
-    async def authenticate(self, request: HttpRequest) -> User:
+    async def authenticate(self, request: HttpRequest) -> UserInfo:
         """Return who asks; nobody in particular without any credentials.
 
         Raises:
             AuthenticationError: What was shown is no good.
         """
         problems: list[str] = []
-        ways: tuple[Callable[[HttpRequest], Awaitable[User | None]], ...] = (
+        ways: tuple[Callable[[HttpRequest], Awaitable[UserInfo | None]], ...] = (
             self._by_proxy,
             self._by_certificate,
             self._by_token,
@@ -68,20 +68,20 @@ class Authenticator:
             raise AuthenticationError(", ".join(problems))
         return ANONYMOUS
 
-    async def _by_proxy(self, request: HttpRequest) -> User | None:
+    async def _by_proxy(self, request: HttpRequest) -> UserInfo | None:
         proxies = self._authorities().proxies
         if not request.certificates or not proxies.authorities:
             return None
         proxies.check_proxy(self._verify(request, proxies.authorities))
         return proxies.user_of(request)
 
-    async def _by_certificate(self, request: HttpRequest) -> User | None:
+    async def _by_certificate(self, request: HttpRequest) -> UserInfo | None:
         client = self._authorities().client
         if not request.certificates or not client:
             return None
         return user_of(self._verify(request, client))
 
-    async def _by_token(self, request: HttpRequest) -> User | None:
+    async def _by_token(self, request: HttpRequest) -> UserInfo | None:
         token = bearer_token(request.header("Authorization"))
         if self._tokens is None or not token:
             return None

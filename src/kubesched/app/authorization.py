@@ -17,8 +17,8 @@ import msgspec
 
 from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.reviews import ExpiringAnswers, Retries
-from kubesched.app.users import User
+from kubesched.app.reviews import ExpiringAnswers, ReviewRetries
+from kubesched.app.users import UserInfo
 from kubesched.client.requests import Request, Rest
 
 log: Final = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class SubjectAccessReviews:
     def __init__(
         self,
         rest: Rest,
-        retries: Retries,
+        retries: ReviewRetries,
         now: Callable[[], float],
         keep_allowed_seconds: float = KEEP_SECONDS,
         keep_denied_seconds: float = KEEP_SECONDS,
@@ -112,7 +112,7 @@ class SubjectAccessReviews:
         self._keep_denied_seconds = keep_denied_seconds
         self._answers = ExpiringAnswers[_Access](now, _ANSWERS_MAX)
 
-    async def authorize(self, user: User, verb: str, path: str) -> Verdict:
+    async def authorize(self, user: UserInfo, verb: str, path: str) -> Verdict:
         """Return what the API server says.
 
         Raises:
@@ -169,7 +169,7 @@ class Authorizer:
         self._always_allowed = always_allowed
         self._reviews = reviews
 
-    async def authorize(self, user: User, request: HttpRequest) -> Verdict:
+    async def authorize(self, user: UserInfo, request: HttpRequest) -> Verdict:
         """Return whether the user may ask.
 
         Raises:
@@ -182,7 +182,7 @@ class Authorizer:
         return await self._reviews.authorize(user, request.method.lower(), request.path)
 
 
-def _spec(user: User, verb: str, path: str) -> dict[str, object]:
+def _spec(user: UserInfo, verb: str, path: str) -> dict[str, object]:
     spec: dict[str, object] = {
         "nonResourceAttributes": {"path": path, "verb": verb},
         "user": user.name,

@@ -26,7 +26,7 @@ from cryptography.x509.verification import (
 )
 
 from kubesched.app.token_reviews import AuthenticationError
-from kubesched.app.users import User
+from kubesched.app.users import UserInfo
 
 _UID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 _CLIENT_USAGES: Final = frozenset(
@@ -106,7 +106,7 @@ def common_name(certificate: x509.Certificate) -> str:
     return names[-1] if names else ""
 
 
-def user_of(certificate: x509.Certificate) -> User | None:
+def user_of(certificate: x509.Certificate) -> UserInfo | None:
     """Return whom a verified certificate stands for; None if it names nobody.
 
     Raises:
@@ -116,7 +116,7 @@ def user_of(certificate: x509.Certificate) -> User | None:
     if not name:
         return None
     digest = hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest()
-    return User(
+    return UserInfo(
         name,
         _uid(certificate),
         _values(certificate, NameOID.ORGANIZATION_NAME),

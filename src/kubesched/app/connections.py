@@ -14,11 +14,11 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 
 from kubesched.app.environment import Environment
-from kubesched.app.live_writers import LiveClaims, LiveVolumes
+from kubesched.app.live_writers import LiveClaimWriter, LiveVolumeWriter
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.core_event_recorder import CoreEventRecorder
 from kubesched.client.event_recorder import EventRecorder, Occurrence, serves_events
-from kubesched.client.request_observer import RequestObserver
+from kubesched.client.requests import RequestObserver
 from kubesched.client.scheduler_client import SchedulerClient
 from kubesched.config.types import ClientConnection
 from kubesched.scheduler.assembly import Writers
@@ -74,7 +74,7 @@ class Connections:
             self.events_rest, now_ns, random, environment.host_name
         )
         self.api = SchedulerClient(self.rest, self, now_ns)
-        self._claims: LiveClaims | None = None
+        self._claims: LiveClaimWriter | None = None
         self._recording: list[asyncio.Task[None]] = []
 
     def record_event(self, event: Occurrence) -> None:
@@ -93,8 +93,8 @@ class Connections:
 
     def writers(self, pods: PodLister) -> Writers:
         """Return how plugins write claims and volumes."""
-        self._claims = LiveClaims(self.rest, self._now_ns, self._random, self.record_event)
-        return Writers(self._claims, LiveVolumes(self.rest, pods))
+        self._claims = LiveClaimWriter(self.rest, self._now_ns, self._random, self.record_event)
+        return Writers(self._claims, LiveVolumeWriter(self.rest, pods))
 
     async def drain(self) -> None:
         """Wait for writes that nobody waits for."""

@@ -41,7 +41,7 @@ class Observed(msgspec.Struct, frozen=True):
     pod_uids: Callable[[], Iterable[str]]
 
 
-class Difference(msgspec.Struct, frozen=True):
+class CacheMismatch(msgspec.Struct, frozen=True):
     """What one side has and the other has not, sorted.
 
     Attributes:
@@ -151,14 +151,14 @@ class CacheDebugger:
         return _resources_text(amounts, int(nodes.allowed_pods[row]))
 
 
-def difference(observed: Iterable[str], believed: Iterable[str]) -> Difference:
+def difference(observed: Iterable[str], believed: Iterable[str]) -> CacheMismatch:
     """Return what is only on one side; what is there twice counts twice."""
     missed: dict[str, int] = {}
     for name in observed:
         missed[name] = missed.get(name, 0) + 1
     for name in believed:
         missed[name] = missed.get(name, 0) - 1
-    return Difference(
+    return CacheMismatch(
         tuple(name for name in sorted(missed) for _ in range(missed[name])),
         tuple(name for name in sorted(missed) for _ in range(-missed[name])),
     )

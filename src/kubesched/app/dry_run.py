@@ -21,7 +21,7 @@ from kubesched.scheduler.api_client import (
 Plain = dict[str, Any]
 
 
-class DryRun:
+class DryRunClient:
     """An `ApiClient` that carries nothing out.
 
     A pod that would be bound stays assumed, so later pods are decided as if it were there. Pods

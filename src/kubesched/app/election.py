@@ -25,7 +25,7 @@ from kubesched.client.leader_election import (
     new_identity,
 )
 from kubesched.client.leader_fence import ElectionStatistics
-from kubesched.client.request_observer import RequestObserver
+from kubesched.client.requests import RequestObserver
 from kubesched.client.resource_locks import RecordEvent, new_lock
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import ClientConnection, LeaderElection

@@ -9,54 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final, Protocol
 
-from kubesched.app.configz import configz
+from kubesched.app.debugging import FLAGS, PROFILES, flags_page, profiling, set_flag
 from kubesched.app.health import Health
 from kubesched.app.http_exchange import (
-    HTML,
-    PLAIN_TEXT,
     HttpAnswer,
     HttpRequest,
     not_found,
     plain_answer,
 )
-from kubesched.app.profiling import PREFIX, profiling
-from kubesched.app.zpages import Build, flagz, statusz
+from kubesched.app.metrics.pages import MetricsPage
+from kubesched.app.zpages import Build, configz, flagz, statusz
 from kubesched.config.types import Configuration
 
 Answerer = Callable[[HttpRequest], HttpAnswer]
-
-_FLAGS: Final = "/debug/flags"
-_FLAGS_PAGE: Final = """\
-<html>
-<head>
-<title>/debug/flags/</title>
-</head>
-<body>
-/debug/flags/<br>
-<br>
-flags:<br>
-<table>
-<tr>v<br>
-</table>
-<br>
-full flags configurable<br>
-</body>
-</html>
-"""
-
-
-class MetricsPage(Protocol):
-    """One page of metrics."""
-
-    def page(self, accept: str) -> tuple[str, bytes]:
-        """Return content type and text, in a form that the Accept header names."""
-        ...
-
-    def reset(self) -> None:
-        """Forget all that was counted."""
-        ...
 
 
 class Endpoints:
@@ -123,10 +89,9 @@ class Endpoints:
         Args:
             set_verbosity: Takes the text of a number and says what it did; raises ValueError.
         """
-        self._exact[PREFIX] = self._below[f"{PREFIX}/"] = profiling
-        page = plain_answer(_FLAGS_PAGE, HTML)
-        self._exact[_FLAGS] = self._below[f"{_FLAGS}/"] = lambda _request: page
-        self._exact[f"{_FLAGS}/v"] = lambda request: _set_flag(request, set_verbosity)
+        self._exact[PROFILES] = self._below[f"{PROFILES}/"] = profiling
+        self._exact[FLAGS] = self._below[f"{FLAGS}/"] = flags_page
+        self._exact[f"{FLAGS}/v"] = lambda request: set_flag(request, set_verbosity)
 
     def add_flagz(self, flags: Mapping[str, str]) -> None:
         """Answer for /flagz with flags by name."""
@@ -150,21 +115,3 @@ class Endpoints:
 
 def _priority(prefix: str) -> tuple[int, int, str]:
     return prefix.count("/"), len(prefix), prefix
-
-
-def _set_flag(request: HttpRequest, set_verbosity: Callable[[str], str]) -> HttpAnswer:
-    if request.method != "PUT":
-        return _flag_answer("unsupported http method", 406)
-    try:
-        return _flag_answer(set_verbosity(request.body.decode(errors="replace")), 200)
-    except ValueError as error:
-        return _flag_answer(str(error), 400)
-
-
-def _flag_answer(text: str, status: int) -> HttpAnswer:
-    return HttpAnswer(
-        status=status,
-        content_type=PLAIN_TEXT.partition(";")[0],
-        body=f"{text}\n".encode(),
-        headers=(("X-Content-Type-Options", "nosniff"),),
-    )

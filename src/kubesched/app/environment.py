@@ -8,24 +8,35 @@ Upstream: none; the code that needs a clock or a connection makes it.
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import importlib
 import socket
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
 from random import Random
 from typing import Final, Protocol
 
 import msgspec
 
-from kubesched.app.http_extenders import HttpExtenders
+from kubesched.app.http_extenders import HttpExtenderTransports
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.request_observer import RequestObserver
-from kubesched.client.requests import Rest
+from kubesched.client.requests import RequestObserver, Rest
 from kubesched.client.rest import Permit
 from kubesched.config.types import Extender
 from kubesched.scheduler.extender import ExtenderTransport
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return a new loop."""
+    if find_spec("uvloop") is None:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
+    return loop
+
 
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
 
@@ -56,7 +67,7 @@ class Connect(Protocol):
         ...
 
 
-class Extenders(Protocol):
+class ExtenderTransports(Protocol):
     """Makes the transports of extenders, as long as it is open."""
 
     def connect(self, configuration: Extender, /) -> ExtenderTransport:
@@ -88,7 +99,9 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     connect: Connect = connect
-    extenders: Callable[[], AbstractAsyncContextManager[Extenders]] = HttpExtenders
+    extenders: Callable[[], AbstractAsyncContextManager[ExtenderTransports]] = (
+        HttpExtenderTransports
+    )
     now_ns: Callable[[], int] = time.time_ns
     monotonic: Callable[[], float] = time.monotonic
     new_random: Callable[[], Random] = Random

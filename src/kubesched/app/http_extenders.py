@@ -24,7 +24,7 @@ _CONNECTIONS_MAX: Final = 100
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 
-class HttpExtenders:
+class HttpExtenderTransports:
     """Makes the transports of extenders, and closes them all.
 
     `connect` is what `scheduler.assembly.assemble` asks for.

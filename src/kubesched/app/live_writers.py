@@ -20,11 +20,11 @@ from kubesched.api.core import (
 )
 from kubesched.api.errors import ApiError
 from kubesched.api.resource import ResourceClaim
-from kubesched.client.claim_writer import ClaimWriter
-from kubesched.client.pod_writer import PodWriter
+from kubesched.client.claim_client import ClaimClient
+from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
 from kubesched.client.timestamps import second_time
-from kubesched.client.volume_writer import VolumeWriter
+from kubesched.client.volume_client import VolumeClient
 from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError
 from kubesched.framework.volume_writer import VolumeWriteError
 from kubesched.scheduler.api_client import EventRecord
@@ -38,7 +38,7 @@ _CONFLICT: Final = "Conflict"
 log = logging.getLogger(__name__)
 
 
-class LiveClaims:
+class LiveClaimWriter:
     """What DynamicResources writes through."""
 
     def __init__(
@@ -52,8 +52,8 @@ class LiveClaims:
             random: Spreads retries.
             record_event: Writes events some time soon.
         """
-        self._claims = ClaimWriter(rest, random)
-        self._pods = PodWriter(rest, now_ns)
+        self._claims = ClaimClient(rest, random)
+        self._pods = PodClient(rest, now_ns)
         self._now_ns = now_ns
         self._record_event = record_event
         self._tasks: set[asyncio.Task[None]] = set()
@@ -142,12 +142,12 @@ async def _as_claim_errors(work: Awaitable[T]) -> T:
         raise ApiRefusedError(error.message) from error
 
 
-class LiveVolumes:
+class LiveVolumeWriter:
     """What VolumeBinding writes through."""
 
     def __init__(self, rest: Rest, pods: PodLister) -> None:
         """Take the connection, and the pods that are known."""
-        self._volumes = VolumeWriter(rest)
+        self._volumes = VolumeClient(rest)
         self._pods = pods
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:

@@ -1,13 +1,17 @@
 """Options are the flags of a scheduler process, and the configuration that follows from them.
 
-Upstream: cmd/kube-scheduler/app/options (v1.36)
-Differs:  the content type is always JSON; only 1.36 is emulated; certificates per name
-          (--tls-sni-cert-key) and key exchanges (--tls-curve-preferences) have no effect.
+Upstream: cmd/kube-scheduler/app/options,
+          staging/src/k8s.io/component-base/compatibility/{registry,version}.go (v1.36)
+Rejects:  versions of components other than kube, patch versions, and versions out of range.
+Differs:  the content type is always JSON; only 1.36 is emulated, and the minimum compatibility
+          version is only checked; certificates per name (--tls-sni-cert-key) and key exchanges
+          (--tls-curve-preferences) have no effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +20,7 @@ from msgspec.structs import replace
 
 from kubesched.app.metrics.exposure import EVERYTHING, Exposure
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.field_errors import FieldError
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration, LeaderElection
 
@@ -201,3 +206,26 @@ def _named(election: LeaderElection) -> LeaderElection:
         resource_name=election.resource_name or "kube-scheduler",
         resource_namespace=election.resource_namespace or "kube-system",
     )
+
+
+_MINOR = 36
+_MINOR_MIN = 33
+_VERSION = re.compile(r"v?1\.(\d{1,4})(?:\.0+)?")
+
+
+def version_errors(emulated: Iterable[str], compatible: Iterable[str]) -> Iterator[FieldError]:
+    """Yield what is wrong with `--emulated-version` and `--min-compatibility-version`."""
+    yield from _errors("--emulated-version", emulated, _MINOR)
+    yield from _errors("--min-compatibility-version", compatible, _MINOR_MIN)
+
+
+def _errors(flag: str, texts: Iterable[str], minor_min: int) -> Iterator[FieldError]:
+    for text in texts:
+        component, equals, version = text.rpartition("=")
+        if equals and component.strip() != "kube":
+            yield FieldError(flag, f"component not registered: {component.strip()}")
+            continue
+        found = _VERSION.fullmatch(version.strip())
+        if found is None or not minor_min <= int(found[1]) <= _MINOR:
+            allowed = f"1.{_MINOR}" if minor_min == _MINOR else f"1.{minor_min} to 1.{_MINOR}"
+            yield FieldError(flag, f"{version.strip()} cannot be chosen; write {allowed}")

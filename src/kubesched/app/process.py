@@ -28,24 +28,21 @@ from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
 from kubesched.app.connections import Connections
 from kubesched.app.debugger import CacheDebugger, Observed
-from kubesched.app.dry_run import DryRun
+from kubesched.app.dry_run import DryRunClient
 from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints
-from kubesched.app.environment import REAL_ENVIRONMENT, Environment, Extenders
+from kubesched.app.environment import REAL_ENVIRONMENT, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
 from kubesched.app.logs import Logs
 from kubesched.app.metrics.pages import Pages
 from kubesched.app.metrics.pod_resources import PodResources
 from kubesched.app.options import Options
+from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.secure_port import SecurePort
 from kubesched.app.signals import handled_signals
-from kubesched.app.sync_report import report_failures
-from kubesched.app.watched_kinds import watched_kinds
 from kubesched.app.zpages import build_of
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
-from kubesched.client.requests import Rest
-from kubesched.client.selection import EVERYTHING, UNFINISHED_PODS
 from kubesched.config.types import Configuration
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.api_client import ApiClient
@@ -175,13 +172,19 @@ class SchedulerProcess:
             if not await self._unless_over(connections.open(opened)):
                 return self._end_without_leading()
             extenders = await opened.enter_async_context(self._environment.extenders())
-            api = connections.api if self._report is None else DryRun(self._report)
+            api = connections.api if self._report is None else DryRunClient(self._report)
             scheduler, handlers = self._assemble(api, extenders)
             self.scheduler = scheduler
             scheduler.queue.observers += (log_move,)
             if self._report is not None:
                 scheduler.bind_through_api_only()
-            informers = self._informers(connections.rest, handlers)
+            informers = scheduler_informers(
+                connections.rest,
+                handlers,
+                scheduler,
+                self._options.feature_gates,
+                self._environment.new_random(),
+            )
             self._debugger = self._new_debugger(scheduler, informers)
             if self._port is not None:
                 await self._port.open(opened)
@@ -248,7 +251,9 @@ class SchedulerProcess:
         if self.election is not None and not self.election.may_act():
             raise NotLeaderError
 
-    def _assemble(self, api: ApiClient, extenders: Extenders) -> tuple[Scheduler, EventHandlers]:
+    def _assemble(
+        self, api: ApiClient, extenders: ExtenderTransports
+    ) -> tuple[Scheduler, EventHandlers]:
         gates = self._options.feature_gates
         seed = self._options.seed
         options = replace(
@@ -271,18 +276,6 @@ class SchedulerProcess:
             pods=pods,
             writers=writers,
         )
-
-    def _informers(self, rest: Rest, handlers: EventHandlers) -> Informers:
-        assert self.scheduler is not None
-        plugins = [
-            plugin
-            for profile in self.scheduler.profiles.values()
-            for plugin in profile.plugins.values()
-        ]
-        informers = Informers(rest, handlers, self._environment.new_random())
-        for kind in watched_kinds(plugins, self._options.feature_gates):
-            informers.add(kind, UNFINISHED_PODS if kind.type is Pod else EVERYTHING)
-        return informers
 
     # Phases.
 

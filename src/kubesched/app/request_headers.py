@@ -15,7 +15,7 @@ from cryptography import x509
 from kubesched.app.client_certificates import common_name
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.token_reviews import AuthenticationError
-from kubesched.app.users import User
+from kubesched.app.users import UserInfo
 
 
 class RequestHeaders(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class RequestHeaders(msgspec.Struct, frozen=True):
         if self.allowed_names and name not in self.allowed_names:
             raise AuthenticationError(f"x509: subject with cn={name} is not in the allowed list")
 
-    def user_of(self, request: HttpRequest) -> User | None:
+    def user_of(self, request: HttpRequest) -> UserInfo | None:
         """Return on whose behalf a proxy asks; None if it does not say."""
         name = _first(request, self.username_headers)
         if not name:
@@ -57,7 +57,7 @@ class RequestHeaders(msgspec.Struct, frozen=True):
             for value in request.header_values(header)
             if value
         )
-        return User(name, _first(request, self.uid_headers), groups, self._extra(request))
+        return UserInfo(name, _first(request, self.uid_headers), groups, self._extra(request))
 
     def _extra(self, request: HttpRequest) -> tuple[tuple[str, tuple[str, ...]], ...]:
         extra: dict[str, tuple[str, ...]] = {}

@@ -25,7 +25,7 @@ _PAUSE_JITTER: Final = 0.2
 _TRANSIENT: Final = frozenset(("InternalError", "Timeout", "TooManyRequests", "Unanswered"))
 
 
-class Retries:
+class ReviewRetries:
     """Tries a review again when its failure says that this may help.
 
     Attributes:

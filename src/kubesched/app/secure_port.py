@@ -1,6 +1,7 @@
-"""SecurePort puts together what a process serves: health, configuration, metrics, debugging.
+"""SecurePort serves health, configuration, metrics and debugging to clients that may ask for them.
 
-Upstream: cmd/kube-scheduler/app/server.go, buildHandlerChain, newEndpointsHandler (v1.36)
+Upstream: cmd/kube-scheduler/app/server.go, buildHandlerChain, newEndpointsHandler,
+          staging/src/k8s.io/apiserver/pkg/endpoints/filters (v1.36)
 Differs:  nothing.
 """
 
@@ -9,19 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from secrets import token_bytes
+from typing import Final
 
 from cryptography import x509
 from msgspec.structs import replace
 
 from kubesched.api.errors import SetupError
-from kubesched.app.access import Access
 from kubesched.app.authentication import Authenticator
-from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessReviews
+from kubesched.app.authorization import (
+    AllowedPaths,
+    AuthorizationError,
+    Authorizer,
+    SubjectAccessReviews,
+)
 from kubesched.app.client_certificates import parse_bundle
 from kubesched.app.cluster_authentication import (
     Authorities,
@@ -29,18 +36,58 @@ from kubesched.app.cluster_authentication import (
     LookupFailedError,
 )
 from kubesched.app.endpoints import Endpoints
+from kubesched.app.http_exchange import HttpAnswer, HttpRequest
 from kubesched.app.options import AccessOptions, ServingOptions
+from kubesched.app.refusals import forbidden, internal_error, unauthorized
 from kubesched.app.request_headers import RequestHeaders
-from kubesched.app.reviews import Retries
+from kubesched.app.reviews import ReviewRetries
 from kubesched.app.secure_serving import SecureServing
 from kubesched.app.serving_certificates import file_fault, serving_pair
 from kubesched.app.serving_tls import ask_for_certificates, serving_context
-from kubesched.app.token_reviews import TokenReviews
+from kubesched.app.token_reviews import AuthenticationError, TokenReviews
 from kubesched.client.connect import connect, find_settings
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.rest import HttpRest
+from kubesched.client.rest import HttpRestClient
+from kubesched.framework.structured_log import V4, write
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
+
+
+class AccessCheck:
+    """Stands before the endpoints."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        answer: Callable[[HttpRequest], HttpAnswer],
+    ) -> None:
+        """Set up.
+
+        Args:
+            authenticator: Says who asks.
+            authorizer: Says whether they may.
+            answer: Answers those who may.
+        """
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._answer = answer
+
+    async def handle(self, request: HttpRequest) -> HttpAnswer:
+        """Return the answer, or the refusal."""
+        try:
+            user = await self._authenticator.authenticate(request)
+        except AuthenticationError as error:
+            write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
+            return unauthorized(request)
+        try:
+            verdict = await self._authorizer.authorize(user, request)
+        except AuthorizationError as error:
+            return internal_error(request, str(error))
+        if not verdict.is_allowed:
+            write(log, V4, "Forbidden", URI=request.target, reason=verdict.reason)
+            return forbidden(request, user.name, verdict.reason)
+        return self._answer(request)
 
 
 def _now() -> datetime:
@@ -94,8 +141,8 @@ class SecurePort:
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
         cluster = await self._follow_cluster(authentication, opened)
-        retries = Retries(Random())  # noqa: S311 - spreads retries
-        access = Access(
+        retries = ReviewRetries(Random())  # noqa: S311 - spreads retries
+        access = AccessCheck(
             Authenticator(
                 lambda: self._authorities(cluster),
                 TokenReviews(
@@ -136,7 +183,7 @@ class SecurePort:
             ) from error
 
     async def _follow_cluster(
-        self, rest: HttpRest, opened: AsyncExitStack
+        self, rest: HttpRestClient, opened: AsyncExitStack
     ) -> ClusterAuthentication | None:
         if self._options.authentication_skip_lookup:
             return None
@@ -207,7 +254,7 @@ def _settings(purpose: str, kubeconfig: str, default: ConnectionSettings) -> Con
         ) from error
 
 
-def _connection(settings: ConnectionSettings, opened: AsyncExitStack) -> HttpRest:
+def _connection(settings: ConnectionSettings, opened: AsyncExitStack) -> HttpRestClient:
     rest = connect(settings, qps=-1)
     opened.push_async_callback(rest.aclose)
     return rest

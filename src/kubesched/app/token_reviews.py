@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from kubesched.api.errors import ApiError
-from kubesched.app.reviews import ExpiringAnswers, Retries
-from kubesched.app.users import User
+from kubesched.app.reviews import ExpiringAnswers, ReviewRetries
+from kubesched.app.users import UserInfo
 from kubesched.client.requests import Request, Rest
 
 log: Final = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class _Review(msgspec.Struct):
 class _Known(msgspec.Struct, frozen=True):
     """What is known of a token: whose it is, None if nobody's."""
 
-    user: User | None
+    user: UserInfo | None
 
 
 _decoder: Final = msgspec.json.Decoder(_Review)
@@ -63,7 +63,7 @@ class TokenReviews:
     def __init__(
         self,
         rest: Rest,
-        retries: Retries,
+        retries: ReviewRetries,
         now: Callable[[], float],
         keep_seconds: float,
         key: bytes = b"",
@@ -84,7 +84,7 @@ class TokenReviews:
         self._answers = ExpiringAnswers[_Known](now, _TOKENS_MAX)
         self._asked: dict[bytes, asyncio.Future[_Known]] = {}
 
-    async def authenticate(self, token: str) -> User:
+    async def authenticate(self, token: str) -> UserInfo:
         """Return whose token this is.
 
         Raises:
@@ -140,4 +140,4 @@ class TokenReviews:
             return _Known(None)
         user = status.user
         extra = tuple((user.extra or {}).items())
-        return _Known(User(user.username, user.uid, user.groups or (), extra))
+        return _Known(UserInfo(user.username, user.uid, user.groups or (), extra))

@@ -15,7 +15,7 @@ AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
-class User(msgspec.Struct, frozen=True):
+class UserInfo(msgspec.Struct, frozen=True):
     """Somebody who asks.
 
     Attributes:
@@ -31,10 +31,10 @@ class User(msgspec.Struct, frozen=True):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
+ANONYMOUS: Final = UserInfo("system:anonymous", groups=(UNAUTHENTICATED,))
 
 
-def as_authenticated(user: User) -> User:
+def as_authenticated(user: UserInfo) -> UserInfo:
     """Return the user with the group of all who are known, unless that is said already."""
     if user.name == ANONYMOUS.name or {AUTHENTICATED, UNAUTHENTICATED} & set(user.groups):
         return user

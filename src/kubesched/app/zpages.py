@@ -1,8 +1,9 @@
-"""/statusz and /flagz say what runs here and with which flags: as text, JSON or YAML.
+"""/statusz, /flagz and /configz: what runs, with which flags and which configuration.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/server/{statusz,flagz} (v1.36)
+Upstream: staging/src/k8s.io/apiserver/pkg/server/{statusz,flagz},
+          staging/src/k8s.io/component-base/configz/configz.go (v1.36)
 Differs:  the line and field of the Go version hold Python's; the text of /statusz always has two
-          spaces between name and value, where upstream draws something between them.
+          spaces between name and value, where upstream draws a separator at random.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Final
 
 import msgspec
 
-from kubesched.app.http_exchange import JSON, PLAIN_TEXT, YAML, HttpAnswer, HttpRequest
+from kubesched.app.http_exchange import JSON, PLAIN_TEXT, YAML, HttpAnswer, HttpRequest, text_answer
 from kubesched.app.refusals import accepted_types, encode, is_pretty, not_acceptable
+from kubesched.config.load import encode_configuration
+from kubesched.config.types import Configuration
 
 COMPONENT: Final = "kube-scheduler"
 
@@ -143,3 +146,9 @@ def _deprecation(version: str, kind: str) -> tuple[tuple[str, str], ...]:
 def _folders(paths: Iterable[str]) -> list[str]:
     first = (path.split("/")[1] for path in paths if path.startswith("/"))
     return sorted({f"/{name}" for name in first if name})
+
+
+def configz(configuration: Configuration) -> HttpAnswer:
+    """Answer with a configuration, whatever the request."""
+    body = msgspec.json.encode({"componentconfig": encode_configuration(configuration)})
+    return text_answer(body.decode(), content_type=JSON)

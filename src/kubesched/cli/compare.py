@@ -63,8 +63,7 @@ def compare(
       kubesched compare today.yaml tomorrow.yaml --html comparison.html
       kubesched compare scenario.yaml --config spread.yaml --config pack.yaml
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
-    from kubesched.cli.input_files import look_for_files
-    from kubesched.cli.output_files import check_outputs, write_text
+    from kubesched.cli.files import check_outputs, look_for_files, write_text
     from kubesched.cli.scenario_input import named_files, read_scenario, with_scheduler
     from kubesched.cli.simulate_timeline import play
     from kubesched.simulator.comparison import compared

@@ -43,7 +43,7 @@ def evaluate(
       kubesched evaluate --check tests/conformance/data/preemption.jsonl.gz
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
     from kubesched.cli.evaluate_files import check_files, print_answers
-    from kubesched.cli.input_files import look_for_files
+    from kubesched.cli.files import look_for_files
     from kubesched.config.feature_gates import FeatureGates
     from kubesched.plugins.registry import in_tree_registry
     from kubesched.simulator.evaluate import Evaluator

@@ -68,7 +68,7 @@ def explain(
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
     from kubesched.cli.explain_question import ask
     from kubesched.cli.explain_text import write_explanation
-    from kubesched.cli.input_files import look_for_files
+    from kubesched.cli.files import look_for_files
 
     look_for_files([*files, options.config])
     report = ask(options, pod, files, all_filters=all_filters, nodes=nodes)

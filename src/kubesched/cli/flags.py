@@ -20,7 +20,7 @@ EXIT_FAILED: Final = 1
 """What kube-scheduler exits with, whatever was wrong."""
 
 
-class Duration(click.ParamType[float]):
+class DurationType(click.ParamType[float]):
     """A Go duration, kept as seconds.
 
     Args:
@@ -49,7 +49,7 @@ class Duration(click.ParamType[float]):
         return seconds
 
 
-class Address(click.ParamType[str]):
+class AddressType(click.ParamType[str]):
     """An IP address, kept as text; "" stands for the default."""
 
     name = "address"
@@ -62,7 +62,7 @@ class Address(click.ParamType[str]):
         return text
 
 
-class QuantityText(click.ParamType[str]):
+class QuantityType(click.ParamType[str]):
     """A quantity, kept as text."""
 
     name = "quantity"
@@ -78,10 +78,10 @@ class QuantityText(click.ParamType[str]):
         return str(value)
 
 
-DURATION: Final = Duration()
-QUANTITY: Final = QuantityText()
-TIME_TAKEN: Final = Duration(may_be_negative=False)
-ADDRESS: Final = Address()
+DURATION: Final = DurationType()
+QUANTITY: Final = QuantityType()
+TIME_TAKEN: Final = DurationType(may_be_negative=False)
+ADDRESS: Final = AddressType()
 
 
 _LETTER_EQUALS: Final = re.compile(r"^(-[A-Za-z])=")
@@ -243,7 +243,7 @@ def _shown(parameter: click.Parameter, value: Any) -> str:
         return parameter.shown(value)
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(parameter.type, Duration):
+    if isinstance(parameter.type, DurationType):
         from kubesched.api.go_text import go_duration
 
         return go_duration(value)

@@ -37,7 +37,7 @@ from kubesched.snapshot.objects import KubernetesObject
 _ERRORS_MAX: Final = 10
 
 
-class Scheduler(NamedTuple):
+class SchedulerSetup(NamedTuple):
     """Everything that says how pods are scheduled."""
 
     configuration: Configuration
@@ -117,7 +117,9 @@ def _kind(item: KubernetesObject) -> str:
 # The scheduler.
 
 
-def load_scheduler(options: SchedulerOptions, inline: Mapping[str, Any] | None = None) -> Scheduler:
+def load_scheduler(
+    options: SchedulerOptions, inline: Mapping[str, Any] | None = None
+) -> SchedulerSetup:
     """Build registry and configuration, with the plugins that were asked for.
 
     Args:
@@ -139,11 +141,11 @@ def load_scheduler(options: SchedulerOptions, inline: Mapping[str, Any] | None =
         raise in_file(ConfigError(errors), options.config)
     if options.profile is not None:
         _check_profile(options.profile, configuration)
-    return Scheduler(configuration, registry, gates)
+    return SchedulerSetup(configuration, registry, gates)
 
 
 def new_cluster(
-    scheduler: Scheduler, options: SchedulerOptions, *, remembers: bool = True
+    scheduler: SchedulerSetup, options: SchedulerOptions, *, remembers: bool = True
 ) -> Cluster:
     """Return an empty cluster with the scheduler's profiles.
 

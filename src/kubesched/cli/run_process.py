@@ -1,18 +1,22 @@
-"""From the flags of `kubesched run` to the running process."""
+"""`kubesched run` from its flags to the end of the process, and the reports of a dry run."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import signal
+import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
+
+import msgspec
 
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import dump
-from kubesched.app.component_versions import version_errors
-from kubesched.app.event_loop import new_event_loop
+from kubesched.app.environment import new_event_loop
 from kubesched.app.logs import LogOptions, Logs, parse_modules
 from kubesched.app.metrics.exposure import exposure_of
 from kubesched.app.options import (
@@ -23,12 +27,12 @@ from kubesched.app.options import (
     ProxyOptions,
     ServingOptions,
     configuration_of,
+    version_errors,
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
 from kubesched.cli.loading import in_file, register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
-from kubesched.cli.reports import Reports
 from kubesched.client.connect import find_settings
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, forbidden
@@ -124,7 +128,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         kubeconfig=configuration.client_connection.kubeconfig, master=options.master
     )
     logs = Logs(_log_options(flags, options.feature_gates), sys.stderr, sys.stdout)
-    reports = Reports(sys.stdout)
+    reports = ReportWriter(sys.stdout)
 
     async def main() -> int:
         process = SchedulerProcess(
@@ -197,3 +201,61 @@ def _write(path: Path, text: str) -> None:
         sys.stdout.write(text)
     else:
         path.write_text(text, encoding="utf-8")
+
+
+class ReportWriter:
+    """Writes reports until that fails.
+
+    Attributes:
+        on_failure: Called when nothing can be written any more. Nothing is raised then: the plugin
+            whose decision it was is not to blame.
+    """
+
+    def __init__(self, output: TextIO) -> None:
+        """Take where to write."""
+        self.on_failure: Callable[[], None] = _nothing
+        self._output = output
+        self._failure: OSError | None = None
+
+    def write(self, report: dict[str, Any]) -> None:
+        """Write a line."""
+        if self._failure is not None:
+            return
+        try:
+            self._output.write(msgspec.json.encode(report).decode() + "\n")
+            self._output.flush()
+        except OSError as error:
+            self._fail(error)
+
+    def follow_reader(self) -> None:
+        """Notice when the reader of a pipe goes, also while there is nothing to report."""
+        try:
+            pipe = self._output.fileno()
+        except OSError:
+            return
+        if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+            loop = asyncio.get_running_loop()
+
+            def gone() -> None:
+                loop.remove_reader(pipe)
+                self._fail(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
+
+            # A pipe without a reader is in error, which counts as having something to read.
+            loop.add_reader(pipe, gone)
+
+    def check(self) -> None:
+        """Check that all was written.
+
+        Raises:
+            OSError: It was not; BrokenPipeError if nobody reads on.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, error: OSError) -> None:
+        self._failure = error
+        self.on_failure()
+
+
+def _nothing() -> None:
+    pass

@@ -31,7 +31,7 @@ _TOKEN_BYTES: Final = 32
 _ANSWER_SECONDS_MAX: Final = 5.0
 
 
-class Access:
+class SandboxAccess:
     """The tokens and the certificate of one sandbox.
 
     Attributes:

@@ -24,7 +24,7 @@ from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.pod_reports import Latencies, kubelets_of
 from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import UserError, write_errors
-from kubesched.cli.sandbox_access import HOST, Access, check_ours, remove_own, write_private
+from kubesched.cli.sandbox_access import HOST, SandboxAccess, check_ours, remove_own, write_private
 from kubesched.cli.sandbox_nodes import node_template
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
 from kubesched.cluster.controllers import Controllers
@@ -79,7 +79,7 @@ class _Sandbox:
     async def run(self) -> int:
         self._listen_to_signals()
         async with AsyncExitStack() as opened:
-            access = Access(self._folder)
+            access = SandboxAccess(self._folder)
             server = self._server(access)
             opened.push_async_callback(server.stop)
             await self._begin(server, access, opened)
@@ -110,7 +110,7 @@ class _Sandbox:
 
     # Beginning.
 
-    def _server(self, access: Access) -> ApiServer:
+    def _server(self, access: SandboxAccess) -> ApiServer:
         file = self._flags["data"]
         if file is None:
             return ApiServer(access.users())
@@ -121,7 +121,9 @@ class _Sandbox:
         except JournalError as error:
             raise UserError(f"--data: {error}") from None
 
-    async def _begin(self, server: ApiServer, access: Access, opened: AsyncExitStack) -> None:
+    async def _begin(
+        self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack
+    ) -> None:
         registry, flags = server.registry, self._flags
         await self._add_nodes(LocalClient(registry, "kubelet"))
         latencies = Latencies(flags["start_latency"], flags["stop_latency"], flags["run_time"])
@@ -159,7 +161,7 @@ class _Sandbox:
                 await asyncio.sleep(0)
 
     async def _start_scheduler(
-        self, server: ApiServer, access: Access, opened: AsyncExitStack
+        self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack
     ) -> None:
         if not self._flags["has_scheduler"]:
             return

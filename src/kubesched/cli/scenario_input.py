@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import UserError
-from kubesched.cli.input_files import fault_of
+from kubesched.cli.files import fault_of
 from kubesched.cli.loading import in_file, load_scheduler
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.simulate_input import head_of

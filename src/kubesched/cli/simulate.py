@@ -105,7 +105,7 @@ def simulate(
       kubesched simulate scenario.yaml --html report.html
       kubesched simulate nodes.csv --pods pods.csv.gz --times --html report.html
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
-    from kubesched.cli.input_files import look_for_files
+    from kubesched.cli.files import look_for_files
     from kubesched.cli.scenario_input import is_scenario
 
     look_for_files([*files, *pod_files, options.config])
@@ -135,7 +135,7 @@ def _play(
     pod_files: tuple[Path, ...],
     output: OutputFormat,
 ) -> int:
-    from kubesched.cli.output_files import check_outputs
+    from kubesched.cli.files import check_outputs
     from kubesched.cli.scenario_input import named_files, read_scenario, read_trace, with_scheduler
     from kubesched.cli.simulate_timeline import play, write_timeline
 

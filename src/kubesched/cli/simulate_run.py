@@ -1,20 +1,52 @@
-"""Runs a simulation with a person waiting: a bar when it takes long, an end when asked for."""
+"""Runs of a simulation on a terminal: a progress bar, and a whole report after Ctrl-C."""
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import Final
 
 import click
 
 from kubesched.cli.errors import naming
-from kubesched.cli.interruption import noted_interruption
 from kubesched.cli.output import Progress, progress
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import Simulation
+
+
+class Interruption:
+    """Whether the user pressed Ctrl-C; the second time it ends the program at once."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def note(self, _signal: int, _frame: FrameType | None) -> None:
+        """Take note of a signal."""
+        if self.came:
+            raise KeyboardInterrupt
+        self.came = True
+
+
+@contextmanager
+def noted_interruption() -> Iterator[Interruption]:
+    """Note Ctrl-C instead of raising in the midst of a step."""
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread may say what a signal does.
+        yield interruption
+        return
+    before = signal.signal(signal.SIGINT, interruption.note)
+    try:
+        yield interruption
+    finally:
+        signal.signal(signal.SIGINT, before)
+
 
 _PATIENCE_SECONDS: Final = 1.0
 

@@ -1,7 +1,8 @@
-"""From flags and files to a connection.
+"""Connections to an API server, from flags, kubeconfig files or the pod that this process runs in.
 
-Upstream: staging/src/k8s.io/client-go/tools/clientcmd/client_config.go: BuildConfigFromFlags,
-          cmd/kube-scheduler/app/options/options.go: createKubeConfig (v1.36)
+Upstream: staging/src/k8s.io/client-go/tools/clientcmd/client_config.go, BuildConfigFromFlags,
+          staging/src/k8s.io/client-go/rest/config.go, InClusterConfig,
+          cmd/kube-scheduler/app/options/options.go, createKubeConfig (v1.36)
 Differs:  proxies of the environment are chosen once, for the server's own address; without a
           kubeconfig and an address, the files in KUBECONFIG are read, as kubectl reads them.
 """
@@ -20,14 +21,14 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from kubesched import __version__
-from kubesched.client.connection_settings import ConnectionSettings, Impersonation
+from kubesched.client.connection_settings import (
+    ConnectionSettings,
+    Impersonation,
+    TlsSettings,
+    UserSettings,
+)
 from kubesched.client.credentials import Credentials, FixedCredentials, TokenFile, fixed_credential
 from kubesched.client.exec_plugin import ExecPlugin
-from kubesched.client.in_cluster import (
-    SERVICE_ACCOUNT_DIRECTORY,
-    NotInClusterError,
-    in_cluster_settings,
-)
 from kubesched.client.kubeconfig import (
     load_kubeconfig,
     master_settings,
@@ -35,9 +36,63 @@ from kubesched.client.kubeconfig import (
     missing_configuration,
 )
 from kubesched.client.rate_limit import limiter_of
-from kubesched.client.request_observer import RequestObserver
-from kubesched.client.rest import HttpRest, Permit, Transport
+from kubesched.client.requests import RequestObserver
+from kubesched.client.rest import HttpRestClient, Permit, Transport
 from kubesched.client.tls import CertificateFiles, tls_context
+
+SERVICE_ACCOUNT_DIRECTORY: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class NotInClusterError(ValueError):
+    """This process does not run in a pod that may speak to its API server."""
+
+
+def in_cluster_settings(
+    environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT_DIRECTORY
+) -> ConnectionSettings:
+    """Return the settings for the cluster that this process runs in.
+
+    Args:
+        environ: Names the server in KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
+        directory: Holds `token`, `ca.crt` and `namespace`.
+
+    Raises:
+        NotInClusterError: A variable is not set, or there is no token.
+    """
+    host = environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise NotInClusterError(
+            "unable to load in-cluster configuration,"
+            " KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
+        )
+    token_file = directory / "token"
+    try:
+        token = token_file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise NotInClusterError(f"open {token_file}: {error.strerror}") from None
+    ca_file = directory / "ca.crt"
+    return ConnectionSettings(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        # Without the authority's file those of the system are asked, as upstream does.
+        tls=TlsSettings(ca_file=str(ca_file) if ca_file.exists() else ""),
+        user=UserSettings(token=token, token_file=str(token_file)),
+        namespace=in_cluster_namespace(environ, directory),
+    )
+
+
+def in_cluster_namespace(
+    environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT_DIRECTORY
+) -> str:
+    """Return the namespace this process runs in, `default` if nothing says it."""
+    if environ.get("POD_NAMESPACE"):
+        return environ["POD_NAMESPACE"]
+    try:
+        found = (directory / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        found = ""
+    return found or "default"
+
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386"}
 
@@ -88,7 +143,7 @@ def connect(
     environ: Mapping[str, str] = os.environ,
     now: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> HttpRest:
+) -> HttpRestClient:
     """Return a connection; nothing is sent yet, and no event loop needs to run.
 
     Args:
@@ -107,7 +162,7 @@ def connect(
         TlsError: Certificates or keys cannot be used.
         SetupError: Requests are limited, but none could ever be sent.
     """
-    return HttpRest(
+    return HttpRestClient(
         settings.server,
         transport=_transport(settings, user_agent_suffix, environ, now),
         credentials=credentials_of(settings, environ, now, wall_clock),

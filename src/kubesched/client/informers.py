@@ -1,26 +1,165 @@
-"""Informers follow several kinds for one handler.
+"""Informers keep the objects of each kind and pass every change to one event handler.
 
-Upstream: staging/src/k8s.io/client-go/informers/factory.go (v1.36)
-Differs:  nothing.
+Upstream: staging/src/k8s.io/client-go/tools/cache/shared_informer.go, the_real_fifo.go,
+          controller.go, informers/factory.go (v1.36)
+Invariants: a handler that applies all events holds the objects that exist; the events of an object
+            arrive in order, each once.
+Differs:  no deletion is reported for an object whose addition was not; each informer has one
+          handler, called on the event loop: an event that it cannot process ends the process.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from types import MappingProxyType
+from typing import Final, Protocol
 
+from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import Kind
-from kubesched.client.informer import Handler, Informer
-from kubesched.client.requests import Rest
-from kubesched.client.selection import EVERYTHING, Selection
+from kubesched.client.reflector import Reflector, ReflectorStatistics
+from kubesched.client.requests import EVERYTHING, ObjectSelector, Rest
+from kubesched.client.watch_events import ADDED, DELETED, MODIFIED, WatchEvent
+
+# So many objects are told of before others have a turn; a few milliseconds.
+_OBJECTS_AT_ONCE: Final = 64
+
+Key = tuple[str, str]
+
+
+class ResourceEventHandler(Protocol):
+    """Is told of objects that come, change and go."""
+
+    def added(self, item: KubeObject, /) -> None:
+        """An object came."""
+        ...
+
+    def updated(self, old: KubeObject, new: KubeObject, /) -> None:
+        """An object changed."""
+        ...
+
+    def deleted(self, item: KubeObject, /, *, is_final_state_known: bool = True) -> None:
+        """An object is gone; if its final state is not known, this is the last that was seen."""
+        ...
+
+
+class Informer:
+    """Follows one kind.
+
+    Attributes:
+        kind: What it follows.
+    """
+
+    def __init__(
+        self,
+        rest: Rest,
+        kind: Kind,
+        handler: ResourceEventHandler,
+        random: Random,
+        selection: ObjectSelector = EVERYTHING,
+    ) -> None:
+        """Set up; `run` begins. To be called while a loop runs.
+
+        Args:
+            rest: Sends the requests.
+            kind: What to follow.
+            handler: Is told.
+            random: Draws pauses and the lengths of watches.
+            selection: Which objects.
+        """
+        self.kind = kind
+        self._handler = handler
+        self._items: dict[Key, KubeObject] = {}
+        self._synced = asyncio.Event()
+        self._reflector = Reflector(rest, kind, self, random, selection)
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the handler has been told of all the objects there were at the beginning."""
+        return self._synced.is_set()
+
+    @property
+    def items(self) -> Mapping[Key, KubeObject]:
+        """The objects by namespace and name; the mapping is good until something changes."""
+        return MappingProxyType(self._items)
+
+    def get(self, name: str, namespace: str = "") -> KubeObject | None:
+        """Return an object, None if there is none."""
+        return self._items.get((namespace, name))
+
+    def statistics(self) -> ReflectorStatistics:
+        """Return what has been done so far."""
+        return self._reflector.statistics()
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        await self._reflector.run()
+
+    async def wait_for_sync(self) -> None:
+        """Wait until `has_synced`."""
+        await self._synced.wait()
+
+    # What the reflector says.
+
+    async def replace(self, items: Sequence[KubeObject]) -> None:
+        """Tell of what vanished, then of what is new or has changed, a few at a time."""
+        # Nobody but the reflector changes the objects, and that waits for this to end.
+        before = self._items
+        after: dict[Key, KubeObject] = {}
+        for at, item in enumerate(items):
+            key = _key(item)
+            after[key] = _same_or_new(before.get(key), item)
+            await _breathe(at)
+        self._items = after
+        for at, (key, item) in enumerate(before.items()):
+            if key not in after:
+                self._handler.deleted(item, is_final_state_known=False)
+            await _breathe(at)
+        for at, (key, item) in enumerate(after.items()):
+            self._tell(before.get(key), item)
+            await _breathe(at)
+        self._synced.set()
+
+    def apply(self, event: WatchEvent[KubeObject]) -> None:
+        """Tell of a change."""
+        item = event.object
+        key = _key(item)
+        if event.type in (ADDED, MODIFIED):
+            old = self._items.get(key)
+            self._items[key] = new = _same_or_new(old, item)
+            self._tell(old, new)
+        elif event.type == DELETED and self._items.pop(key, None) is not None:
+            self._handler.deleted(item)
+
+    def _tell(self, old: KubeObject | None, new: KubeObject) -> None:
+        if old is None:
+            self._handler.added(new)
+        elif old is not new:
+            self._handler.updated(old, new)
+
+
+async def _breathe(at: int) -> None:
+    if at % _OBJECTS_AT_ONCE == _OBJECTS_AT_ONCE - 1:
+        await asyncio.sleep(0)
+
+
+def _key(item: KubeObject) -> Key:
+    metadata = item.metadata
+    return metadata.namespace, metadata.name
+
+
+def _same_or_new(old: KubeObject | None, new: KubeObject) -> KubeObject:
+    """Return the object that is kept: of two of the same version the one that was told."""
+    if old is not None and old.metadata.resource_version == new.metadata.resource_version:
+        return old
+    return new
 
 
 class Informers:
     """One informer per kind; objects of different kinds are told of in any order."""
 
-    def __init__(self, rest: Rest, handler: Handler, random: Random) -> None:
+    def __init__(self, rest: Rest, handler: ResourceEventHandler, random: Random) -> None:
         """Set up; `run` begins.
 
         Args:
@@ -33,7 +172,7 @@ class Informers:
         self._random = random
         self._informers: dict[str, Informer] = {}
 
-    def add(self, kind: Kind, selection: Selection = EVERYTHING) -> Informer:
+    def add(self, kind: Kind, selection: ObjectSelector = EVERYTHING) -> Informer:
         """Return the informer of a kind, which is made if there is none yet."""
         name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
         informer = self._informers.get(name)

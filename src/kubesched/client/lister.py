@@ -13,18 +13,17 @@ import msgspec
 
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
-from kubesched.client.requests import Request, Rest
-from kubesched.client.selection import Query
-from kubesched.client.watch_events import Page, WatchDecoder
+from kubesched.client.requests import Query, Request, Rest
+from kubesched.client.watch_events import ListPage, WatchDecoder
 
 _PAGE_SIZE: Final = 500
 # So many objects are decoded before others have a turn; a millisecond or two.
 _OBJECTS_AT_ONCE: Final = 128
 
-AnyPage = Page[KubeObject] | Page[msgspec.Raw]
+AnyPage = ListPage[KubeObject] | ListPage[msgspec.Raw]
 
 
-class Listing:
+class ListResult:
     """A list as far as it has been read.
 
     Attributes:
@@ -65,7 +64,7 @@ class Lister:
         """
         return _PAGE_SIZE if self._has_pages or version in ("", "0") else 0
 
-    async def list(self, version: str, limit: int) -> Listing:
+    async def list(self, version: str, limit: int) -> ListResult:
         """Read page after page; everything at once if the server forgets the list meanwhile.
 
         Args:
@@ -80,8 +79,8 @@ class Lister:
             self._has_pages = True
         return listing
 
-    async def _all_pages(self, version: str, limit: int) -> Listing:
-        listing = Listing()
+    async def _all_pages(self, version: str, limit: int) -> ListResult:
+        listing = ListResult()
         token: str | None = await self._read(listing, version, limit, "")
         while token:
             try:
@@ -89,13 +88,13 @@ class Lister:
             except ApiError as error:
                 if error.reason != "Expired":
                     raise
-                pages, listing = listing.pages, Listing()
+                pages, listing = listing.pages, ListResult()
                 await self._read(listing, version, 0, "")
                 listing.pages = pages
                 break
         return listing
 
-    async def _read(self, listing: Listing, version: str, limit: int, token: str) -> str | None:
+    async def _read(self, listing: ListResult, version: str, limit: int, token: str) -> str | None:
         """Add a page; return what the next one is asked for with."""
         query: Query = (
             *((("continue", token),) if token else ()),
@@ -110,7 +109,7 @@ class Lister:
         listing.pages += 1
         return page.metadata.continue_
 
-    async def _add(self, listing: Listing, page: AnyPage) -> None:
+    async def _add(self, listing: ListResult, page: AnyPage) -> None:
         for item in page.items or ():
             whole = self._decoder.item(item) if isinstance(item, msgspec.Raw) else item
             listing.items.append(whole)

@@ -27,18 +27,16 @@ import msgspec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import Kind
-from kubesched.client.backoff import Backoff
-from kubesched.client.lister import Lister
-from kubesched.client.requests import Request, Rest, path_of
-from kubesched.client.selection import EVERYTHING, Query, Selection
-from kubesched.client.watch_errors import (
-    is_broken_connection,
+from kubesched.client.errors import (
     is_expired,
     is_server_overwhelmed,
     is_too_large_version,
     is_too_many_requests,
+    is_unanswered,
     very_short_watch,
 )
+from kubesched.client.lister import Lister
+from kubesched.client.requests import EVERYTHING, ObjectSelector, Query, Request, Rest, path_of
 from kubesched.client.watch_events import (
     ADDED,
     DELETED,
@@ -47,6 +45,42 @@ from kubesched.client.watch_events import (
     WatchDecoder,
     WatchEvent,
 )
+
+_FIRST_SECONDS: Final = 0.8
+_MAX_SECONDS: Final = 30.0
+_FACTOR: Final = 2.0
+_RESET_SECONDS: Final = 120.0
+
+
+class Backoff:
+    """A reflector's pauses: 0.8 s, doubled up to 30 s, and up to as much again by chance."""
+
+    def __init__(self, now: Callable[[], float], random: Random) -> None:
+        """Set up.
+
+        Args:
+            now: Returns the time in seconds, from any start.
+            random: Spreads the clients of a server that comes back.
+        """
+        self._now = now
+        self._random = random
+        self._began = now()
+        self._next_seconds = _FIRST_SECONDS
+
+    def step(self) -> float:
+        """Return the next pause in seconds.
+
+        The pauses begin anew every two minutes, counted from the last beginning, whether there
+        were failures meanwhile or not.
+        """
+        now = self._now()
+        if now - self._began > _RESET_SECONDS:
+            self._began = now
+            self._next_seconds = _FIRST_SECONDS
+        seconds = self._next_seconds
+        self._next_seconds = min(seconds * _FACTOR, _MAX_SECONDS)
+        return seconds * (1 + self._random.random())
+
 
 _TIMEOUT_MIN_SECONDS: Final = 300
 _GRACE_SECONDS: Final = 30.0
@@ -110,7 +144,12 @@ class Reflector:
     """Follows one kind."""
 
     def __init__(
-        self, rest: Rest, kind: Kind, sink: Sink, random: Random, selection: Selection = EVERYTHING
+        self,
+        rest: Rest,
+        kind: Kind,
+        sink: Sink,
+        random: Random,
+        selection: ObjectSelector = EVERYTHING,
     ) -> None:
         """Set up; `run` begins. To be called while a loop runs.
 
@@ -302,7 +341,7 @@ class Reflector:
         try:
             lines = await opened.enter_async_context(self._rest.stream(request))
         except ApiError as error:
-            if not is_broken_connection(error):
+            if not is_unanswered(error):
                 raise
             lines = _NoLines()
         return _Stream(lines, began, began + seconds + _GRACE_SECONDS)
@@ -326,7 +365,7 @@ class Reflector:
         except TimeoutError:
             log.info("Watch of %s was not ended in time", self._plural)
         except ApiError as error:
-            if not is_broken_connection(error):
+            if not is_unanswered(error):
                 raise
         if self._events == read and self._now() - stream.began < _VERY_SHORT_SECONDS:
             self._short_watches += 1

@@ -1,11 +1,11 @@
-"""Requests over HTTP/1.1: kept connections, retries, time limits, credentials, streams of lines.
+"""HttpRestClient sends requests over HTTP/1.1: retries, timeouts, credentials, streams of lines.
 
 Upstream: staging/src/k8s.io/client-go/rest/request.go, with_retry.go (v1.36)
-Differs:  only JSON is spoken, and no HTTP/2; a request that the server does not know the user of
-          is sent once more when newer credentials are found; a GET whose connection breaks is
-          first repeated at once, as Go's transport does it for connections that it kept, then as
-          upstream after a second each; redirects are not followed; a stream that cannot be opened
-          for a broken connection is an error, not an empty stream.
+Differs:  only JSON and HTTP/1.1 are spoken; a request refused with 401 is sent once more when newer
+          credentials are found; a GET whose connection breaks is repeated at once, as Go's
+          transport does for kept connections, then, as upstream, after a second each; redirects
+          are not followed; a stream that cannot be opened because the connection broke is an
+          error, not an empty stream.
 Invariants: a request that changes something is sent again only if the server has refused it.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from operator import itemgetter
 from typing import Final
@@ -36,14 +36,69 @@ from kubesched.client.errors import (
     UNANSWERED,
     error_of_answer,
     error_of_failure,
+    is_broken_connection,
+    retry_after_seconds,
 )
 from kubesched.client.http_connection import HttpConnection
-from kubesched.client.line_stream import lines_of
 from kubesched.client.rate_limit import TokenBucket
-from kubesched.client.request_observer import IgnoringObserver, RequestObserver
-from kubesched.client.requests import Request
-from kubesched.client.retries import Retries
+from kubesched.client.requests import IgnoringObserver, Request, RequestObserver
 from kubesched.client.tls import CertificateFiles, load_key_pair
+
+_RETRIES_MAX: Final = 10
+_BROKEN_WAIT_SECONDS: Final = 1.0
+_TOO_MANY_REQUESTS: Final = 429
+
+
+class RequestRetries:
+    """The attempts at one request.
+
+    Attributes:
+        count: How often the request has been sent again.
+        may_renew: Whether newer credentials are still worth a try.
+    """
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+        self._asked = 0
+        self._has_repeated = False
+        self.count = 0
+        self.may_renew = True
+
+    def after_answer(self, code: int, retry_after: str) -> float | None:
+        """Return how many seconds to wait before the next attempt, None if there is to be none.
+
+        Args:
+            code: HTTP status of a refusal.
+            retry_after: The header's value, "" without one.
+        """
+        seconds = retry_after_seconds(retry_after)
+        if seconds is None or not (code == _TOO_MANY_REQUESTS or code >= 500):
+            return None
+        return self._wait(max(0.0, float(seconds)))
+
+    def after_failure(self, failure: Exception) -> float | None:
+        """Return the same for a request that got no answer."""
+        # What changes something may have been done before the connection broke.
+        if self._method != "GET" or not is_broken_connection(failure):
+            return None
+        if not self._has_repeated:
+            self._has_repeated = True
+            self.count += 1
+            return 0.0
+        return self._wait(_BROKEN_WAIT_SECONDS)
+
+    def after_renewal(self) -> None:
+        """Take note that the request is sent again with newer credentials."""
+        self.may_renew = False
+        self.count += 1
+
+    def _wait(self, seconds: float) -> float | None:
+        if self._asked == _RETRIES_MAX:
+            return None
+        self._asked += 1
+        self.count += 1
+        return seconds
+
 
 _UNAUTHORIZED: Final = 401
 _GOOD: Final = range(200, 207)
@@ -76,7 +131,7 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     certificate_files: CertificateFiles | None = None
 
 
-class HttpRest:
+class HttpRestClient:
     """Sends requests to one API server, as one user, from one event loop.
 
     Args:
@@ -217,7 +272,7 @@ class HttpRest:
             OSError: There was no answer.
             CredentialsError: There is nobody to ask as.
         """
-        retries = Retries(request.method)
+        retries = RequestRetries(request.method)
         credential = await self._credentials.get()
         while True:
             failure: Exception
@@ -243,7 +298,7 @@ class HttpRest:
                 await self._take_turn(self._limiter, request)
 
     async def _attempt(
-        self, request: Request, credential: Credential, retries: Retries
+        self, request: Request, credential: Credential, retries: RequestRetries
     ) -> HttpConnection:
         code = "<error>"
         try:
@@ -279,7 +334,7 @@ class HttpRest:
         )
 
     async def _renewed(
-        self, refused: Credential, retries: Retries, failure: Exception
+        self, refused: Credential, retries: RequestRetries, failure: Exception
     ) -> Credential:
         """Return newer credentials, or raise what the server said to the old ones."""
         try:
@@ -364,3 +419,32 @@ def _target(request: Request) -> str:
 
 def _header(connection: HttpConnection, name: bytes) -> str:
     return connection.headers.get(name, b"").decode("latin-1")
+
+
+async def lines_of(read: Callable[[], Awaitable[bytes]]) -> AsyncIterator[bytes]:
+    r"""Yield the lines without their ends; empty ones are left out.
+
+    What follows the last line feed is a line too: only its reader can tell whether it is whole.
+
+    Args:
+        read: Returns the next chunk, b"" at the end.
+    """
+    # A long line comes in many chunks; joining them once keeps the cost linear.
+    pieces: list[bytes] = []
+    while chunk := await read():
+        lines = chunk.split(b"\n")
+        if len(lines) == 1:
+            pieces.append(chunk)
+            continue
+        if pieces:
+            pieces.append(lines[0])
+            lines[0] = b"".join(pieces)
+            pieces.clear()
+        rest = lines.pop()
+        for line in lines:
+            if line:
+                yield line
+        if rest:
+            pieces.append(rest)
+    if pieces:
+        yield b"".join(pieces)

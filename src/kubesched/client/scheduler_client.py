@@ -1,4 +1,4 @@
-"""SchedulerClient is what the scheduler asks of an API server, in one: writes and events.
+"""SchedulerClient is all that the scheduler writes to an API server: pods, pod groups and events.
 
 Upstream: pkg/scheduler/scheduler.go, the clientset (v1.36)
 Differs:  nothing.
@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from kubesched.api.core import Pod
-from kubesched.api.scheduling import PodGroup
 from kubesched.client.event_recorder import Occurrence
-from kubesched.client.pod_writer import PodWriter
+from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
-from kubesched.client.status_patches import WantedCondition, WantedGroupCondition
 
 
 class Recorder(Protocol):
@@ -25,43 +22,20 @@ class Recorder(Protocol):
         ...
 
 
-class SchedulerClient:
-    """Writes pods and records events; whoever makes it runs the recorder."""
+class SchedulerClient(PodClient):
+    """Writes pods and pod groups, and records events; its creator runs the recorder."""
 
     def __init__(self, rest: Rest, recorder: Recorder, now_ns: Callable[[], int]) -> None:
         """Set up.
 
         Args:
             rest: Sends the requests.
-            recorder: Is handed the events.
+            recorder: Writes the events.
             now_ns: Returns the time of day in nanoseconds since the epoch.
         """
-        self._pods = PodWriter(rest, now_ns)
+        super().__init__(rest, now_ns)
         self._recorder = recorder
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        """Assign a pod to a node. Raises ApiError."""
-        await self._pods.bind(pod, node_name)
-
-    async def patch_pod_status(
-        self,
-        pod: Pod,
-        condition: WantedCondition | None = None,
-        nominated_node_name: str | None = None,
-    ) -> None:
-        """Set condition and nomination; None leaves one alone. Raises ApiError."""
-        await self._pods.patch_pod_status(pod, condition, nominated_node_name)
-
-    async def patch_pod_group_status(
-        self, group: PodGroup, condition: WantedGroupCondition
-    ) -> None:
-        """Set a condition of a pod group. Raises ApiError."""
-        await self._pods.patch_pod_group_status(group, condition)
-
-    async def delete_pod(self, pod: Pod) -> None:
-        """Begin to delete a pod. Raises ApiError."""
-        await self._pods.delete_pod(pod)
-
     def record_event(self, event: Occurrence) -> None:
-        """Have an event written some time soon."""
+        """Queue an event for writing; returns at once."""
         self._recorder.record_event(event)

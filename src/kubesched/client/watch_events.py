@@ -56,7 +56,7 @@ class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
     continue_: str | None = msgspec.field(default=None, name="continue")
 
 
-class Page(msgspec.Struct, Generic[T]):
+class ListPage(msgspec.Struct, Generic[T]):
     """A list, or a part of one; without kind, version and items it is something else."""
 
     kind: str = ""
@@ -70,7 +70,7 @@ class _OnlyMeta(msgspec.Struct):
 
 _anything: Final = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
 _only_meta: Final = msgspec.json.Decoder(_OnlyMeta)
-_raw_page: Final = msgspec.json.Decoder(Page[msgspec.Raw])
+_raw_page: Final = msgspec.json.Decoder(ListPage[msgspec.Raw])
 
 
 class WatchDecoder:
@@ -82,10 +82,10 @@ class WatchDecoder:
         self._parts = SharedParts(kind.type)
         # The class is known only when this runs, so type checkers cannot follow.
         event_of: Any = WatchEvent
-        page_of: Any = Page
+        page_of: Any = ListPage
         self._event: msgspec.json.Decoder[WatchEvent[KubeObject]]
         self._event = msgspec.json.Decoder(event_of[kind.type])
-        self._page: msgspec.json.Decoder[Page[KubeObject]]
+        self._page: msgspec.json.Decoder[ListPage[KubeObject]]
         self._page = msgspec.json.Decoder(page_of[kind.type])
         self._object: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind.type)
 
@@ -127,7 +127,7 @@ class WatchDecoder:
         # The items of a list do not say what they are.
         return decode_object(plain | {"apiVersion": self._api_version, "kind": self._kind_name})
 
-    def page(self, body: bytes) -> Page[KubeObject] | Page[msgspec.Raw]:
+    def page(self, body: bytes) -> ListPage[KubeObject] | ListPage[msgspec.Raw]:
         """Return a list as the server sent it; large ones with their objects still to be decoded.
 
         Raises:
@@ -138,7 +138,7 @@ class WatchDecoder:
         except (msgspec.DecodeError, RecursionError) as error:
             raise ApiError(500, "InternalError", f"unable to decode the list: {error}") from None
 
-    def _page_of(self, body: bytes) -> Page[KubeObject] | Page[msgspec.Raw]:
+    def _page_of(self, body: bytes) -> ListPage[KubeObject] | ListPage[msgspec.Raw]:
         if len(body) > _PAGE_BYTES_AT_ONCE:
             return _raw_page.decode(body)
         try:

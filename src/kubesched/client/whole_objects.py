@@ -1,27 +1,29 @@
 """WholeObjects changes some fields of stored objects and leaves all others as they are.
 
-Objects here hold only the fields that scheduling reads, so they cannot be sent back: an update
-begins with a GET, and ends with a PUT of what the GET brought, changed.
+The objects that the scheduler holds have only the fields that it reads, so they cannot be sent
+back: an update gets the stored object, changes it and puts it back.
 
-Upstream: staging/src/k8s.io/client-go/gentype/type.go, Update, UpdateStatus (v1.36)
-Invariants: what the caller has not seen is not overwritten: the PUT names the version that the
-            caller knows, and the server refuses if there is a newer one.
-Differs:  upstream sends the object that it has, without the GET.
+Upstream: staging/src/k8s.io/client-go/gentype/type.go, Update, UpdateStatus;
+          staging/src/k8s.io/apimachinery/pkg/runtime/generated.proto, Unknown;
+          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto, ObjectMeta (v1.36)
+Invariants: no change of others is overwritten: the PUT names the version that the caller knows,
+            and the server refuses it if there is a newer one.
+Differs:  upstream sends the object that it has, without the GET; only finalizers are ever written
+          in protobuf.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kubesched.api.decode import DecodeError, decode_object
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeStruct, ObjectMeta
-from kubesched.api.protobuf_wire import ProtobufError
+from kubesched.api.protobuf_wire import MAGIC, Field, ProtobufError, field, fields_of
 from kubesched.api.scheme import kind_of
-from kubesched.client.protobuf_metadata import PROTOBUF, with_finalizers
 from kubesched.client.requests import Request, Rest, path_of
 
 T = TypeVar("T", bound=KubeStruct)
@@ -141,3 +143,55 @@ def _typed(type_: type[T], body: bytes) -> T:
 
 def _unreadable(problem: object) -> ApiError:
     return ApiError(500, "InternalError", f"unable to decode the server's answer: {problem}")
+
+
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+
+# Numbers of fields: the object in its envelope, metadata in the object, and of metadata.
+_RAW: Final = 2
+_METADATA: Final = 1
+_RESOURCE_VERSION: Final = 6
+_FINALIZERS: Final = 14
+
+
+def with_finalizers(body: bytes, finalizers: Iterable[str], resource_version: str) -> bytes:
+    """Return a body whose object has these finalizers.
+
+    Args:
+        body: As an API server sent it.
+        finalizers: All that the object is to have.
+        resource_version: The version that the caller knows; "" leaves the object's.
+
+    Raises:
+        ProtobufError: It is no such body.
+    """
+    if not body.startswith(MAGIC):
+        raise ProtobufError("it is no object in protobuf form")
+
+    def changed_metadata(metadata: bytes) -> bytes:
+        replaced = {_FINALIZERS: [name.encode() for name in finalizers]}
+        if resource_version:
+            replaced[_RESOURCE_VERSION] = [resource_version.encode()]
+        kept = b"".join(one.whole for one in fields_of(metadata) if one.number not in replaced)
+        added = (field(number, text) for number, texts in replaced.items() for text in texts)
+        return kept + b"".join(added)
+
+    def changed_object(raw: bytes) -> bytes:
+        return b"".join(
+            field(_METADATA, changed_metadata(_content(one)))
+            if one.number == _METADATA
+            else one.whole
+            for one in fields_of(raw)
+        )
+
+    envelope = fields_of(body[len(MAGIC) :])
+    return MAGIC + b"".join(
+        field(_RAW, changed_object(_content(one))) if one.number == _RAW else one.whole
+        for one in envelope
+    )
+
+
+def _content(one: Field) -> bytes:
+    if isinstance(one.value, int):
+        raise ProtobufError("proto: wrong wireType = 0")
+    return one.value

@@ -1,4 +1,4 @@
-"""Informer tells a handler of a kind's objects: all there are, then every change, in order.
+"""SimulatedInformer passes all objects of a kind to a handler, then every change, in order.
 
 Between a write and its telling passes a latency. A watch that breaks is taken up where it stopped
 or, when the changes since are gone, by listing again: what vanished meanwhile is told as deleted
@@ -48,7 +48,7 @@ def is_anything(item: KubernetesObject) -> bool:
     return True
 
 
-class Informer:
+class SimulatedInformer:
     """Follows one kind.
 
     Attributes:

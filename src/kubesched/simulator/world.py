@@ -27,7 +27,7 @@ from kubesched.api.scheme import KINDS
 from kubesched.simulator.budget_controller import BudgetController
 from kubesched.simulator.controllers import Controllers
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan
-from kubesched.simulator.informer import Handler, Informer, is_unfinished
+from kubesched.simulator.informer import Handler, SimulatedInformer, is_unfinished
 from kubesched.simulator.kubelets import Kubelets
 from kubesched.simulator.latencies import Latencies
 from kubesched.simulator.node_life import NodeLife
@@ -77,7 +77,7 @@ class World:
             lambda: latencies.controller * budget_pace.uniform(0.5, 1.5),
             lambda budgets: self._own_informers.append(self._follow(PODS, budgets)),
         )
-        self.informers: dict[str, Informer] = {}
+        self.informers: dict[str, SimulatedInformer] = {}
         self._watch_latency = latencies.watch
         self._watch_faults = faults.watch
         self._own_informers = [
@@ -91,11 +91,11 @@ class World:
             )
         ]
 
-    def _follow(self, kind: str, handler: Handler) -> Informer:
+    def _follow(self, kind: str, handler: Handler) -> SimulatedInformer:
         # Each informer has its own stream, so that one more of them moves no other.
         pace = self.random_streams.stream(f"watch/{type(handler).__name__}/{kind}")
         latency = self._watch_latency
-        informer = Informer(
+        informer = SimulatedInformer(
             self.server.store, kind, handler, lambda: latency * pace.uniform(0.5, 1.0)
         )
         informer.start()
@@ -119,7 +119,7 @@ class World:
     def _connect(self, kind: str, handlers: Handler) -> None:
         pace = self.random_streams.stream(f"watch/scheduler/{kind}")
         latency = self._watch_latency
-        informer = Informer(
+        informer = SimulatedInformer(
             self.server.store,
             kind,
             handlers,
@@ -131,7 +131,7 @@ class World:
         if self._watch_faults.every:
             self._lose_some_time(informer)
 
-    def _lose_some_time(self, informer: Informer) -> None:
+    def _lose_some_time(self, informer: SimulatedInformer) -> None:
         faults = self._watch_faults
         losses = self.random_streams.stream(f"faults/watch/{informer.kind}")
 

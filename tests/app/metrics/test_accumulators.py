@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.app.metrics.accumulators import SERIES_MAX, UNEXPECTED, Counter, Histogram
+from kubesched.app.metrics.accumulators import SERIES_MAX, UNEXPECTED, CounterVec, HistogramVec
 
 BOUNDS = (0.5, 1.0, 2.0)
 
 
 def test_counter_adds_per_labels() -> None:
     """Each label set has its own number, and they come sorted."""
-    counter = Counter()
+    counter = CounterVec()
     counter.add(("b",))
     counter.add(("a",), 2)
     counter.add(("b",))
@@ -20,7 +20,7 @@ def test_counter_adds_per_labels() -> None:
 
 def test_counter_sets() -> None:
     """A gauge's value is replaced."""
-    gauge = Counter()
+    gauge = CounterVec()
     gauge.set(("a",), 3)
     gauge.set(("a",), 1)
     assert [(("a",), 1)] == gauge.series()
@@ -38,7 +38,7 @@ def test_counter_sets() -> None:
 )
 def test_histogram_buckets(value: float, expected: list[int]) -> None:
     """A value counts for every bound that it is not above."""
-    histogram = Histogram(BOUNDS)
+    histogram = HistogramVec(BOUNDS)
     histogram.observe(value)
     ((_, distribution),) = histogram.series()
     assert expected == distribution.cumulative()
@@ -48,7 +48,7 @@ def test_histogram_buckets(value: float, expected: list[int]) -> None:
 @given(st.lists(st.floats(0, 4, allow_nan=False)))
 def test_histogram_as_counted_one_by_one(values: list[float]) -> None:
     """Bisecting gives what comparing each value with each bound gives."""
-    distribution = Histogram(BOUNDS).of(())
+    distribution = HistogramVec(BOUNDS).of(())
     for value in values:
         distribution.observe(value)
     slow = [sum(value <= bound for value in values) for bound in BOUNDS]
@@ -57,7 +57,7 @@ def test_histogram_as_counted_one_by_one(values: list[float]) -> None:
 
 def test_label_sets_are_bounded() -> None:
     """Label sets beyond the bound are counted together, and nothing is lost."""
-    counter, histogram = Counter(), Histogram(BOUNDS)
+    counter, histogram = CounterVec(), HistogramVec(BOUNDS)
     for number in range(SERIES_MAX + 3):
         counter.add((str(number),))
         histogram.observe(1, (str(number),))
@@ -68,7 +68,7 @@ def test_label_sets_are_bounded() -> None:
 
 def test_reset() -> None:
     """Nothing is left after a reset."""
-    counter, histogram = Counter(), Histogram(BOUNDS)
+    counter, histogram = CounterVec(), HistogramVec(BOUNDS)
     counter.add(("a",))
     histogram.observe(1, ("a",))
     counter.reset()

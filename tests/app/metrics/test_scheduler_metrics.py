@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubesched.app.metrics import scheduler_families
-from kubesched.app.metrics.family import Family, Kind
+from kubesched.app.metrics.family import Family, MetricType
 from kubesched.app.metrics.scheduler_families import ABSENT, FAMILIES
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
@@ -98,9 +98,9 @@ def test_plugins_are_timed_by_upstreams_labels() -> None:
 def test_declared_families_match_their_kind() -> None:
     """Histograms have bounds in ascending order, others have none; counters end in _total."""
     for family in FAMILIES:
-        assert (family.kind is Kind.HISTOGRAM) == bool(family.bounds)
+        assert (family.kind is MetricType.HISTOGRAM) == bool(family.bounds)
         assert list(family.bounds) == sorted(set(family.bounds))
-        assert (family.kind is Kind.COUNTER) == family.name.endswith("_total")
+        assert (family.kind is MetricType.COUNTER) == family.name.endswith("_total")
 
 
 def test_first_page_has_what_the_recorded_first_page_has() -> None:

@@ -14,7 +14,7 @@ from kubesched.api.scheduling import (
     PodGroupSchedulingConstraints,
     TopologyConstraint,
 )
-from kubesched.app.metrics.family import Kind
+from kubesched.app.metrics.family import MetricType
 from kubesched.app.metrics.scheduler_families import FAMILIES
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.virtual_loop import run
@@ -144,7 +144,7 @@ def test_families_come_with_the_feature() -> None:
     for name in OWN:
         assert families[name].help.startswith("[ALPHA] ")
         assert families[name].help == page[name]["help"]
-        if families[name].kind is Kind.HISTOGRAM:
+        if families[name].kind is MetricType.HISTOGRAM:
             assert [*MILLISECONDS, "+Inf"] == page[name]["buckets"]
 
 

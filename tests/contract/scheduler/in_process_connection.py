@@ -1,6 +1,6 @@
 """InProcessConnection carries a scheduler's requests to an API server in the same process.
 
-It stands where `client.rest.HttpRest` stands otherwise, and tells the server what that would:
+It stands where `client.rest.HttpRestClient` stands otherwise, and tells the server what that would:
 who asks, with which part of the program, within which time. Every request is noted as an audit log
 does.
 
@@ -24,8 +24,7 @@ from kubesched.apiserver import request as served
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import error_of_answer, error_of_failure
 from kubesched.client.rate_limit import TokenBucket, limiter_of
-from kubesched.client.request_observer import RequestObserver
-from kubesched.client.requests import Request
+from kubesched.client.requests import Request, RequestObserver
 from kubesched.client.rest import Permit
 
 Plain = dict[str, Any]

@@ -18,7 +18,7 @@ SERIES_MAX: Final = 2048
 UNEXPECTED: Final = "unexpected"
 
 
-class Counter:
+class CounterVec:
     """Numbers that only grow, by label values; gauges that are set are kept here too.
 
     Attributes:
@@ -85,7 +85,7 @@ class Distribution:
         return sums
 
 
-class Histogram:
+class HistogramVec:
     """Distributions by label values.
 
     Attributes:

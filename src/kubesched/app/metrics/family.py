@@ -14,10 +14,10 @@ from prometheus_client.metrics_core import (
 )
 
 from kubesched.api.go_text import go_float
-from kubesched.app.metrics.accumulators import Counter, Distribution, Histogram, Labels
+from kubesched.app.metrics.accumulators import CounterVec, Distribution, HistogramVec, Labels
 
 
-class Kind(StrEnum):
+class MetricType(StrEnum):
     """The type of a metric."""
 
     COUNTER = "counter"
@@ -37,7 +37,7 @@ class Family(msgspec.Struct, frozen=True):
     """
 
     name: str
-    kind: Kind
+    kind: MetricType
     labels: tuple[str, ...]
     help: str
     bounds: tuple[float, ...] = ()
@@ -46,7 +46,7 @@ class Family(msgspec.Struct, frozen=True):
         """Return a counter or gauge with these series."""
         made = (
             CounterMetricFamily(self.name, self.help)
-            if self.kind is Kind.COUNTER
+            if self.kind is MetricType.COUNTER
             else GaugeMetricFamily(self.name, self.help)
         )
         for labels, value in series:
@@ -66,9 +66,9 @@ class Family(msgspec.Struct, frozen=True):
             made.add_sample(f"{self.name}_count", labels, sums[-1])
         return made
 
-    def of(self, held: Counter | Histogram) -> Metric:
+    def of(self, held: CounterVec | HistogramVec) -> Metric:
         """Return what an accumulator holds."""
-        if isinstance(held, Histogram):
+        if isinstance(held, HistogramVec):
             return self.histogram(held.series())
         return self.metric(held.series())
 

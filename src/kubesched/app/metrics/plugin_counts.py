@@ -7,7 +7,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from kubesched.app.metrics.accumulators import Counter, Histogram
+from kubesched.app.metrics.accumulators import CounterVec, HistogramVec
 from kubesched.framework.plugin_observer import (
     BindingConditionsStatus,
     PluginObserver,
@@ -20,10 +20,10 @@ class PluginTallies:
 
     def __init__(
         self,
-        claim_creates: Counter,
-        binding_conditions: Counter,
-        binding_waits: Histogram,
-        volume_errors: Counter,
+        claim_creates: CounterVec,
+        binding_conditions: CounterVec,
+        binding_waits: HistogramVec,
+        volume_errors: CounterVec,
     ) -> None:
         self.claim_creates = claim_creates
         self.binding_conditions = binding_conditions

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesched.app.metrics.family import Family, Kind
+from kubesched.app.metrics.family import Family, MetricType
 
 _SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _BYTES: Final = (
@@ -28,47 +28,47 @@ _BYTES: Final = (
 
 REQUEST_DURATION: Final = Family(
     "rest_client_request_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     ("verb", "host"),
     "[ALPHA] Request latency in seconds. Broken down by verb, and host.",
     _SECONDS,
 )
 RATE_LIMITER_DURATION: Final = Family(
     "rest_client_rate_limiter_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     ("verb", "host"),
     "[ALPHA] Client side rate limiter latency in seconds. Broken down by verb, and host.",
     _SECONDS,
 )
 REQUEST_SIZE: Final = Family(
     "rest_client_request_size_bytes",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     ("verb", "host"),
     "[ALPHA] Request size in bytes. Broken down by verb and host.",
     _BYTES,
 )
 RESPONSE_SIZE: Final = Family(
     "rest_client_response_size_bytes",
-    Kind.HISTOGRAM,
+    MetricType.HISTOGRAM,
     ("verb", "host"),
     "[ALPHA] Response size in bytes. Broken down by verb and host.",
     _BYTES,
 )
 REQUESTS: Final = Family(
     "rest_client_requests_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("code", "method", "host"),
     "[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.",
 )
 REQUEST_RETRIES: Final = Family(
     "rest_client_request_retries_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("code", "verb", "host"),
     "[ALPHA] Number of request retries, partitioned by status code, verb, and host.",
 )
 MASTER_STATUS: Final = Family(
     "leader_election_master_status",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("name",),
     "[ALPHA] Gauge of if the reporting system is master of the relevant lease, 0 indicates "
     "backup, 1 indicates master. 'name' is the string used to identify the lease. Please make "
@@ -76,26 +76,26 @@ MASTER_STATUS: Final = Family(
 )
 SLOWPATH: Final = Family(
     "leader_election_slowpath_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("name",),
     "[ALPHA] Total number of slow path exercised in renewing leader leases. 'name' is the string "
     "used to identify the lease. Please make sure to group by name.",
 )
 HEALTHCHECK: Final = Family(
     "kubernetes_healthcheck",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("name", "type"),
     "[STABLE] This metric records the result of a single healthcheck.",
 )
 HEALTHCHECKS: Final = Family(
     "kubernetes_healthchecks_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     ("name", "type", "status"),
     "[STABLE] This metric records the results of all healthcheck.",
 )
 BUILD_INFO: Final = Family(
     "kubernetes_build_info",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     (
         "major",
         "minor",
@@ -113,31 +113,31 @@ BUILD_INFO: Final = Family(
 )
 FEATURE_ENABLED: Final = Family(
     "kubernetes_feature_enabled",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("name", "stage"),
     "[BETA] This metric records the data about the stage and enablement of a k8s feature.",
 )
 FOLDED: Final = Family(
     "cardinality_enforcement_unexpected_categorizations_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
     "[ALPHA] The count of unexpected categorizations during cardinality enforcement.",
 )
 DISABLED: Final = Family(
     "disabled_metrics_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
     "[BETA] The count of disabled metrics.",
 )
 HIDDEN: Final = Family(
     "hidden_metrics_total",
-    Kind.COUNTER,
+    MetricType.COUNTER,
     (),
     "[BETA] The count of hidden metrics.",
 )
 POD_REQUEST: Final = Family(
     "kube_pod_resource_request",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit"),
     "[STABLE] Resources requested by workloads on the cluster, broken down by pod. This shows the "
     "resource usage the scheduler and kubelet expect per pod for resources along with the unit "
@@ -145,7 +145,7 @@ POD_REQUEST: Final = Family(
 )
 POD_LIMIT: Final = Family(
     "kube_pod_resource_limit",
-    Kind.GAUGE,
+    MetricType.GAUGE,
     POD_REQUEST.labels,
     "[STABLE] Resources limit for workloads on the cluster, broken down by pod. This shows the "
     "resource usage the scheduler and kubelet expect per pod for resources along with the unit "

@@ -22,7 +22,7 @@ from typing import Final, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.app.metrics.accumulators import Counter, Distribution, Histogram, Labels
+from kubesched.app.metrics.accumulators import CounterVec, Distribution, HistogramVec, Labels
 from kubesched.app.metrics.plugin_counts import PluginCounts
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED, Plugin
@@ -71,13 +71,17 @@ class Observations:
     """
 
     def __init__(
-        self, points: Histogram, plugins: Histogram, permit_waits: Histogram, hints: Histogram
+        self,
+        points: HistogramVec,
+        plugins: HistogramVec,
+        permit_waits: HistogramVec,
+        hints: HistogramVec,
     ) -> None:
         self.points = points
         self.plugins = plugins
         self.permit_waits = permit_waits
         self.hints = hints
-        self.preemption_attempts = Counter()
+        self.preemption_attempts = CounterVec()
 
 
 class ProfileTimer(phases.PhaseTimer):

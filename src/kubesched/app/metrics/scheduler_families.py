@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kubesched.app.metrics.family import Family, Kind, exponential
+from kubesched.app.metrics.family import Family, MetricType, exponential
 
 _MILLISECONDS: Final = exponential(0.001, 2, 15)
 _POINT: Final = exponential(0.0001, 2, 12)
@@ -19,15 +19,15 @@ _WAIT: Final = exponential(0.01, 2, 20)
 
 
 def _counter(name: str, labels: tuple[str, ...], text: str) -> Family:
-    return Family(f"scheduler_{name}", Kind.COUNTER, labels, text)
+    return Family(f"scheduler_{name}", MetricType.COUNTER, labels, text)
 
 
 def _gauge(name: str, labels: tuple[str, ...], text: str) -> Family:
-    return Family(f"scheduler_{name}", Kind.GAUGE, labels, text)
+    return Family(f"scheduler_{name}", MetricType.GAUGE, labels, text)
 
 
 def _histogram(name: str, labels: tuple[str, ...], text: str, bounds: tuple[float, ...]) -> Family:
-    return Family(f"scheduler_{name}", Kind.HISTOGRAM, labels, text, bounds)
+    return Family(f"scheduler_{name}", MetricType.HISTOGRAM, labels, text, bounds)
 
 
 SCHEDULE_ATTEMPTS: Final = _counter(

@@ -20,7 +20,7 @@ from prometheus_client.metrics_core import Metric
 
 from kubesched.api.core import Pod
 from kubesched.app.metrics import scheduler_families as families
-from kubesched.app.metrics.accumulators import Counter, Histogram, Labels
+from kubesched.app.metrics.accumulators import CounterVec, HistogramVec, Labels
 from kubesched.app.metrics.family import Family
 from kubesched.app.metrics.plugin_counts import PluginCounts, PluginTallies
 from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
@@ -61,7 +61,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         """
         self._now = clock
         self._draw = draw
-        self._held: dict[Family, Counter | Histogram] = {}
+        self._held: dict[Family, CounterVec | HistogramVec] = {}
         self._attempts = self._counter(families.SCHEDULE_ATTEMPTS)
         self._attempt_seconds = self._histogram(families.ATTEMPT_DURATION)
         self._algorithm_seconds = self._histogram(families.ALGORITHM_DURATION)
@@ -87,27 +87,27 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
             self._histogram(families.BINDING_WAIT),
             self._counter(families.VOLUME_ERRORS),
         )
-        self._group_attempts = Counter()
-        self._group_attempt_seconds = Histogram(families.GROUP_ATTEMPT_DURATION.bounds)
-        self._group_algorithm_seconds = Histogram(families.GROUP_ALGORITHM_DURATION.bounds)
+        self._group_attempts = CounterVec()
+        self._group_attempt_seconds = HistogramVec(families.GROUP_ATTEMPT_DURATION.bounds)
+        self._group_algorithm_seconds = HistogramVec(families.GROUP_ALGORITHM_DURATION.bounds)
         self._held[families.PREEMPTION_ATTEMPTS] = self._observations.preemption_attempts
         self._timers: list[ProfileTimer] = []
         self._scheduler: Scheduler | None = None
         self._start()
 
-    def _counter(self, family: Family) -> Counter:
-        held = self._held[family] = Counter()
+    def _counter(self, family: Family) -> CounterVec:
+        held = self._held[family] = CounterVec()
         return held
 
-    def _histogram(self, family: Family) -> Histogram:
-        held = self._held[family] = Histogram(family.bounds)
+    def _histogram(self, family: Family) -> HistogramVec:
+        held = self._held[family] = HistogramVec(family.bounds)
         return held
 
     def _start(self) -> None:
         """Begin the series that have no labels: they are there from the start."""
         for family, held in self._held.items():
             if not family.labels:
-                held.of(()) if isinstance(held, Histogram) else held.add((), 0)
+                held.of(()) if isinstance(held, HistogramVec) else held.add((), 0)
 
     # Fitting: `scheduler.assembly.Instruments`.
 
@@ -301,7 +301,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
 class _Handling(HandlingObserver):
     is_listening: ClassVar = True
 
-    def __init__(self, clock: Callable[[], float], seconds: Histogram) -> None:
+    def __init__(self, clock: Callable[[], float], seconds: HistogramVec) -> None:
         self._clock = clock
         self._seconds = seconds
 

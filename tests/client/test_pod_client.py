@@ -17,7 +17,7 @@ from kubesched.api.core import (
 )
 from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PodGroupStatus
-from kubesched.client.pod_writer import PodWriter
+from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 
@@ -35,9 +35,9 @@ RECORDED_PATCHES = [
 ]
 
 
-def writer(server: Answering) -> PodWriter:
+def writer(server: Answering) -> PodClient:
     """Return a writer whose clock stands still."""
-    return PodWriter(server, lambda: NOW)
+    return PodClient(server, lambda: NOW)
 
 
 def test_there_are_records() -> None:

@@ -1,6 +1,7 @@
-"""Files that are written: never over what is read, and in their place only when they are whole.
+"""Files of the command line: inputs are checked before any is read, outputs are written whole.
 
-Rejects:  `-`, for stdout has the report; directories; two options that name one file.
+Rejects:  as outputs: `-`, because stdout has the report; directories; files that are inputs; one
+          file for two options.
 """
 
 from __future__ import annotations
@@ -15,6 +16,34 @@ import click
 
 from kubesched.api.decode import STANDARD_INPUT, files_in
 from kubesched.cli.errors import UserError, naming, printable
+
+
+def look_for_files(files: Iterable[Path | None]) -> None:
+    """Look whether files and directories can be read; None and `-` can.
+
+    Raises:
+        UserError: with one line for each that cannot.
+    """
+    messages = [
+        f"{file}: {fault}"
+        for file in dict.fromkeys(files)
+        if file is not None and (fault := fault_of(file))
+    ]
+    if messages:
+        raise UserError(*messages)
+
+
+def fault_of(file: Path) -> str:
+    """Return why a file cannot be read; empty if it can."""
+    if str(file) == STANDARD_INPUT:
+        return ""
+    try:
+        file.stat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    else:
+        reason = "" if os.access(file, os.R_OK) else os.strerror(errno.EACCES)
+    return f"it cannot be read: {reason}" if reason else ""
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:

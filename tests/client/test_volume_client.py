@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.client.volume_writer import VolumeWriter
+from kubesched.client.volume_client import VolumeClient
 
 from .records import Answering, Plain, recorded_writes
 
@@ -51,7 +51,7 @@ def test_a_volume_is_updated_as_recorded() -> None:
         spec=replace(known.spec, claim_ref=bound.spec.claim_ref),
     )
     server = Answering(encoded(stored), encoded(write["response"]))
-    answer = asyncio.run(VolumeWriter(server).update_persistent_volume(wanted))
+    answer = asyncio.run(VolumeClient(server).update_persistent_volume(wanted))
     assert [
         ("GET", write["path"], None),
         ("PUT", write["path"], write["body"]),
@@ -65,7 +65,7 @@ def test_a_claim_keeps_what_is_not_read_here() -> None:
     annotations = {"volume.kubernetes.io/selected-node": "n1"}
     wanted = replace(known, metadata=replace(known.metadata, annotations=annotations))
     server = Answering(encoded(CLAIM), encoded(CLAIM))
-    asyncio.run(VolumeWriter(server).update_persistent_volume_claim(wanted))
+    asyncio.run(VolumeClient(server).update_persistent_volume_claim(wanted))
     expected = CLAIM | {"metadata": CLAIM["metadata"] | {"annotations": annotations}}
     assert expected == server.in_short[1][2]
 
@@ -76,7 +76,7 @@ def test_the_version_that_is_known_is_sent() -> None:
     newer = CLAIM | {"metadata": CLAIM["metadata"] | {"resourceVersion": "9"}}
     server = Answering(encoded(newer), ConflictError("the object has been modified"))
     with pytest.raises(ConflictError, match="modified"):
-        asyncio.run(VolumeWriter(server).update_persistent_volume_claim(known))
+        asyncio.run(VolumeClient(server).update_persistent_volume_claim(known))
     assert "3" == server.in_short[1][2]["metadata"]["resourceVersion"]
 
 
@@ -85,7 +85,7 @@ def test_a_reference_can_be_taken_away() -> None:
     stored = {"metadata": {"name": "v", "annotations": {"a": "b"}}, "spec": {"claimRef": {}}}
     server = Answering(encoded(stored), encoded(stored))
     known = msgspec.convert({"metadata": {"name": "v"}}, PersistentVolume)
-    asyncio.run(VolumeWriter(server).update_persistent_volume(known))
+    asyncio.run(VolumeClient(server).update_persistent_volume(known))
     assert {"metadata": {"name": "v"}, "spec": {}} == server.in_short[1][2]
 
 
@@ -94,7 +94,7 @@ def test_an_object_that_is_gone() -> None:
     server = Answering(NotFoundError('persistentvolumes "v" not found'))
     volume = PersistentVolume()
     with pytest.raises(NotFoundError):
-        asyncio.run(VolumeWriter(server).update_persistent_volume(volume))
+        asyncio.run(VolumeClient(server).update_persistent_volume(volume))
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"[]", b'{"spec": 3}'])
@@ -104,5 +104,5 @@ def test_answers_that_cannot_be_read(answer: bytes) -> None:
     volume = replace(volume, spec=replace(volume.spec, claim_ref=ObjectReference(name="c")))
     server = Answering(b"{}", answer)
     with pytest.raises(ApiError) as caught:
-        asyncio.run(VolumeWriter(server).update_persistent_volume(volume))
+        asyncio.run(VolumeClient(server).update_persistent_volume(volume))
     assert 500 == caught.value.code

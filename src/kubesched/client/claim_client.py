@@ -27,7 +27,7 @@ _RETRY_SECONDS: Final = 0.01
 _JITTER: Final = 0.1
 
 
-class ClaimWriter:
+class ClaimClient:
     """Writes claims. All methods raise `ApiError` when the server refuses."""
 
     def __init__(self, rest: Rest, random: Random) -> None:

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
-from kubesched.client.informer import Informer
-from kubesched.client.informers import Informers
-from kubesched.client.selection import UNFINISHED_PODS, Selection
+from kubesched.client.informers import Informer, Informers
+from kubesched.client.requests import UNFINISHED_PODS, ObjectSelector
 from kubesched.simulator.virtual_loop import run
 
 from .fake_server import FAULTLESS, FakeServer, Faults
@@ -45,7 +44,7 @@ class World:
         self,
         seed: int = 0,
         faults: Faults = FAULTLESS,
-        selection: Selection = UNFINISHED_PODS,
+        selection: ObjectSelector = UNFINISHED_PODS,
     ) -> None:
         self.server = FakeServer(Random(seed), faults)
         self.follower = Follower()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.client.in_cluster import (
+from kubesched.client.connect import (
     NotInClusterError,
     in_cluster_namespace,
     in_cluster_settings,

@@ -13,7 +13,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
-from kubesched.app.sync_report import report_failures
+from kubesched.app.scheduler_informers import report_failures
 from kubesched.client.informers import Informers
 from kubesched.client.requests import Request
 from kubesched.framework.structured_log import V0

@@ -3,8 +3,8 @@ from __future__ import annotations
 from threading import Thread
 
 from kubesched.app.metrics.pages import write_page
-from kubesched.app.metrics.request_metrics import RequestMetrics
-from kubesched.client.request_observer import RequestObserver
+from kubesched.app.metrics.process_metrics import RequestMetrics
+from kubesched.client.requests import RequestObserver
 
 from .scripted import families_of, recorded_families
 

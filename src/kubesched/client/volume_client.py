@@ -14,7 +14,7 @@ from kubesched.client.requests import Rest
 from kubesched.client.whole_objects import Plain, WholeObjects, part_of, set_or_remove
 
 
-class VolumeWriter:
+class VolumeClient:
     """Writes volumes and claims. All methods raise `ApiError` when the server refuses."""
 
     def __init__(self, rest: Rest) -> None:

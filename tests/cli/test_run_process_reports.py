@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.app.event_loop import new_event_loop
-from kubesched.cli.reports import Reports
+from kubesched.app.environment import new_event_loop
+from kubesched.cli.run_process import ReportWriter
 
 
 def test_a_reader_that_went_is_noticed_at_the_next_report() -> None:
@@ -18,7 +18,7 @@ def test_a_reader_that_went_is_noticed_at_the_next_report() -> None:
     os.close(reading)
     said: list[str] = []
     output = os.fdopen(writing, "w", encoding="utf-8")
-    reports = Reports(output)
+    reports = ReportWriter(output)
     reports.on_failure = lambda: said.append("failed")
     reports.check()
     reports.write({"action": "bind"})
@@ -36,7 +36,7 @@ def test_a_reader_that_goes_is_noticed_without_a_report() -> None:
     async def main() -> None:
         reading, writing = os.pipe()
         with os.fdopen(writing, "w", encoding="utf-8") as output:
-            reports, failed = Reports(output), asyncio.Event()
+            reports, failed = ReportWriter(output), asyncio.Event()
             reports.on_failure = failed.set
             reports.follow_reader()
             reports.write({"action": "bind"})
@@ -58,7 +58,7 @@ def test_a_file_has_no_reader_to_follow(tmp_path: Path) -> None:
 
     async def main() -> None:
         with (tmp_path / "out").open("w", encoding="utf-8") as output:
-            reports = Reports(output)
+            reports = ReportWriter(output)
             reports.follow_reader()
             reports.write({"a": 1})
             reports.check()

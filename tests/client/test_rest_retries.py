@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from kubesched.client.http_connection import DisconnectedError
-from kubesched.client.retries import Retries
+from kubesched.client.rest import RequestRetries
 
 
 def test_ten_retries() -> None:
     """The server is asked eleven times in all, waiting what it says."""
-    retries = Retries("POST")
+    retries = RequestRetries("POST")
     assert [3.0] * 10 == [retries.after_answer(503, "3") for _ in range(10)]
     assert retries.after_answer(503, "3") is None
     assert 10 == retries.count
@@ -19,18 +19,18 @@ def test_ten_retries() -> None:
 )
 def test_final_answers(code: int, header: str) -> None:
     """Other answers are not asked about again."""
-    assert Retries("GET").after_answer(code, header) is None
+    assert RequestRetries("GET").after_answer(code, header) is None
 
 
 def test_negative_waits_are_none() -> None:
     """A time in the past is no wait."""
-    assert 0.0 == Retries("GET").after_answer(429, "-5")
+    assert 0.0 == RequestRetries("GET").after_answer(429, "-5")
 
 
 def test_broken_connections() -> None:
     """A GET is repeated at once, then after a second each, ten times; others never."""
-    retries = Retries("GET")
+    retries = RequestRetries("GET")
     broken = DisconnectedError("EOF")
     assert [0.0, *[1.0] * 10, None] == [retries.after_failure(broken) for _ in range(12)]
-    assert Retries("PUT").after_failure(broken) is None
-    assert Retries("GET").after_failure(TimeoutError()) is None
+    assert RequestRetries("PUT").after_failure(broken) is None
+    assert RequestRetries("GET").after_failure(TimeoutError()) is None

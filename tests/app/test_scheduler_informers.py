@@ -3,7 +3,7 @@
 from random import Random
 
 from kubesched.api.core import Node, Pod
-from kubesched.app.watched_kinds import watched_kinds
+from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.framework.plugin import Plugin

@@ -20,9 +20,9 @@ from kubesched.api.resource import (
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
-from kubesched.client.claim_writer import ClaimWriter
-from kubesched.client.protobuf_metadata import PROTOBUF, with_finalizers
+from kubesched.client.claim_client import ClaimClient
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH
+from kubesched.client.whole_objects import PROTOBUF, with_finalizers
 from kubesched.simulator.virtual_loop import run
 
 from .records import Answering, Plain
@@ -40,9 +40,9 @@ USER = ResourceClaimConsumerReference(resource="pods", name="p", uid="pu")
 PLAIN_USER = {"resource": "pods", "name": "p", "uid": "pu"}
 
 
-def writer(server: Answering) -> ClaimWriter:
+def writer(server: Answering) -> ClaimClient:
     """Return a writer."""
-    return ClaimWriter(server, Random(0))
+    return ClaimClient(server, Random(0))
 
 
 def encoded(item: Any) -> bytes:

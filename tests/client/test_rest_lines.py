@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.client.line_stream import lines_of
+from kubesched.client.rest import lines_of
 
 
 async def _lines(chunks: list[bytes]) -> list[bytes]:

@@ -32,7 +32,7 @@ _DELETE_OPTIONS: Final = b'{"kind":"DeleteOptions","apiVersion":"v1"}'
 _encode_patch: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-class PodWriter:
+class PodClient:
     """Writes pods, and the statuses of pod groups.
 
     All methods raise `ApiError` when the server refuses.

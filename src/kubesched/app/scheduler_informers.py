@@ -1,0 +1,180 @@
+"""The informers of a scheduler: the kinds to watch, and a warning while they cannot be read.
+
+Failures are reported in one line for all kinds: a token that the server refuses concerns every
+one of them. Single failures are logged from verbosity 2 on.
+
+Upstream: pkg/scheduler/scheduler.go, eventhandlers.go, and the factories of the plugins;
+          staging/src/k8s.io/client-go/tools/cache/reflector.go, DefaultWatchErrorHandler (v1.36)
+Differs:  kinds that only a plugin's own client knows are not watched; upstream logs every failure
+          of every kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Final
+
+from kubesched.api.apps import ReplicaSet, StatefulSet
+from kubesched.api.core import (
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ReplicationController,
+    Service,
+)
+from kubesched.api.meta import KubeStruct
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from kubesched.api.scheduling import PodGroup
+from kubesched.api.scheme import KINDS, Kind, kind_of
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubesched.client.informers import Informers
+from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, Rest
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.framework.plugin import Plugin
+from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.loop import Scheduler
+
+_Classes = tuple[type[KubeStruct], ...]
+
+_ALWAYS: Final[_Classes] = (Node, Namespace)
+_VOLUMES: Final[_Classes] = (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
+)
+_OWNERS: Final[_Classes] = (Service, ReplicationController, ReplicaSet, StatefulSet)
+_READ_BY: Final[Mapping[str, _Classes]] = {
+    "PodTopologySpread": _OWNERS,
+    "SelectorSpread": _OWNERS,
+    "VolumeBinding": _VOLUMES,
+    "VolumeRestrictions": (PersistentVolumeClaim,),
+    "VolumeZone": (PersistentVolume, PersistentVolumeClaim, StorageClass),
+    "NodeVolumeLimits": _VOLUMES,
+    "DefaultPreemption": (PodDisruptionBudget,),
+    "DynamicResources": (ResourceClaim, ResourceSlice, DeviceClass),
+    "NodeResourcesFit": (DeviceClass,),
+}
+_BY_RESOURCE: Final = {
+    f"{kind.group}/{kind.kind}" if kind.group else kind.kind: kind
+    for kind in KINDS
+    if kind.plural != "events"
+}
+
+
+def scheduler_informers(
+    rest: Rest,
+    handlers: EventHandlers,
+    scheduler: Scheduler,
+    gates: FeatureGates,
+    random: Random,
+) -> Informers:
+    """Return informers of all kinds that a scheduler's plugins need; they do not run yet."""
+    plugins = [
+        plugin for profile in scheduler.profiles.values() for plugin in profile.plugins.values()
+    ]
+    informers = Informers(rest, handlers, random)
+    for kind in watched_kinds(plugins, gates):
+        informers.add(kind, UNFINISHED_PODS if kind.type is Pod else EVERYTHING)
+    return informers
+
+
+def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind, ...]:
+    """Return the kinds to watch, pods last, so that what pods need is known before them.
+
+    Args:
+        plugins: All plugins of all profiles.
+        gates: Which features are on.
+    """
+    found = {type_: kind_of(type_) for type_ in _ALWAYS}
+    for plugin in plugins:
+        found.update((type_, kind_of(type_)) for type_ in _READ_BY.get(plugin.name, ()))
+        for registration in plugin.events_to_register() or ():
+            kind = _BY_RESOURCE.get(registration.event.resource)
+            if kind is not None and kind.type is not Pod:
+                found[kind.type] = kind
+    if gates.enabled("GenericWorkload"):
+        found[PodGroup] = kind_of(PodGroup)
+    else:
+        found.pop(PodGroup, None)
+    if gates.enabled("DRADeviceTaintRules"):
+        found[DeviceTaintRule] = kind_of(DeviceTaintRule)
+    return (*found.values(), kind_of(Pod))
+
+
+_LOOK_SECONDS: Final = 2.0
+_PAUSE_SECONDS_MIN: Final = 10.0
+_PAUSE_SECONDS_MAX: Final = 300.0
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+
+log = logging.getLogger(__name__)
+
+
+async def report_failures(informers: Informers, server: str) -> None:
+    """Log for ever what has kept informers from reading for two seconds, less and less often.
+
+    Args:
+        informers: Follow the server.
+        server: Its address.
+    """
+    pause_seconds, is_second_look = _PAUSE_SECONDS_MIN, False
+    while True:
+        problem = _problem(informers, server)
+        if problem and is_second_look:
+            log.warning("%s", problem)
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
+        else:
+            pause_seconds = _PAUSE_SECONDS_MIN
+            await asyncio.sleep(_LOOK_SECONDS)
+        is_second_look = bool(problem)
+
+
+def _problem(informers: Informers, server: str) -> str:
+    """Return what is wrong and what to do about it, "" if nothing is."""
+    found = {name: informer.statistics() for name, informer in informers.by_name.items()}
+    errors = {name: each.last_error for name, each in found.items() if each.last_error}
+    unauthorized, forbidden = (
+        [name for name in errors if found[name].last_code == code]
+        for code in (_UNAUTHORIZED, _FORBIDDEN)
+    )
+    unsynced = [name for name, informer in informers.by_name.items() if not informer.has_synced]
+    if unauthorized:
+        return (
+            f"The API server at {server} refuses the credentials: {errors[unauthorized[0]]}; "
+            "renew the token or client certificate of the kubeconfig or service account"
+        )
+    if forbidden:
+        return (
+            f"The API server at {server} forbids reading {len(forbidden)} of {len(found)} kinds, "
+            f"such as {forbidden[0]}: {errors[forbidden[0]]}; bind the user to the cluster roles "
+            "system:kube-scheduler and system:volume-scheduler"
+        )
+    example = next((f", such as {name}: {error}" for name, error in errors.items()), "")
+    if unsynced:
+        return (
+            f"Waiting for the API server at {server}: {len(unsynced)} of {len(found)} kinds are "
+            f"not synced{example}"
+        )
+    if errors:
+        return (
+            f"Reading from the API server at {server} fails for {len(errors)} of {len(found)} "
+            f"kinds{example}"
+        )
+    return ""

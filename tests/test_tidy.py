@@ -45,10 +45,6 @@ CRUMBS: Final = {
 """Small modules that one other module of their package imports, and nobody else."""
 
 SHARED_NAMES: Final = {
-    "Attempt",
-    "Binder",
-    "BindingError",
-    "Candidate",
     "Comparison",
     "CompiledSelector",
     "Controllers",
@@ -66,7 +62,6 @@ SHARED_NAMES: Final = {
     "Line",
     "NodeAffinity",
     "Outcome",
-    "Place",
     "Placement",
     "Plugin",
     "PodGroupState",

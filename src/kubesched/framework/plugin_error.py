@@ -24,7 +24,7 @@ _OUR_MODULES: Final = frozenset(
 )
 
 
-class Place(msgspec.Struct, frozen=True):
+class SourceLine(msgspec.Struct, frozen=True):
     """A line of a plugin's code."""
 
     file: str
@@ -83,15 +83,15 @@ def log_plugin_error(error: PluginError) -> None:
     log.log(V4, "Traceback of plugin %s", error.plugin, exc_info=error.__cause__)
 
 
-def places_outside(error: BaseException) -> Iterator[Place]:
+def places_outside(error: BaseException) -> Iterator[SourceLine]:
     """Yield the lines of a traceback that are neither kubesched's nor a library's."""
     for frame, line in traceback.walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__", ""))
         if not _is_ours(module):
-            yield Place(frame.f_code.co_filename, line, frame.f_code.co_qualname)
+            yield SourceLine(frame.f_code.co_filename, line, frame.f_code.co_qualname)
 
 
-def _definition(origin: type | None) -> Iterator[Place]:
+def _definition(origin: type | None) -> Iterator[SourceLine]:
     if origin is None or _is_ours(origin.__module__):
         return
     try:
@@ -100,7 +100,7 @@ def _definition(origin: type | None) -> Iterator[Place]:
         # The class was made without a source file.
         return
     if file is not None:
-        yield Place(file, line, origin.__qualname__)
+        yield SourceLine(file, line, origin.__qualname__)
 
 
 def _is_ours(module: str) -> bool:

@@ -62,7 +62,12 @@ from kubesched.framework.status import (
     failure,
     unresolvable,
 )
-from kubesched.plugins.volumes.binder import AssumeError, Binder, BindingCheck, BindingError
+from kubesched.plugins.volumes.binder import (
+    AssumeError,
+    BindingCheck,
+    VolumeBinder,
+    VolumeBindingError,
+)
 from kubesched.plugins.volumes.claims import (
     NoBindingModeError,
     claim_not_found,
@@ -152,7 +157,7 @@ class VolumeBinding(
         self.args = args
         self._scores = handle.feature_gates.enabled("StorageCapacityScoring")
         self._shape = args.shape or _DEFAULT_SHAPE
-        self._binder = Binder()
+        self._binder = VolumeBinder()
         self._csi_nodes = CsiNodes()
         self._classes = _VolumesByClass()
 
@@ -344,7 +349,7 @@ class VolumeBinding(
             return failure(error)
         try:
             await self._binder.wait_until_bound(check, written, self.args.bind_timeout_seconds)
-        except BindingError as problem:
+        except VolumeBindingError as problem:
             return failure(f"binding volumes: {problem}")
         return SUCCESS
 

@@ -32,7 +32,7 @@ class Criterion(StrEnum):
     NAME = "first in name order"
 
 
-class Selection(msgspec.Struct, frozen=True):
+class CandidateChoice(msgspec.Struct, frozen=True):
     """The choice between candidates.
 
     Attributes:
@@ -46,7 +46,7 @@ class Selection(msgspec.Struct, frozen=True):
     decided_by: Criterion
 
 
-def select_candidate(candidates: Sequence[Candidate]) -> Selection:
+def select_candidate(candidates: Sequence[Candidate]) -> CandidateChoice:
     """Choose one of the candidates, of which there is at least one."""
     left = sorted(candidates, key=lambda candidate: candidate.node_name)
     decided_by = Criterion.ONLY_CANDIDATE
@@ -57,7 +57,7 @@ def select_candidate(candidates: Sequence[Candidate]) -> Selection:
         decided_by = criterion
     if len(left) > 1:
         decided_by = Criterion.NAME
-    return Selection(left[0], tuple(candidate.node_name for candidate in left), decided_by)
+    return CandidateChoice(left[0], tuple(candidate.node_name for candidate in left), decided_by)
 
 
 def _cheapest(candidates: list[Candidate], cost: Callable[[Candidate], int]) -> list[Candidate]:

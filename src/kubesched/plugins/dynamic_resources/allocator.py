@@ -23,10 +23,10 @@ from kubesched.api.resource import (
     ResourceClaim,
 )
 from kubesched.framework.dra import AllocatedState, DeviceClasses
-from kubesched.plugins.dynamic_resources.attempt import Attempt, GiveBack
+from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt, GiveBack
 from kubesched.plugins.dynamic_resources.counters import AvailableCounters, ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import (
-    Candidate,
+    CandidateDevice,
     Features,
     NodeDevices,
     Wanted,
@@ -35,7 +35,7 @@ from kubesched.plugins.dynamic_resources.pools import PoolError, PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import Found, RememberedSearches
 from kubesched.plugins.dynamic_resources.requests import (
     AllocationError,
-    Request,
+    ParsedRequest,
     key_of,
     requests_of,
 )
@@ -45,7 +45,7 @@ from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 _ALL_FEATURES: Final = Features()
 
 
-Requests = list[tuple[Request, ...]]
+Requests = list[tuple[ParsedRequest, ...]]
 
 
 class NodeRejected(Exception):  # noqa: N818 - a rejection, not a failure
@@ -161,7 +161,7 @@ class _Search:
         self._claims = claims
         self._devices_of_node = allocator.devices(node)
         self._wanted = [self._want(claim, allocator.allocated) for claim in claims]
-        self._attempt = Attempt(
+        self._attempt = AllocationAttempt(
             claims,
             self._devices_of_node,
             allocator.allocated,
@@ -196,7 +196,9 @@ class _Search:
             )
         return every
 
-    def _check_features(self, claim: ResourceClaim, alternatives: tuple[Request, ...]) -> None:
+    def _check_features(
+        self, claim: ResourceClaim, alternatives: tuple[ParsedRequest, ...]
+    ) -> None:
         first = alternatives[0]
         if first.parent_name and not self._features.prioritized_list:
             raise AllocationError(
@@ -284,7 +286,7 @@ class _Search:
                 give_back()
         return solved
 
-    def _may_take(self, claim: int, wanted: Wanted, candidate: Candidate) -> bool:
+    def _may_take(self, claim: int, wanted: Wanted, candidate: CandidateDevice) -> bool:
         if self._tries_left is not None:
             self._tries_left -= 1
             if self._tries_left < 0:

@@ -17,20 +17,20 @@ from kubesched.plugins.dynamic_resources.capacity import consumed_capacity
 from kubesched.plugins.dynamic_resources.constraints import Constraint, constraint_of
 from kubesched.plugins.dynamic_resources.counters import ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import (
-    Candidate,
+    CandidateDevice,
     Capacities,
     Features,
     NodeDevices,
     Wanted,
 )
 from kubesched.plugins.dynamic_resources.pools import DeviceID
-from kubesched.plugins.dynamic_resources.requests import AllocationError, Request, key_of
+from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, key_of
 from kubesched.plugins.dynamic_resources.results import Chosen
 
 GiveBack = Callable[[], None]
 
 
-class Attempt:
+class AllocationAttempt:
     """Devices taken, and what constraints, counters and capacities know of them.
 
     Attributes:
@@ -56,21 +56,21 @@ class Attempt:
         self._capacity: Capacities = {}
         self.chosen: list[list[Chosen]] = [[] for _ in claims]
 
-    def is_free(self, claim: int, request: Request, device: DeviceID) -> bool:
+    def is_free(self, claim: int, request: ParsedRequest, device: DeviceID) -> bool:
         """Whether nobody has the device; with admin access, whether the claim itself has not."""
         users = self._users.get(device, ())
         if request.admin_access:
             return claim not in users
         return not users and device not in self._allocated.devices
 
-    def has_capacity(self, request: Request, candidate: Candidate) -> bool:
+    def has_capacity(self, request: ParsedRequest, candidate: CandidateDevice) -> bool:
         """Whether enough is left of the device's capacities."""
         return self._devices.has_capacity(
             request, candidate, self._allocated.capacity, self._capacity
         )
 
     def take(
-        self, claim: int, wanted: Wanted, candidate: Candidate, *, must: bool
+        self, claim: int, wanted: Wanted, candidate: CandidateDevice, *, must: bool
     ) -> GiveBack | None:
         """Take a selectable device; how to give it back, None if it cannot be taken.
 
@@ -98,7 +98,7 @@ class Attempt:
         self.chosen[claim].append(chosen)
         return lambda: self._give_back(claim, chosen, candidate)
 
-    def _give_back(self, claim: int, chosen: Chosen, candidate: Candidate) -> None:
+    def _give_back(self, claim: int, chosen: Chosen, candidate: CandidateDevice) -> None:
         names = (chosen.request.base_name, chosen.request.subrequest_name)
         for constraint in self._constraints[claim]:
             constraint.remove(*names, candidate.device, candidate.id)
@@ -109,7 +109,7 @@ class Attempt:
             self._counters.give_back(candidate.pool, candidate.device)
         self.chosen[claim].pop()
 
-    def _take_counters(self, candidate: Candidate, *, is_shared: bool) -> bool:
+    def _take_counters(self, candidate: CandidateDevice, *, is_shared: bool) -> bool:
         if not candidate.device.consumes_counters:
             return True
         if not self._features.partitionable_devices:
@@ -120,7 +120,9 @@ class Attempt:
             return True
         return self._counters.take(candidate.pool, candidate.device)
 
-    def _is_usable(self, claim: int, request: Request, candidate: Candidate, *, must: bool) -> bool:
+    def _is_usable(
+        self, claim: int, request: ParsedRequest, candidate: CandidateDevice, *, must: bool
+    ) -> bool:
         """Whether taints and constraints allow the device, which constraints then know of."""
         if self._features.device_taints and not request.tolerates(candidate.device.taints):
             return False

@@ -38,11 +38,11 @@ _POLL_SECONDS = 5.0
 _NANOSECONDS = 1_000_000_000
 
 
-class BindingError(Exception):
+class ClaimBindingError(Exception):
     """A claim could not be bound; the pod is tried again later."""
 
 
-class BindingTimeoutError(BindingError):
+class BindingTimeoutError(ClaimBindingError):
     """A device was not made ready in time."""
 
 
@@ -68,14 +68,14 @@ class ClaimBinder:
         self._observer = observer
 
     async def bind(self) -> None:
-        """Write all claims that are not reserved for the pod yet. Raises BindingError."""
+        """Write all claims that are not reserved for the pod yet. Raises ClaimBindingError."""
         for at, claim in enumerate(self._state.claims):
             if is_reserved_for(claim, self._pod):
                 continue
             try:
                 self._state.claims[at] = await self._bind(at, claim)
             except (ApiConflictError, ApiRefusedError) as error:
-                raise BindingError(str(error)) from error
+                raise ClaimBindingError(str(error)) from error
 
     async def _bind(self, at: int, claim: ResourceClaim) -> ResourceClaim:
         allocation = self._state.allocations[at]
@@ -116,14 +116,14 @@ class ClaimBinder:
     async def _create(self) -> ResourceClaim:
         special = self._found().special_claim
         if special is None:
-            raise BindingError(f"extended resource claim not found for node {self._node_name}")
+            raise ClaimBindingError(f"extended resource claim not found for node {self._node_name}")
         metadata: ObjectMeta = replace(special.metadata, name="", uid="")
         is_success = False
         try:
             created = await self._writer.create(replace(special, metadata=metadata))
             is_success = True
         except ApiRefusedError as error:
-            raise BindingError(
+            raise ClaimBindingError(
                 f"create claim for extended resources {special.metadata.namespace}/: {error}"
             ) from error
         finally:
@@ -134,7 +134,7 @@ class ClaimBinder:
         mappings = self._found().mappings
         key = f"{self._pod.metadata.namespace}/{self._pod.metadata.name}"
         if not mappings:
-            raise BindingError(
+            raise ClaimBindingError(
                 f"nil or empty request mappings, no update of pod {key} ExtendedResourceClaimStatus"
             )
         status = PodExtendedResourceClaimStatus(
@@ -143,7 +143,9 @@ class ClaimBinder:
         try:
             await self._writer.patch_extended_resource_claim_status(self._pod, status)
         except ApiRefusedError as error:
-            raise BindingError(f"update pod {key} ExtendedResourceClaimStatus: {error}") from error
+            raise ClaimBindingError(
+                f"update pod {key} ExtendedResourceClaimStatus: {error}"
+            ) from error
 
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None
@@ -164,17 +166,17 @@ class ClaimBinder:
     ) -> ResourceClaim:
         key = key_of(claim)
         if claim.metadata.deletion_timestamp is not None:
-            raise BindingError(f"claim {key} got deleted in the meantime")
+            raise ClaimBindingError(f"claim {key} got deleted in the meantime")
         current = claim.status.allocation
         if allocation is not None:
             if current is not None and _devices_of(current) != _devices_of(allocation):
-                raise BindingError(f"claim {key} got allocated elsewhere in the meantime")
+                raise ClaimBindingError(f"claim {key} got allocated elsewhere in the meantime")
             if FINALIZER not in claim.metadata.finalizers:
                 update = self._writer.update(with_finalizer(claim))
                 claim = await _worded(f"add finalizer to claim {key}", update)
             current = current or allocation
         if current is None:
-            raise BindingError(f"claim {key} got deallocated elsewhere in the meantime")
+            raise ClaimBindingError(f"claim {key} got deallocated elsewhere in the meantime")
         if current.allocation_timestamp is None:
             current = replace(current, allocation_timestamp=self._writer.now())
         users = (*claim.status.reserved_for, consumer_reference(self._pod))
@@ -191,7 +193,7 @@ class ClaimBinder:
         return any(has_binding_conditions(claim) for claim in self._state.claims)
 
     async def wait(self, timeout_seconds: float) -> None:
-        """Wait until all devices are ready. Raises BindingError if that fails or takes too long."""
+        """Wait until all devices are ready. Raises ClaimBindingError on failure or timeout."""
         self._writer.announce_wait(self._pod, self._node_name)
         now = asyncio.get_running_loop().time
         began, status = now(), BindingConditionsStatus.ERROR
@@ -203,7 +205,7 @@ class ClaimBinder:
             raise
         except BindingFailedError as error:
             status = BindingConditionsStatus.FAILURE
-            raise BindingError(str(error)) from error
+            raise ClaimBindingError(str(error)) from error
         finally:
             self._tell_of_wait(status, now() - began)
 
@@ -231,7 +233,7 @@ class ClaimBinder:
             namespace, name = known.metadata.namespace, known.metadata.name
             claim = self._tracker.get(self._objects, namespace, name)
             if claim is None:
-                raise BindingError(f'could not find ResourceClaim "{namespace}/{name}"')
+                raise ClaimBindingError(f'could not find ResourceClaim "{namespace}/{name}"')
             self._state.claims[at] = claim
             if not is_ready_for_binding(claim):
                 if is_timed_out(claim, timeout_seconds, self._writer.now):
@@ -253,7 +255,7 @@ async def _worded(what: str, call: Awaitable[ResourceClaim]) -> ResourceClaim:
     try:
         return await call
     except ApiRefusedError as error:
-        raise BindingError(f"{what}: {error}") from error
+        raise ClaimBindingError(f"{what}: {error}") from error
 
 
 def with_finalizer(claim: ResourceClaim) -> ResourceClaim:

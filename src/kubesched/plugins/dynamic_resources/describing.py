@@ -12,11 +12,11 @@ from kubesched.api.core import Node, NodeSelector
 from kubesched.api.resource import ALL, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
-from kubesched.plugins.dynamic_resources.attempt import Attempt
+from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt
 from kubesched.plugins.dynamic_resources.claims import results_of
 from kubesched.plugins.dynamic_resources.counters import ConsumedCounters
-from kubesched.plugins.dynamic_resources.node_devices import Candidate, NodeDevices, Wanted
-from kubesched.plugins.dynamic_resources.requests import Request
+from kubesched.plugins.dynamic_resources.node_devices import CandidateDevice, NodeDevices, Wanted
+from kubesched.plugins.dynamic_resources.requests import ParsedRequest
 from kubesched.plugins.shared.node_selector_text import describe_selector
 
 _FREE = ""
@@ -61,7 +61,7 @@ class _Count:
             if all(texts):
                 yield from texts
 
-    def _shortage(self, at: int, request: Request) -> str:
+    def _shortage(self, at: int, request: ParsedRequest) -> str:
         """Return what the request lacks; empty if it could be served alone."""
         claim, devices = self._claims[at], self._devices
         wanted = self._want(claim, request)
@@ -87,12 +87,12 @@ class _Count:
         there = f"{free} of {len(devices.candidates)} devices free"
         return f"{text}{there} ({listed}){self._unusable_pools()}" if listed else f"{text}{there}"
 
-    def _want(self, claim: ResourceClaim, request: Request) -> Wanted:
+    def _want(self, claim: ResourceClaim, request: ParsedRequest) -> Wanted:
         return self._devices.want(claim, request, self._allocator.allocated.capacity)
 
-    def _why_not_free(self, at: int, wanted: Wanted, candidate: Candidate) -> str:
+    def _why_not_free(self, at: int, wanted: Wanted, candidate: CandidateDevice) -> str:
         allocator, request = self._allocator, wanted.request
-        attempt = Attempt(
+        attempt = AllocationAttempt(
             self._claims,
             self._devices,
             allocator.allocated,
@@ -115,7 +115,7 @@ class _Count:
         return f"; not counted, because incomplete or invalid: {', '.join(names)}" if names else ""
 
 
-def _selectors(request: Request) -> str:
+def _selectors(request: ParsedRequest) -> str:
     expressions = [
         " ".join(one.cel.expression.split()) for one in request.selectors if one.cel is not None
     ]

@@ -82,8 +82,8 @@ from kubesched.plugins.dynamic_resources.args import (
     has_binding_conditions,
 )
 from kubesched.plugins.dynamic_resources.binding import (
-    BindingError,
     ClaimBinder,
+    ClaimBindingError,
     is_timed_out,
     with_finalizer,
 )
@@ -396,7 +396,7 @@ class DynamicResources(
             await binder.bind()
             if self._binding_conditions and binder.must_wait:
                 await binder.wait(self._binding_timeout_seconds)
-        except BindingError as error:
+        except ClaimBindingError as error:
             return failure(str(error))
         return SUCCESS
 

@@ -27,7 +27,7 @@ from kubesched.plugins.dynamic_resources.pools import (
     PoolIndex,
     matches_node,
 )
-from kubesched.plugins.dynamic_resources.requests import AllocationError, Request, key_of
+from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, key_of
 from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 
 Capacities = dict[DeviceID, dict[str, int]]
@@ -45,7 +45,7 @@ class Features:
     consumable_capacity: bool = True
 
 
-class Candidate(NamedTuple):
+class CandidateDevice(NamedTuple):
     """A device with everything that says where it is."""
 
     id: DeviceID
@@ -66,10 +66,10 @@ class Wanted:
         selectable: Remembers which devices it may get.
     """
 
-    request: Request
+    request: ParsedRequest
     device_class: DeviceClass
     count: int
-    all_devices: list[Candidate] = field(default_factory=list)
+    all_devices: list[CandidateDevice] = field(default_factory=list)
     selectable: dict[DeviceID, bool] = field(default_factory=dict)
 
 
@@ -105,7 +105,7 @@ class NodeDevices:
             for candidate in _candidates(pool)
         ]
 
-    def want(self, claim: ResourceClaim, request: Request, allocated: Capacities) -> Wanted:
+    def want(self, claim: ResourceClaim, request: ParsedRequest, allocated: Capacities) -> Wanted:
         """Check a request, and find out how many devices it takes. Raises AllocationError."""
         where = f"claim {key_of(claim)}, request {request.name}"
         for at, selector in enumerate(request.selectors):
@@ -126,7 +126,9 @@ class NodeDevices:
         self._find_all(claim, wanted, where, allocated)
         return wanted
 
-    def is_selectable(self, claim: ResourceClaim, wanted: Wanted, candidate: Candidate) -> bool:
+    def is_selectable(
+        self, claim: ResourceClaim, wanted: Wanted, candidate: CandidateDevice
+    ) -> bool:
         """Whether the device is one that the request may get. Raises AllocationError."""
         known = wanted.selectable.get(candidate.id)
         if known is None:
@@ -135,7 +137,11 @@ class NodeDevices:
         return known
 
     def has_capacity(
-        self, request: Request, candidate: Candidate, allocated: Capacities, allocating: Capacities
+        self,
+        request: ParsedRequest,
+        candidate: CandidateDevice,
+        allocated: Capacities,
+        allocating: Capacities,
     ) -> bool:
         """Whether enough is left of the device's capacities."""
         if not self._features.consumable_capacity:
@@ -176,7 +182,7 @@ class NodeDevices:
             ]
         wanted.count = len(wanted.all_devices)
 
-    def _select(self, claim: ResourceClaim, wanted: Wanted, candidate: Candidate) -> bool:
+    def _select(self, claim: ResourceClaim, wanted: Wanted, candidate: CandidateDevice) -> bool:
         device, driver = candidate.device, candidate.id[0]
         if device.binding_conditions and not self._features.binding_conditions:
             return False
@@ -194,10 +200,10 @@ class NodeDevices:
             raise AllocationError(str(error)) from error
 
 
-def _candidates(pool: Pool) -> list[Candidate]:
+def _candidates(pool: Pool) -> list[CandidateDevice]:
     driver, name = pool.id
     return [
-        Candidate((driver, name, device.name), device, item, pool)
+        CandidateDevice((driver, name, device.name), device, item, pool)
         for item in pool.slices
         for device in item.spec.devices
     ]

@@ -29,7 +29,7 @@ class AllocationError(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class ParsedRequest:
     """What is asked for by one request, or by one alternative of one.
 
     Attributes:
@@ -80,7 +80,7 @@ class Request:
         )
 
 
-def requests_of(claim: ResourceClaim) -> list[tuple[Request, ...]]:
+def requests_of(claim: ResourceClaim) -> list[tuple[ParsedRequest, ...]]:
     """Per request of the claim its alternatives in order; an exact request is its only one.
 
     Raises AllocationError.
@@ -88,7 +88,7 @@ def requests_of(claim: ResourceClaim) -> list[tuple[Request, ...]]:
     return [_alternatives(claim, request) for request in claim.spec.devices.requests]
 
 
-def _alternatives(claim: ResourceClaim, request: DeviceRequest) -> tuple[Request, ...]:
+def _alternatives(claim: ResourceClaim, request: DeviceRequest) -> tuple[ParsedRequest, ...]:
     if request.first_available:
         return tuple(_of(sub, sub.name, request.name) for sub in request.first_available)
     if request.exactly is None:
@@ -98,10 +98,10 @@ def _alternatives(claim: ResourceClaim, request: DeviceRequest) -> tuple[Request
     return (_of(request.exactly, request.name, ""),)
 
 
-def _of(spec: ExactDeviceRequest | DeviceSubRequest, name: str, parent_name: str) -> Request:
+def _of(spec: ExactDeviceRequest | DeviceSubRequest, name: str, parent_name: str) -> ParsedRequest:
     admin_access = spec.admin_access if isinstance(spec, ExactDeviceRequest) else None
     mode = spec.allocation_mode or EXACT_COUNT
-    return Request(
+    return ParsedRequest(
         name=name,
         parent_name=parent_name,
         device_class_name=spec.device_class_name,

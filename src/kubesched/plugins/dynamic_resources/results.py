@@ -25,7 +25,7 @@ from kubesched.api.resource import (
     ResourceSlice,
 )
 from kubesched.plugins.dynamic_resources.pools import DeviceID
-from kubesched.plugins.dynamic_resources.requests import AllocationError, Request
+from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 
 UNNUMBERED_SHARE = ""
 """The id of a share before the node is chosen."""
@@ -37,7 +37,7 @@ _FROM_CLASS, _FROM_CLAIM = "FromClass", "FromClaim"
 class Chosen:
     """A device, or a share of one, taken for a request."""
 
-    request: Request
+    request: ParsedRequest
     device_id: DeviceID
     device: Device
     slice: ResourceSlice
@@ -48,7 +48,7 @@ class Chosen:
 def allocation_result(
     claim: ResourceClaim,
     chosen: Sequence[Chosen],
-    selected: Sequence[tuple[Request, DeviceClass]],
+    selected: Sequence[tuple[ParsedRequest, DeviceClass]],
     node_name: str,
     *,
     binding_conditions: bool,
@@ -98,7 +98,7 @@ def _device_result(chosen: Chosen, binding_conditions: bool) -> DeviceRequestAll
 
 
 def _class_configs(
-    selected: Sequence[tuple[Request, DeviceClass]],
+    selected: Sequence[tuple[ParsedRequest, DeviceClass]],
 ) -> list[DeviceAllocationConfiguration]:
     """Each class's configuration once, with all requests that use the class."""
     requests: dict[str, list[str]] = {}
@@ -117,7 +117,7 @@ def _class_configs(
 
 
 def _claim_configs(
-    claim: ResourceClaim, selected: Sequence[tuple[Request, DeviceClass]]
+    claim: ResourceClaim, selected: Sequence[tuple[ParsedRequest, DeviceClass]]
 ) -> list[DeviceAllocationConfiguration]:
     configs: list[DeviceAllocationConfiguration] = []
     for config in claim.spec.devices.config:

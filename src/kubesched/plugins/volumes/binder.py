@@ -47,11 +47,11 @@ class AssumeError(Exception):
     """The cluster has moved on since the decision; the text says how."""
 
 
-class BindingError(Exception):
+class VolumeBindingError(Exception):
     """Binding has failed and the pod must be scheduled again; the text says why."""
 
 
-class Binder:
+class VolumeBinder:
     """What one profile believes of volumes and claims, and how it makes that true.
 
     Attributes:
@@ -140,7 +140,7 @@ class Binder:
         """Wait until the volume controller has bound everything, looking once a second.
 
         Raises:
-            BindingError: It cannot come about any more, or the time is over.
+            VolumeBindingError: It cannot come about any more, or the time is over.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
@@ -148,7 +148,7 @@ class Binder:
             left = deadline - loop.time()
             await asyncio.sleep(max(0.0, min(_POLL_SECONDS, left)))
             if left < _POLL_SECONDS:
-                raise BindingError("context deadline exceeded")
+                raise VolumeBindingError("context deadline exceeded")
             if check.is_bound(written):
                 return
 
@@ -174,14 +174,16 @@ class BindingCheck(msgspec.Struct, frozen=True):
         """Return whether all is bound.
 
         Raises:
-            BindingError: It cannot come about any more.
+            VolumeBindingError: It cannot come about any more.
         """
         if self.node_name not in self.table.row_of:
             text = f'failed to get node "{self.node_name}": node "{self.node_name}" not found'
-            raise BindingError(text)
+            raise VolumeBindingError(text)
         metadata = self.pod.metadata
         if not self.writer.has_pod(metadata.namespace, metadata.name):
-            raise BindingError(f'pod does not exist any more: pod "{metadata.name}" not found')
+            raise VolumeBindingError(
+                f'pod does not exist any more: pod "{metadata.name}" not found'
+            )
         return all(self._is_static_bound(one) for one in written.static_bindings) and all(
             self._is_provisioned(one.claim) for one in written.dynamic_provisions
         )
@@ -190,14 +192,16 @@ class BindingCheck(msgspec.Struct, frozen=True):
         name = binding.volume.metadata.name
         volume = self.objects.get(PersistentVolume, name)
         if volume is None:
-            raise BindingError(f'failed to check binding: persistentvolumes "{name}" not found')
+            raise VolumeBindingError(
+                f'failed to check binding: persistentvolumes "{name}" not found'
+            )
         claim = self._claim(binding.claim, "failed to check binding")
         if _is_newer(binding.volume, volume):
             return False
         self._check_reachable(volume, "failed to translate pv to csi: ")
         ref = volume.spec.claim_ref
         if ref is None or not ref.uid:
-            raise BindingError(f'ClaimRef got reset for pv "{name}"')
+            raise VolumeBindingError(f'ClaimRef got reset for pv "{name}"')
         return is_fully_bound(claim)
 
     def _is_provisioned(self, written: PersistentVolumeClaim) -> bool:
@@ -206,10 +210,10 @@ class BindingCheck(msgspec.Struct, frozen=True):
             return False
         name, annotations = claim.metadata.name, claim.metadata.annotations
         if not annotations:
-            raise BindingError(f'selectedNode annotation reset for PVC "{name}"')
+            raise VolumeBindingError(f'selectedNode annotation reset for PVC "{name}"')
         if annotations.get(SELECTED_NODE, "") != self.node_name:
             # A provisioner that fails takes the annotation away.
-            raise BindingError(f'provisioning failed for PVC "{name}"')
+            raise VolumeBindingError(f'provisioning failed for PVC "{name}"')
         if claim.spec.volume_name:
             volume = self.objects.get(PersistentVolume, claim.spec.volume_name)
             if volume is None:
@@ -222,7 +226,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
         found = self.objects.get(PersistentVolumeClaim, metadata.name, metadata.namespace)
         if found is None:
             text = f'{context}: persistentvolumeclaims "{key_of(claim)}" not found'
-            raise BindingError(text)
+            raise VolumeBindingError(text)
         return found
 
     def _check_reachable(self, volume: PersistentVolume, context: str) -> None:
@@ -233,10 +237,10 @@ class BindingCheck(msgspec.Struct, frozen=True):
             try:
                 required = translate_volume(volume).node_affinity
             except TranslationError as error:
-                raise BindingError(f"{context}could not translate pv: {error}") from None
+                raise VolumeBindingError(f"{context}could not translate pv: {error}") from None
         node = self.table.take(np.array([self.table.row_of[self.node_name]]))
         if not NodeAccess(node).mask_of_selector(required)[0]:
-            raise BindingError(
+            raise VolumeBindingError(
                 f'pv "{volume.metadata.name}" node affinity doesn\'t match node '
                 f'"{self.node_name}": no matching NodeSelectorTerms'
             )

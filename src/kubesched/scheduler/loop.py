@@ -24,13 +24,13 @@ from typing import Final, TypeVarTuple
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.cache.cache import Cache, CacheError
+from kubesched.cache.cache import Cache
 from kubesched.framework.cluster_event import ASSIGNED_POD, Action, ClusterEvent
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.pod_group_states import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
+from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient, EventRecord, PodConditionPatch
@@ -43,10 +43,10 @@ from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.flushing import Flushing
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.phase_timer import POST_BIND
+from kubesched.scheduler.placer import Placer
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.reserving import ask_permit, reserve, unreserve
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.scheduling_log import log_attempt, log_bound, log_failure, log_scores
 from kubesched.snapshot.pod_info import PodInfo
@@ -75,6 +75,7 @@ class Scheduler:
         queue: Pods that wait.
         waiting_pods: Pods that Permit plugins hold.
         evictions: Preemptions under way.
+        placer: Puts pods on their nodes.
         pods: The pods as last observed; kept by the event handlers.
         observers: Are told what it does.
     """
@@ -105,6 +106,7 @@ class Scheduler:
             for name, profile in profiles.items()
         }
         self.waiting_pods = waiting_pods
+        self.placer = Placer(cache, queue.nominator)
         self.evictions = evictions
         self.status_writer = evictions.status_writer
         self._binding = BindingCycle(self.status_writer, self._done)
@@ -317,14 +319,20 @@ class Scheduler:
         self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
     ) -> None:
         """Assume the pod where it was placed and start its binding cycle, or put it back."""
-        status, assumed = self._assume(placed, queued, profile, started)
-        if assumed is None:
-            self.fail(queued, profile, status, nominated_node_name="", started=started)
+        node_name, cycle = placed.node_name, placed.cycle
+        found = self.placer.place(profile, cycle, placed.pod, node_name)
+        if found.pod is None:
+            self.fail(queued, profile, found.status, nominated_node_name="", started=started)
             return
+        if found.timeouts_seconds:
+            waiting = WaitingPod(found.pod, node_name, found.timeouts_seconds, _timer)
+            self.waiting_pods.add(waiting)
+        seen = placed.evaluated, placed.feasible
+        assumed = Assumed(queued, found.pod, node_name, cycle, profile, started, *seen)
         # The task takes itself off the list: a callback costs another turn of the event loop.
         number = next(self._binding_numbers)
         self._bindings[number] = self._loop.create_task(self._bind(number, assumed))
-        self._activate_requested(placed.cycle)
+        self._activate_requested(cycle)
 
     async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
         """Start the evictions that were decided; return the decision as it stands then."""
@@ -338,38 +346,6 @@ class Scheduler:
         if error:
             return decision.with_failed_preemption(error, len(self.cache.nodes))
         return decision
-
-    # Assume, reserve, permit.
-
-    def _assume(
-        self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
-    ) -> tuple[Status, Assumed | None]:
-        pod, node_name, cycle = placed.pod, placed.node_name, placed.cycle
-        try:
-            there = self.cache.assume_pod(pod, node_name)
-        except CacheError as error:
-            return failure(str(error)), None
-        self.queue.nominator.delete(pod.uid)
-        status = reserve(profile, cycle, there, node_name)
-        if status.is_success:
-            status, timeouts = ask_permit(profile, cycle, there, node_name)
-            if timeouts:
-                self.waiting_pods.add(WaitingPod(there, node_name, timeouts, _timer))
-        if status.is_success or status.code is Code.WAIT:
-            seen = placed.evaluated, placed.feasible
-            return SUCCESS, Assumed(queued, there, node_name, cycle, profile, started, *seen)
-        self.undo(profile, cycle, there, node_name)
-        return status, None
-
-    def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
-        """Unreserve in reverse order and forget the pod; return whether it was there."""
-        unreserve(profile, cycle, pod, node_name)
-        try:
-            self.cache.forget_pod(pod)
-        except CacheError as error:
-            log.warning("Failed to forget pod %s: %s", pod.key, error)
-            return False
-        return True
 
     def _activate_requested(self, cycle: CycleState) -> None:
         requested = cycle.shared.get(PODS_TO_ACTIVATE)
@@ -403,7 +379,7 @@ class Scheduler:
     def _binding_failed(self, assumed: Assumed, status: Status) -> None:
         now = self.now()
         pod = assumed.pod
-        was_there = self.undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
+        was_there = self.placer.undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
         for observer in self.observers:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:

@@ -30,7 +30,7 @@ from typing import Protocol
 import msgspec
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.cache.cache import Cache, CacheError
+from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -44,6 +44,7 @@ from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.placement_search import PlacementSearch
+from kubesched.scheduler.placer import Placer
 from kubesched.scheduler.pod_group_outcome import (
     SCHEDULED,
     Attempt,
@@ -55,7 +56,6 @@ from kubesched.scheduler.pod_group_outcome import (
 )
 from kubesched.scheduler.pod_group_preemption import PodGroupPreemption
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.reserving import ask_permit, reserve
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -71,6 +71,7 @@ class PodByPod(Protocol):
     queue: SchedulingQueue
     status_writer: StatusWriter
     evictions: Evictions
+    placer: Placer
     observers: Sequence[Observer]
 
     def now(self) -> float:
@@ -87,10 +88,6 @@ class PodByPod(Protocol):
 
     async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
         """Start the evictions that were decided; return the decision as it stands then."""
-        ...
-
-    def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
-        """Unreserve and forget an assumed pod; return whether it was there."""
         ...
 
     def tell(self, decision: Decision, started: float) -> None:
@@ -269,19 +266,12 @@ class PodGroupCycle:
     ) -> Attempt:
         """Assume, reserve and ask Permit; if any says no, nothing is left of it."""
         pod = attempt.queued.pod_info
-        try:
-            there = self._loop.cache.assume_pod(pod, node_name)
-        except CacheError as error:
-            return refused(attempt, failure(str(error)))
-        self._loop.queue.nominator.delete(pod.uid)
-        status = reserve(profile, cycle, there, node_name)
-        if status.is_success:
-            status, _ = ask_permit(profile, cycle, there, node_name)
-        if status.is_success or status.code is Code.WAIT:
-            return msgspec.structs.replace(attempt, there=there, permit=status)
-        self._take_back(attempt, profile, cycle, there)
+        found = self._loop.placer.place(profile, cycle, pod, node_name)
+        if found.pod is not None:
+            return msgspec.structs.replace(attempt, there=found.pod, permit=found.status)
+        self._nominate_again(attempt)
         # Reserve or Permit: the story of one node.
-        return msgspec.structs.replace(refused(attempt, status), diagnosis=None)
+        return msgspec.structs.replace(refused(attempt, found.status), diagnosis=None)
 
     def _revert(self, attempt: Attempt, profile: Profile) -> None:
         if attempt.there is not None and not isinstance(attempt.decision, Failed):
@@ -290,10 +280,14 @@ class PodGroupCycle:
     def _take_back(
         self, attempt: Attempt, profile: Profile, cycle: CycleState, there: PodInfo
     ) -> None:
-        nominated = there.pod.status.nominated_node_name
-        if self._loop.undo(profile, cycle, there, there.node_name) and nominated:
-            # Assuming the pod has taken its nomination away.
-            self._loop.queue.nominator.add(attempt.queued.pod_info, nominated)
+        if self._loop.placer.undo(profile, cycle, there, there.node_name):
+            self._nominate_again(attempt)
+
+    def _nominate_again(self, attempt: Attempt) -> None:
+        """Restore the pod's nomination, which assuming it has taken away."""
+        pod = attempt.queued.pod_info
+        if pod.pod.status.nominated_node_name:
+            self._loop.queue.nominator.add(pod, pod.pod.status.nominated_node_name)
 
     # Preempt.
 

@@ -28,8 +28,8 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.scheduler.decision import Placed, Rejected
+from kubesched.scheduler.placer import ask_permit, reserve, unreserve
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.reserving import ask_permit, reserve, unreserve
 from kubesched.simulator.cluster import Cluster
 from kubesched.simulator.report import (
     Eviction,

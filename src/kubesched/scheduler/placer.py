@@ -1,17 +1,28 @@
-"""Reserve, Permit and Unreserve: what plugins are asked once a pod has a place.
+"""Placer puts a pod on the node that was chosen for it, and takes it off again.
 
-Upstream: pkg/scheduler/framework/runtime/framework.go, RunReservePluginsReserve,
-          RunReservePluginsUnreserve and RunPermitPlugins (v1.36)
+    assume ─▶ reserve ─▶ permit           undo: unreserve in reverse order ─▶ forget
+
+Single pods and the pods of a group are placed alike. A group's pods are taken back before the
+group is decided, and placed again.
+
+Upstream: pkg/scheduler/schedule_one.go, assumeAndReserve; pkg/scheduler/framework/runtime,
+          RunReservePluginsReserve, RunReservePluginsUnreserve, RunPermitPlugins (v1.36)
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
+from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.status import SUCCESS, Code, Status
+from kubesched.framework.status import SUCCESS, Code, Status, failure
 from kubesched.framework.waiting_pods import PERMIT_TIMEOUT_SECONDS_MAX
+from kubesched.queue.nominator import Nominator
 from kubesched.scheduler.phase_timer import PERMIT as PERMIT_PHASE
 from kubesched.scheduler.phase_timer import RESERVE as RESERVE_PHASE
 from kubesched.scheduler.phase_timer import UNRESERVE
@@ -20,6 +31,56 @@ from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 
 _SOMEBODY_WAITS: Final = "one or more plugins asked to wait and no plugin rejected pod"
+
+log = logging.getLogger(__name__)
+
+
+class PlacedPod(msgspec.Struct, frozen=True):
+    """What became of placing a pod.
+
+    Attributes:
+        status: Success, or Wait if a Permit plugin holds the pod; else why it is not there.
+        pod: The pod as assumed on its node; None if it is not there.
+        timeouts_seconds: The Permit plugins that hold the pod, each with its timeout.
+    """
+
+    status: Status
+    pod: PodInfo | None = None
+    timeouts_seconds: Mapping[str, float] = {}
+
+
+class Placer:
+    """Places pods in one cache."""
+
+    def __init__(self, cache: Cache, nominator: Nominator) -> None:
+        self._cache = cache
+        self._nominator = nominator
+
+    def place(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> PlacedPod:
+        """Assume the pod, reserve for it and ask for permission; undo all if that is refused."""
+        try:
+            there = self._cache.assume_pod(pod, node_name)
+        except CacheError as error:
+            return PlacedPod(failure(str(error)))
+        self._nominator.delete(pod.uid)
+        timeouts: Mapping[str, float] = {}
+        status = reserve(profile, cycle, there, node_name)
+        if status.is_success:
+            status, timeouts = ask_permit(profile, cycle, there, node_name)
+        if status.is_success or status.code is Code.WAIT:
+            return PlacedPod(status, there, timeouts)
+        self.undo(profile, cycle, there, node_name)
+        return PlacedPod(status)
+
+    def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
+        """Unreserve and forget an assumed pod; return whether it was there."""
+        unreserve(profile, cycle, pod, node_name)
+        try:
+            self._cache.forget_pod(pod)
+        except CacheError as error:
+            log.warning("Failed to forget pod %s: %s", pod.key, error)
+            return False
+        return True
 
 
 def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:

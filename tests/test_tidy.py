@@ -28,10 +28,7 @@ CRUMB_LINES_MAX: Final = 80
 CRUMBS: Final = {
     "api.coordination",
     "apiserver.bootstrap",
-    "apiserver.lookup",
     "apiserver.pod_addresses",
-    "apiserver.reads",
-    "apiserver.selection",
     "cluster.controllers.namespaces",
     "cluster.controllers.pod_collector",
     "cluster.node_taints",

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kubesched.apiserver.durable import DurableServer
-from kubesched.apiserver.journal import Entry, Journal, JournalError
+from kubesched.apiserver.durable import DurableServer, Entry, Journal, JournalError
 from kubesched.cluster.store import Key
 
 from .test_server import POD, PODS, ask

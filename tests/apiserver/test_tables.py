@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.event_forms import from_core
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
+from kubesched.apiserver.stored_object import from_core
 from kubesched.apiserver.tables import columns_of, table_of
 from kubesched.apiserver.tables.cells import CELLS
 from kubesched.apiserver.tables.durations import human_duration

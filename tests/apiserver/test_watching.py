@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from kubesched.apiserver.list_options import list_options
 from kubesched.apiserver.listing import list_objects
-from kubesched.apiserver.media_types import PLAIN
-from kubesched.apiserver.presentation import Presentation
+from kubesched.apiserver.presentation import PLAIN, Presentation
 from kubesched.apiserver.request import Request
 from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError

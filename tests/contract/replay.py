@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from kubesched.apiserver.paging import Page, token_of
+from kubesched.apiserver.listing import Page, token_of
 from kubesched.apiserver.request import ANONYMOUS, Request, Response, User
 from kubesched.apiserver.server import ADMIN, ApiServer
 

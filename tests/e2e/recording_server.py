@@ -12,10 +12,9 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver.durable import DurableServer
-from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import Request, Response, User
 from kubesched.apiserver.server import ADMIN
-from kubesched.apiserver.status import StatusError
+from kubesched.apiserver.status import StatusError, refused
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.cluster.store import Change
 

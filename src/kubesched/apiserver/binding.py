@@ -15,20 +15,18 @@ from kubesched.apiserver.admission import topology_labels
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry, precondition_failed
-from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, conflict_of, internal
 from kubesched.apiserver.stored_object import key_of
 
 _TARGET_KINDS: Final = ("", "Node")
 
 
-def bind(registry: Registry, operation: Operation, pods: Resource, binding: Plain) -> None:
+def bind(registry: Registry, operation: Operation, binding: Plain) -> None:
     """Give a pod the node of a binding.
 
     Args:
         registry: Where the pod is.
         operation: The request.
-        pods: The resource of pods.
         binding: As it was sent.
 
     Raises:
@@ -37,6 +35,8 @@ def bind(registry: Registry, operation: Operation, pods: Resource, binding: Plai
     metadata = binding.get("metadata", {})
     name = operation.name or metadata.get("name", "")
     _check(binding, name)
+    pods = registry.resources.find_kind("v1", "Pod")
+    assert pods is not None, "pods are always served"
     found = registry.get(pods, operation.namespace, name)
     before = found.plain["metadata"]
     for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):

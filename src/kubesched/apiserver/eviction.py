@@ -23,7 +23,6 @@ from kubesched.apiserver.deletion import (
 from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry
-from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, internal
 from kubesched.apiserver.stored_object import key_of
 from kubesched.cluster.eviction import (
@@ -34,104 +33,82 @@ from kubesched.cluster.eviction import (
     grant,
     plain_status,
 )
+from kubesched.cluster.store import Key
 
 _REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
     "support."
 )
+_BUDGETS: Final = "poddisruptionbudgets.policy"
+_EVICTED: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 
 
-def evict(
-    registry: Registry, operation: Operation, pods: Resource, budgets: Resource, eviction: Plain
-) -> None:
+def evict(registry: Registry, operation: Operation, eviction: Plain) -> None:
     """Delete a pod if its budget allows it.
 
     Args:
         registry: Where pods and budgets are.
-        operation: The request.
-        pods: The resource of pods.
-        budgets: The resource of disruption budgets.
+        operation: The request, which names the pod.
         eviction: As it was sent.
 
     Raises:
         StatusError: The budget does not allow it, or there is no such pod.
     """
-    _Evictor(registry, operation, pods, budgets).evict(eviction)
+    if eviction.get("metadata", {}).get("name", "") != operation.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = options_of(eviction.get("deleteOptions") or {})
+    if operation.is_dry_run and not options.dry_run:
+        options = msgspec.structs.replace(options, dry_run=("All",))
+    pod = registry.get(operation.resource, operation.namespace, operation.name)
+    granted = _grant(registry, pod.typed(Pod))
+    if granted.only_unchanged and not options.precondition("resourceVersion"):
+        options = _only_for(pod.plain, options)
+    if not options.dry_run:
+        if granted.budget is not None:
+            _pay(registry, granted.budget)
+        options = _announced(registry, operation, options)
+    delete(registry, msgspec.structs.replace(operation, subresource=""), options)
 
 
-class _Evictor:
-    def __init__(
-        self, registry: Registry, operation: Operation, pods: Resource, budgets: Resource
-    ) -> None:
-        self._registry = registry
-        self._operation = operation
-        self._pods = pods
-        self._budgets = budgets
-        self._key = key_of(pods, operation.namespace, operation.name)
+def _grant(registry: Registry, pod: Pod) -> Granted:
+    stored = registry.store.list(_BUDGETS, pod.metadata.namespace).items
+    budgets = (one.typed(PodDisruptionBudget) for one in stored)
+    try:
+        return grant(pod, budgets, registry.clock.timestamp())
+    except SeveralBudgetsError:
+        raise internal(_SEVERAL) from None
+    except NotAllowedError as error:
+        raise _too_many(str(error), error.retry_seconds) from None
+    except BrokenBudgetError as error:
+        raise _forbidden(error.budget_name, str(error)) from None
 
-    def evict(self, eviction: Plain) -> None:
-        if eviction.get("metadata", {}).get("name", "") != self._operation.name:
-            raise bad_request("name in URL does not match name in Eviction object")
-        options = self._options(eviction)
-        pod = self._registry.get(self._pods, self._operation.namespace, self._operation.name)
-        granted = self._grant(pod.typed(Pod))
-        if granted.only_unchanged and not options.precondition("resourceVersion"):
-            options = _only_for(pod.plain, options)
-        if granted.budget is not None and not options.dry_run:
-            self._pay(granted.budget)
-        self._delete(options)
 
-    def _grant(self, pod: Pod) -> Granted:
-        namespace = self._operation.namespace
-        stored = self._registry.store.list(self._budgets.storage_kind, namespace).items
-        budgets = (one.typed(PodDisruptionBudget) for one in stored)
-        try:
-            return grant(pod, budgets, self._registry.clock.timestamp())
-        except SeveralBudgetsError:
-            raise internal(_SEVERAL) from None
-        except NotAllowedError as error:
-            raise _too_many(str(error), error.retry_seconds) from None
-        except BrokenBudgetError as error:
-            raise _forbidden(error.budget_name, str(error)) from None
+def _pay(registry: Registry, budget: PodDisruptionBudget) -> None:
+    """Write a budget's status, which has one disruption less."""
+    key = Key(_BUDGETS, budget.metadata.namespace, budget.metadata.name)
+    found = registry.store.find(key)
+    assert found is not None, "just listed"
+    registry.write(key, {**found.plain, "status": plain_status(budget.status)})
 
-    def _pay(self, budget: PodDisruptionBudget) -> None:
-        """Write a budget's status, which has one disruption less."""
-        name = budget.metadata.name
-        found = self._registry.get(self._budgets, self._operation.namespace, name)
-        key = key_of(self._budgets, self._operation.namespace, name)
-        self._registry.write(key, {**found.plain, "status": plain_status(budget.status)})
 
-    def _options(self, eviction: Plain) -> DeleteOptions:
-        options = options_of(eviction.get("deleteOptions") or {})
-        if self._operation.is_dry_run and not options.dry_run:
-            return msgspec.structs.replace(options, dry_run=("All",))
+def _announced(registry: Registry, operation: Operation, options: DeleteOptions) -> DeleteOptions:
+    """Write into the pod's status why it is deleted; return options for the pod as it is then."""
+    pods = operation.resource
+    found = registry.get(pods, operation.namespace, operation.name).plain
+    check_preconditions(pods, found["metadata"], options)
+    status = with_condition(found.get("status", {}), _EVICTED, registry.clock.timestamp())
+    if status == found.get("status"):
         return options
-
-    def _delete(self, options: DeleteOptions) -> None:
-        operation = msgspec.structs.replace(self._operation, resource=self._pods, subresource="")
-        if not options.dry_run:
-            options = self._announce(options)
-        delete(self._registry, operation, options)
-
-    def _announce(self, options: DeleteOptions) -> DeleteOptions:
-        """Say in the pod's status why it is deleted."""
-        found = self._registry.get(self._pods, self._operation.namespace, self._operation.name)
-        check_preconditions(self._pods, found.plain["metadata"], options)
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "EvictionByEvictionAPI",
-            "message": "Eviction API: evicting",
-        }
-        now = self._registry.clock.timestamp()
-        status = with_condition(found.plain.get("status", {}), condition, now)
-        if status == found.plain.get("status"):
-            return options
-        written = self._registry.write(self._key, {**found.plain, "status": status})
-        if not options.precondition("resourceVersion"):
-            return options
-        return _only_for(written.plain, options)
+    key = key_of(pods, operation.namespace, operation.name)
+    written = registry.write(key, {**found, "status": status})
+    is_guarded = options.precondition("resourceVersion")
+    return _only_for(written.plain, options) if is_guarded else options
 
 
 def _only_for(pod: Plain, options: DeleteOptions) -> DeleteOptions:

@@ -1,42 +1,110 @@
-"""Handler answers requests about resources: it finds who is to answer, and asks.
+"""Handler answers requests about resources: it finds out what is asked, asks the registry, replies.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/endpoints (installer.go, handlers, v1.36)
-Differs:  what needs a node behind it (logs, exec, port forwarding, proxies) and tokens of service
-          accounts are not served.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints (installer.go, handlers),
+          pkg/registry/*/*/storage (v1.36)
+Differs:  what needs a node behind it (logs, exec, port forwarding, proxies) fails, as where no
+          kubelet can be reached; tokens of service accounts are not served.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from kubesched.apiserver.media_types import negotiate
-from kubesched.apiserver.presentation import Presentation
-from kubesched.apiserver.reads import Reads
-from kubesched.apiserver.registry import Registry
-from kubesched.apiserver.request import Request, Response, Target
+import msgspec
+
+from kubesched.apiserver import defaults
+from kubesched.apiserver.authorization import Reviewer
+from kubesched.apiserver.binding import bind
+from kubesched.apiserver.decoding import decoded, read_object, typed
+from kubesched.apiserver.deletion import delete, delete_options
+from kubesched.apiserver.eviction import evict
+from kubesched.apiserver.list_options import exact_version, list_options
+from kubesched.apiserver.listing import ObjectList, list_objects
+from kubesched.apiserver.operation import Operation, operation_of, without_repeated_owners
+from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.presentation import Presentation, negotiate
+from kubesched.apiserver.registry import Registry, check_namespace
+from kubesched.apiserver.request import Request, Response, Target, json_response
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.reviews import Reviewer
-from kubesched.apiserver.status import method_not_allowed, not_served
-from kubesched.apiserver.subresources import Subresources
-from kubesched.apiserver.writes import Writes
+from kubesched.apiserver.scale import (
+    check_scale,
+    managed_scale_of,
+    scale_of,
+    scaled,
+    with_managers_of_scale,
+)
+from kubesched.apiserver.status import (
+    StatusError,
+    details_of,
+    method_not_allowed,
+    not_found,
+    not_served,
+    success,
+    unreachable,
+)
+from kubesched.apiserver.watching import WatchStream, start_of
 
+SCALE: Final = Resource("scales", "Scale", "autoscaling", "v1")
+BINDING: Final = Resource("bindings", "Binding", "", "v1")
+EVICTION: Final = Resource("evictions", "Eviction", "policy", "v1")
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
+# Parts of an object that are read and written as the whole.
+_PARTS: Final = frozenset(("approval", "ephemeralcontainers", "finalize", "resize", "status"))
+_OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
+_REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _DEPRECATED: Final = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
 }
+# Watches without a timeout of their own end after a time between these.
+_TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
+
+
+class _Call(NamedTuple):
+    """One request about a resource.
+
+    Attributes:
+        request: As it came.
+        target: What its path names.
+        resource: Of the target.
+        namespace: "" for none or all.
+        presentation: The form of the answer.
+    """
+
+    request: Request
+    target: Target
+    resource: Resource
+    namespace: str
+    presentation: Presentation
+
+    def operation(self) -> Operation:
+        """Return the operation that is asked for, with its options."""
+        return operation_of(self.request, self.target, self.resource)
 
 
 class Handler:
     """Answers requests about resources."""
 
     def __init__(self, registry: Registry, reviewer: Reviewer) -> None:
+        """Take who keeps objects, and who answers reviews."""
         self._registry = registry
+        self._reviewer = reviewer
         self._resources = registry.resources
-        self._reads = Reads(registry)
-        self._writes = Writes(registry, reviewer)
-        self._subresources = Subresources(registry)
+        self._of_verbs = {
+            "create": self._create,
+            "delete": self._delete,
+            "get": self._get,
+            "patch": self._patch,
+            "update": self._update,
+            "watch": self._watch,
+        }
+        self._of_subresources = {
+            "binding": self._bind,
+            "eviction": self._evict,
+            "scale": self._scale,
+        }
 
     async def handle(self, request: Request, target: Target) -> Response:
         """Return the answer to a request.
@@ -45,18 +113,24 @@ class Handler:
             ApiError: It is refused.
         """
         resource = self._resource(target)
-        self._check_verb(resource, target)
-        presentation = Presentation(
-            resource,
-            negotiate(request.accept),
-            request.parameter("includeObject"),
-            self._registry.clock.now,
-        )
-        if target.subresource:
-            return self._subresources.answer(request, target, resource, presentation)
-        if target.verb in {"get", "list", "watch"}:
-            return await self._reads.answer(request, target, resource, presentation)
-        return await self._writes.answer(request, target, resource, presentation)
+        _check_verb(resource, target)
+        now = self._registry.clock.now
+        form = negotiate(request.accept)
+        presentation = Presentation(resource, form, request.parameter("includeObject"), now)
+        namespace = target.namespace if resource.is_namespaced else ""
+        call = _Call(request, target, resource, namespace, presentation)
+        if target.subresource in self._of_subresources:
+            return self._of_subresources[target.subresource](call)
+        if target.subresource in _OF_KUBELETS:
+            self._registry.get(resource, namespace, target.name)
+            raise unreachable()
+        if target.subresource and target.subresource not in _PARTS:
+            raise not_served()
+        if target.verb == "list":
+            return await self._list(call)
+        if target.verb == "deletecollection":
+            return await self._delete_collection(call)
+        return self._of_verbs[target.verb](call)
 
     def deprecation_of(self, target: Target) -> str:
         """Return the warning for users of a resource, "" if there is none."""
@@ -71,22 +145,174 @@ class Handler:
         if is_in_namespace and not resource.is_namespaced:
             raise not_served()
         is_everywhere = resource.is_namespaced and not target.namespace
-        if is_everywhere and target.name and target.verb not in _EVERYWHERE:
-            raise not_served()
         if is_everywhere and target.verb not in _EVERYWHERE:
-            raise method_not_allowed()
+            raise not_served() if target.name else method_not_allowed()
         return resource
 
-    def _check_verb(self, resource: Resource, target: Target) -> None:
-        verbs = resource.verbs
-        if target.subresource:
-            subresource = resource.subresource(target.subresource)
-            if subresource is None:
-                raise not_served()
-            verbs = subresource.verbs
-        elif (target.verb in _COLLECTION_VERBS) == bool(target.name) and (
-            target.verb not in _EVERYWHERE
-        ):
-            raise method_not_allowed()
-        if target.verb not in verbs:
-            raise method_not_allowed()
+    # Reading.
+
+    def _get(self, call: _Call) -> Response:
+        exact_version(call.request.parameter("resourceVersion"))
+        stored = self._registry.get(call.resource, call.namespace, call.target.name)
+        return Response(200, call.presentation.one(stored))
+
+    async def _list(self, call: _Call) -> Response:
+        options = list_options(call.request, call.resource, is_watch=False)
+        found = await list_objects(self._registry.store, call.resource, call.namespace, options)
+        return Response(200, call.presentation.many(found))
+
+    def _watch(self, call: _Call) -> Response:
+        request, _, resource, namespace, presentation = call
+        presentation.check_single()
+        if call.target.is_old_watch and call.target.name:
+            query = {**request.query, "fieldSelector": (f"metadata.name={call.target.name}",)}
+            request = msgspec.structs.replace(request, query=query)
+        options = list_options(request, resource, is_watch=True)
+        timeout = options.timeout_seconds or self._registry.clock.between(*_TIMEOUT_SECONDS)
+        store = self._registry.store
+        start = start_of(store, resource, namespace, options)
+        stream = WatchStream(store, resource, namespace, options, start, presentation, timeout)
+        return Response(200, stream=stream.lines())
+
+    # Writing.
+
+    def _create(self, call: _Call) -> Response:
+        operation = call.operation()
+        obj = decoded(operation, self._resources, call.resource)
+        if call.resource.group in _REVIEW_GROUPS:
+            answer = self._reviewer.review(call.resource, call.request.user, obj)
+            return json_response(201, answer)
+        check_namespace(operation, obj)
+        if call.resource.kind == "Binding":
+            bind(self._registry, operation, obj)
+            return json_response(201, success(201))
+        obj = without_repeated_owners(operation, obj, is_admitted=False)
+        return Response(201, call.presentation.one(self._registry.create(operation, obj)))
+
+    def _update(self, call: _Call) -> Response:
+        operation = call.operation()
+        obj = decoded(operation, self._resources, call.resource)
+        check_namespace(operation, obj)
+        check_name(operation, obj)
+        obj = without_repeated_owners(operation, obj, is_admitted=False)
+        stored, is_new = self._registry.update(
+            operation, lambda _: obj, creates=call.resource.is_created_by_update
+        )
+        return Response(201 if is_new else 200, call.presentation.one(stored))
+
+    def _patch(self, call: _Call) -> Response:
+        check_type(call.request.content_type, call.resource)
+        operation = call.operation()
+        patch = Patch(operation, call.resource, self._registry.clock)
+        stored, is_new = self._registry.update(
+            operation,
+            lambda current: same_object(operation, patch.apply(current)),
+            creates=patch.is_apply,
+            is_tracked=not patch.is_apply,
+        )
+        return Response(201 if is_new else 200, call.presentation.one(stored))
+
+    def _delete(self, call: _Call) -> Response:
+        resource, name = call.resource, call.target.name
+        options = delete_options(call.request, resource)
+        operation = Operation(call.request, resource, call.namespace, name)
+        done = delete(self._registry, operation, options)
+        if not done.is_deleted or resource.is_shown_when_deleted:
+            is_accepted = not done.is_deleted and options.orphan_dependents is False
+            return Response(202 if is_accepted else 200, call.presentation.one(done.object))
+        details = details_of(resource.group, resource.plural, name)
+        details["uid"] = done.object.plain["metadata"]["uid"]
+        return json_response(200, success(details=details))
+
+    async def _delete_collection(self, call: _Call) -> Response:
+        # Bad options are refused before anything is deleted, and even if there is nothing.
+        options = delete_options(call.request, call.resource)
+        listing = list_options(call.request, call.resource, is_watch=False)
+        found = await list_objects(self._registry.store, call.resource, call.namespace, listing)
+        deleted = []
+        for stored in found.items:
+            metadata = stored.plain["metadata"]
+            namespace = metadata.get("namespace", "")
+            operation = Operation(call.request, call.resource, namespace, metadata["name"])
+            try:
+                delete(self._registry, operation, options)
+            except StatusError as error:
+                if error.reason != "NotFound":
+                    raise
+            else:
+                deleted.append(stored)
+        shown = ObjectList(tuple(deleted), found.version)
+        return Response(200, call.presentation.many(shown))
+
+    # Subresources that are objects of their own.
+
+    def _bind(self, call: _Call) -> Response:
+        operation = call.operation()
+        bind(self._registry, operation, self._body(operation, BINDING))
+        return json_response(201, success(201))
+
+    def _evict(self, call: _Call) -> Response:
+        operation = call.operation()
+        evict(self._registry, operation, self._body(operation, EVICTION))
+        return json_response(201, success(201))
+
+    def _body(self, operation: Operation, resource: Resource) -> Plain:
+        value = read_object(operation.request, resource.kind)
+        if value.get("apiVersion") == "policy/v1beta1":
+            value = {**value, "apiVersion": "policy/v1"}
+        obj = defaults.with_defaults(resource, typed(value, self._resources, resource))
+        obj.setdefault("metadata", {})
+        check_namespace(operation, obj)
+        return obj
+
+    def _scale(self, call: _Call) -> Response:
+        resource, target = call.resource, call.target
+        if target.verb == "get":
+            stored = self._registry.get(resource, target.namespace, target.name)
+            return json_response(200, scale_of(resource, stored.form(resource)))
+        if target.verb == "patch":
+            check_type(call.request.content_type, resource)
+        operation = call.operation()
+        # The workload itself is changed, by the rules for the whole.
+        whole = msgspec.structs.replace(operation, subresource="")
+        if self._registry.find(resource, whole.namespace, whole.name) is None:
+            raise not_found(resource, whole.name)
+        stored, _ = self._registry.update(
+            whole,
+            lambda current: self._scaled(operation, resource, current),
+            is_tracked=False,
+        )
+        return json_response(200, scale_of(resource, stored.form(resource)))
+
+    def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
+        assert current is not None, "a scale creates nothing"
+        before = managed_scale_of(resource, current)
+        is_apply = False
+        if operation.request.method == "PATCH":
+            patch = Patch(operation, SCALE, self._registry.clock)
+            is_apply = patch.is_apply
+            scale = patch.apply(before)
+        else:
+            scale = read_object(operation.request, SCALE.kind)
+            scale = defaults.with_defaults(SCALE, scale)
+        check_name(operation, scale)
+        if not is_apply:
+            of_scale = msgspec.structs.replace(operation, resource=SCALE)
+            scale = self._registry.tracked(of_scale, before, scale)
+        check_scale(resource, current, scale)
+        return with_managers_of_scale(resource, scaled(current, scale), scale)
+
+
+def _check_verb(resource: Resource, target: Target) -> None:
+    verbs = resource.verbs
+    if target.subresource:
+        subresource = resource.subresource(target.subresource)
+        if subresource is None:
+            raise not_served()
+        verbs = subresource.verbs
+    elif (target.verb in _COLLECTION_VERBS) == bool(target.name) and (
+        target.verb not in _EVERYWHERE
+    ):
+        raise method_not_allowed()
+    if target.verb not in verbs:
+        raise method_not_allowed()

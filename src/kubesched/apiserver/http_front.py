@@ -18,9 +18,8 @@ from aiohttp import web
 from aiohttp.web_runner import ServerRunner, TCPSite
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import JSON, Request, Response, User
-from kubesched.apiserver.status import StatusError
+from kubesched.apiserver.status import StatusError, refused
 
 _BODY_MAX: Final = 3 * 1024 * 1024
 _BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")

@@ -15,12 +15,9 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver import admission, managed_fields, strategy, validation
-from kubesched.apiserver.event_forms import EVENTS_GROUP, to_core
 from kubesched.apiserver.field_errors import invalid_status
 from kubesched.apiserver.list_options import is_version, version_of_object
-from kubesched.apiserver.lookup import StoredObjects
-from kubesched.apiserver.operation import Operation
-from kubesched.apiserver.owner_references import without_repeated_owners
+from kubesched.apiserver.operation import Operation, without_repeated_owners
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource, Resources
 from kubesched.apiserver.status import (
@@ -33,7 +30,13 @@ from kubesched.apiserver.status import (
     invalid,
     not_found,
 )
-from kubesched.apiserver.stored_object import StoredObject, key_of
+from kubesched.apiserver.stored_object import (
+    EVENTS_GROUP,
+    StoredObject,
+    StoredObjects,
+    key_of,
+    to_core,
+)
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
 from kubesched.cluster.store import Key, Store, Watch

@@ -22,23 +22,22 @@ import msgspec
 from kubesched.api.errors import ApiError
 from kubesched.api.yaml_syntax import dump
 from kubesched.apiserver.authorization import (
+    Reviewer,
     attributes_of,
     decide,
     impersonation,
     refusal,
 )
 from kubesched.apiserver.bootstrap import fill
+from kubesched.apiserver.discovery import NonResource, page_not_found
 from kubesched.apiserver.handler import Handler
 from kubesched.apiserver.http_front import HttpFront
-from kubesched.apiserver.media_types import YAML, prefers_yaml
-from kubesched.apiserver.nonresource import NonResource, page_not_found
 from kubesched.apiserver.plain import decode
-from kubesched.apiserver.refusals import refused
+from kubesched.apiserver.presentation import YAML, prefers_yaml
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import ANONYMOUS, JSON, Request, Response, User, target_of
 from kubesched.apiserver.resources import Resources
-from kubesched.apiserver.reviews import Reviewer
-from kubesched.apiserver.status import StatusError, unauthorized
+from kubesched.apiserver.status import StatusError, refused, unauthorized
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import sendable

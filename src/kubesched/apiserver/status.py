@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, encode
+from kubesched.apiserver.request import Response
 from kubesched.apiserver.resources import Resource
 
 _OPTIMISTIC_LOCK: Final = (
@@ -222,3 +223,14 @@ def unfit_patch(why: str) -> StatusError:
 def unsupported_patch_type() -> StatusError:
     """The body of a patch is in a form that is no patch."""
     return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
+# Sending.
+
+
+def refused(error: ApiError) -> Response:
+    """Return the answer that says why a request was refused."""
+    headers = {}
+    if error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(int(error.retry_after_seconds))
+    return Response(error.code, encode(failure(error)), headers=headers)

@@ -7,16 +7,16 @@ Differs:  both versions of a group that serves two (autoscaling) show the same f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, TypeVar, cast
 
 import msgspec
 
 from kubesched.api.codec import decode_object
 from kubesched.api.meta import KubeStruct
-from kubesched.apiserver.event_forms import EVENTS_GROUP, from_core
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import Resource
-from kubesched.cluster.store import Key
+from kubesched.cluster.store import Key, Store
 
 T = TypeVar("T", bound=KubeStruct)
 
@@ -99,3 +99,66 @@ def sort_key(stored: StoredObject) -> str:
     metadata = stored.plain["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+# Events: one form is stored, that of the core group, and two are shown.
+
+EVENTS_GROUP: Final = "events.k8s.io"
+# Names in events.k8s.io, and in the core group.
+_RENAMED: Final = (
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+)
+_TO_CORE: Final = dict(_RENAMED)
+_FROM_CORE: Final = {core: newer for newer, core in _RENAMED}
+# What the core form always says, and the newer form only if there is something to say.
+_OPTIONAL_IN_NEWER: Final = ("reportingController", "reportingInstance")
+
+
+def to_core(event: Plain) -> Plain:
+    """Return an event of events.k8s.io as the core group has it."""
+    core = {_TO_CORE.get(name, name): value for name, value in event.items()}
+    core |= {"kind": "Event", "apiVersion": "v1"}
+    for name in ("involvedObject", "source"):
+        core.setdefault(name, {})
+    for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        core.setdefault(name, None)
+    for name in ("reportingComponent", "reportingInstance"):
+        core.setdefault(name, "")
+    return core
+
+
+def from_core(event: Plain) -> Plain:
+    """Return an event of the core group as events.k8s.io has it."""
+    newer = {_FROM_CORE.get(name, name): value for name, value in event.items()}
+    newer |= {"kind": "Event", "apiVersion": f"{EVENTS_GROUP}/v1"}
+    for name in _OPTIONAL_IN_NEWER:
+        if not newer.get(name):
+            newer.pop(name, None)
+    return newer
+
+
+# What admission sees.
+
+
+class StoredObjects:
+    """Objects by resource, namespace and name, as they are stored."""
+
+    def __init__(self, store: Store[StoredObject]) -> None:
+        self._store = store
+
+    def get(self, group_resource: str, namespace: str, name: str) -> Plain | None:
+        """Return an object, None if there is none."""
+        found = self._store.find(Key(group_resource, namespace, name))
+        return None if found is None else found.plain
+
+    def items(self, group_resource: str, namespace: str = "") -> Iterator[Plain]:
+        """Yield the objects of a namespace, or of all for "", in the order of their names."""
+        listing = self._store.list(group_resource, namespace or None)
+        for stored in sorted(listing.items, key=sort_key):
+            yield stored.plain

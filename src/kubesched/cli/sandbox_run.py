@@ -18,8 +18,7 @@ from typing import Any, Final
 import click
 
 from kubesched.api.errors import AlreadyExistsError, ApiError
-from kubesched.apiserver.durable import DurableServer
-from kubesched.apiserver.journal import JournalError
+from kubesched.apiserver.durable import DurableServer, JournalError
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.pod_reports import Latencies, kubelets_of
 from kubesched.apiserver.server import ApiServer

@@ -17,10 +17,9 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from kubesched.apiserver.refusals import refused
 from kubesched.apiserver.request import Request, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
-from kubesched.apiserver.status import StatusError
+from kubesched.apiserver.status import StatusError, refused
 from kubesched.app.environment import REAL_ENVIRONMENT
 from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
 from kubesched.app.process import SchedulerProcess

@@ -20,9 +20,9 @@ import msgspec
 
 from kubesched.api.meta import LabelSelector
 from kubesched.api.selectors import SelectorError, compile_label_selector
-from kubesched.apiserver.event_forms import EVENTS_GROUP, to_core
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.stored_object import EVENTS_GROUP, to_core
 from kubesched.apiserver.tables.cells import CELLS, NONE, join, modes_text, pod_row_conditions
 from kubesched.apiserver.tables.durations import since
 

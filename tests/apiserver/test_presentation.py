@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.media_types import negotiate
+from kubesched.apiserver.presentation import negotiate
 from kubesched.apiserver.status import StatusError
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.apiserver.event_forms import from_core, to_core
+from kubesched.apiserver.stored_object import from_core, to_core
 
 NEWER = {
     "kind": "Event",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kubesched.apiserver.authorization import Reviewer
 from kubesched.apiserver.request import User
 from kubesched.apiserver.resources import RESOURCES
-from kubesched.apiserver.reviews import Reviewer
 from kubesched.apiserver.status import StatusError
 
 ALICE = User("alice", ("system:authenticated",), "u")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.paging import ANY_VERSION, Page, page_of, token_of, too_old
+from kubesched.apiserver.listing import ANY_VERSION, Page, page_of, token_of, too_old
 from kubesched.apiserver.status import StatusError
 
 PAGES = st.builds(Page, st.integers(1, 2**53), st.text(min_size=1))

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver import field_selectors
-from kubesched.apiserver.event_forms import from_core
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import RESOURCES, Resource
+from kubesched.apiserver.selection import fields_selected
+from kubesched.apiserver.stored_object import from_core
 
 POD: Plain = {
     "metadata": {"name": "p", "namespace": "default"},
@@ -59,18 +59,18 @@ def _resource(plural: str, group: str = "") -> Resource:
 )
 def test_selection(plural: str, value: Plain, selector: str, expected: Any) -> None:
     """Fields are compared as text; what is missing is empty, false or 0."""
-    assert expected is field_selectors.parse(_resource(plural), selector)(value)
+    assert expected is fields_selected(_resource(plural), selector)(value)
 
 
 def test_events_of_the_newer_group() -> None:
     """Their fields go by the newer names."""
     events = _resource("events", "events.k8s.io")
-    selected = field_selectors.parse(
+    selected = fields_selected(
         events, "regarding.name=p,reportingController=default-scheduler,type=Normal"
     )
     assert selected(from_core(EVENT))
     with pytest.raises(ApiError, match=r"field label not supported: involvedObject\.name"):
-        field_selectors.parse(events, "involvedObject.name=p")
+        fields_selected(events, "involvedObject.name=p")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_events_of_the_newer_group() -> None:
 def test_selectors_that_are_refused(plural: str, group: str, selector: str, expected: str) -> None:
     """The words are kube-apiserver's."""
     with pytest.raises(ApiError) as caught:
-        field_selectors.parse(_resource(plural, group), selector)
+        fields_selected(_resource(plural, group), selector)
     assert (400, "BadRequest", expected) == (
         caught.value.code,
         caught.value.reason,

@@ -61,8 +61,6 @@ SHARED_NAMES: Final = {
     "Outcome",
     "Placement",
     "Plugin",
-    "PodGroupState",
-    "PodGroupStates",
     "Preemption",
     "Profile",
     "Registry",

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
-from kubesched.cache.pod_groups import PodGroupStates
+from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.pod_group_states import PodGroupState, pod_group_name_of
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
@@ -45,7 +45,7 @@ class GroupHistory(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.groups = PodGroupStates()
+        self.groups = PodGroupStore()
         self.cache = Cache(self.groups)
         self.cache.add_node(make_node("a"))
         self.state: dict[str, str] = {}
@@ -132,7 +132,7 @@ TestGroupHistory.settings = settings(max_examples=25, stateful_step_count=30, de
 
 def test_pods_are_listed_in_the_order_of_arrival() -> None:
     """A pod that was taken back stands behind those that never left."""
-    groups = PodGroupStates()
+    groups = PodGroupStore()
     for name in ("p", "q"):
         groups.add(_info(name))
     groups.assume(_info("p").on_node("a"))
@@ -142,7 +142,7 @@ def test_pods_are_listed_in_the_order_of_arrival() -> None:
 
 def test_an_assumed_pod_is_listed_where_it_was_placed() -> None:
     """Plugins see the node, which the observed pod does not have yet."""
-    groups = PodGroupStates()
+    groups = PodGroupStore()
     groups.add(_info("p"))
     groups.assume(_info("p").on_node("a"))
     state = groups.get("default", "gang")
@@ -152,7 +152,7 @@ def test_an_assumed_pod_is_listed_where_it_was_placed() -> None:
 
 def test_a_pod_bound_by_somebody_else_stays_unscheduled_till_it_changes() -> None:
     """As upstream: it is in two states, and in the right one after the next change."""
-    cache = Cache(groups := PodGroupStates())
+    cache = Cache(groups := PodGroupStore())
     groups.add(_info("p"))
     cache.add_pod(_pod("p", "a"))
     state = groups.get("default", "gang")
@@ -163,7 +163,7 @@ def test_a_pod_bound_by_somebody_else_stays_unscheduled_till_it_changes() -> Non
 
 def test_a_pod_that_got_its_node_is_assigned() -> None:
     """An update that brings the node ends the other states."""
-    groups = PodGroupStates()
+    groups = PodGroupStore()
     groups.add(_info("p"))
     groups.assume(_info("p").on_node("a"))
     groups.update(_info("p"), _info("p", "a"))
@@ -175,7 +175,7 @@ def test_a_pod_that_got_its_node_is_assigned() -> None:
 @pytest.mark.parametrize("change", ["assume", "forget", "update", "delete"])
 def test_a_group_that_is_gone_stays_gone(change: str) -> None:
     """What comes late for a deleted pod makes no group."""
-    groups = PodGroupStates()
+    groups = PodGroupStore()
     match change:
         case "update":
             groups.update(_info("p"), _info("p"))
@@ -190,7 +190,7 @@ def test_a_group_that_is_gone_stays_gone(change: str) -> None:
 
 def test_groups_of_two_namespaces_are_two() -> None:
     """The name alone does not make a group."""
-    groups = PodGroupStates()
+    groups = PodGroupStore()
     spec = {"schedulingGroup": {"podGroupName": "gang"}}
     for namespace in ("one", "two"):
         groups.add(PodInfo(make_pod("p", namespace=namespace, spec=spec)))

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.cache.pod_groups import PodGroupStates
+from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.cluster_event import POD, POD_GROUP, Action
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unresolvable
@@ -39,7 +39,7 @@ class Gang:
         for group in groups:
             self.store.put(group)
         self.handle.objects = self.store
-        states = self.handle.pod_group_states = PodGroupStates()
+        states = self.handle.pod_group_states = PodGroupStore()
         infos = [PodInfo(make_member(f"p{i}")) for i in range(members)]
         for at, info in enumerate(infos):
             if at < bound:

@@ -17,7 +17,7 @@ from kubesched.api.scheduling import (
     TopologyConstraint,
 )
 from kubesched.cache.cache import Cache
-from kubesched.cache.pod_groups import PodGroupStates
+from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.pod_group_plugin import (
     GeneratedPlacements,
     Placement,
@@ -54,7 +54,7 @@ def zone_nodes() -> list[Node]:
 
 def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod], *groups: PodGroup) -> Cache:
     """Return a cache that keeps groups."""
-    cache = Cache(PodGroupStates())
+    cache = Cache(PodGroupStore())
     for node in nodes:
         cache.add_node(node)
     for group in groups:

@@ -1,1 +1,1 @@
-"""What we believe of the cluster: observed pods and nodes, plus pods we have just placed."""
+"""The observed cluster with assumed pods: nodes, pods on nodes, other objects, pod groups."""

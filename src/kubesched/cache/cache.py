@@ -1,4 +1,4 @@
-"""Cache keeps the node table true to what was observed, plus what has been assumed since.
+"""Cache updates the node table with what informers observe and with assumed pods.
 
 A pod is in one of two states:
 
@@ -11,11 +11,11 @@ A pod is in one of two states:
     absent ── add_pod ──▶ Added
 
 Upstream: pkg/scheduler/backend/cache (v1.36)
-Invariants: every pod is on the row of its node, or waits for that node under its name (`check()`).
-Differs:  a pod whose node changes in an update, or that is removed from another node than it was
-          on, is moved; upstream ends the process with exit code 1; a snapshot is the table itself,
-          which changes with each observation: there is no refresh at the beginning of a cycle
-          that could fail, and no cycle that ends in an error because of it.
+Invariants: every pod is on the row of its node, or is kept by node name until that node is added
+          (`check()`).
+Differs:  a pod whose node changes in an update is moved, and one that is removed from another node
+          than it was on is removed; upstream exits with code 1; a snapshot is the table itself, so
+          there is no refresh at the start of a cycle that could fail.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from __future__ import annotations
 import msgspec
 
 from kubesched.api.core import Node, Pod
-from kubesched.cache.pod_groups import PodGroupStates
+from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.objects import KubernetesObject, Objects, ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.snapshot import NOBODY_NOMINATED, NominatedPods, Snapshot
+from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, NominatedPods, Snapshot
 
 
 class CacheError(ValueError):
-    """A pod is not in the state that the operation needs."""
+    """The operation does not apply to the pod's state."""
 
 
 class CacheStatistics(msgspec.Struct, frozen=True):
-    """Sizes, for metrics."""
+    """Numbers of nodes, of pods on nodes, and of assumed pods among these."""
 
     nodes: int
     pods: int
@@ -47,10 +47,10 @@ class Cache:
 
     Attributes:
         nodes: The node table.
-        pod_groups: What pods each pod group has; None without GenericWorkload.
+        pod_groups: The pods of each pod group; None without the gate GenericWorkload.
     """
 
-    def __init__(self, pod_groups: PodGroupStates | None = None) -> None:
+    def __init__(self, pod_groups: PodGroupStore | None = None) -> None:
         self.nodes = NodeColumns()
         self.pod_groups = pod_groups
         self._objects = ObjectStore()
@@ -61,23 +61,23 @@ class Cache:
 
     @property
     def objects(self) -> Objects:
-        """The other objects."""
+        """All objects but nodes and pods."""
         return self._objects
 
-    def snapshot(self, nominated: NominatedPods = NOBODY_NOMINATED) -> Snapshot:
-        """Return the cluster as it is now; nothing is copied, so use it before the next change."""
-        if nominated is NOBODY_NOMINATED:
+    def snapshot(self, nominated: NominatedPods = NO_NOMINATED_PODS) -> Snapshot:
+        """Return the current cluster; it is not a copy, so it is valid until the next change."""
+        if nominated is NO_NOMINATED_PODS:
             return self._without_nominated
         return Snapshot(self.nodes, self._objects, nominated)
 
     def statistics(self) -> CacheStatistics:
-        """Count what is here."""
+        """Return the current counts."""
         return CacheStatistics(len(self.nodes), len(self._pods), len(self._assumed))
 
     # Nodes and other objects.
 
     def add_node(self, node: Node) -> None:
-        """Take in a node; pods that arrived before it move onto it."""
+        """Add or replace a node; pods that were observed before it are placed on it."""
         name = node.metadata.name
         if name in self.nodes.row_of:
             self.nodes.update_node(node)
@@ -87,11 +87,11 @@ class Cache:
             self.nodes.add_pod(info, row)
 
     def update_node(self, node: Node) -> None:
-        """Take in a changed node."""
+        """Add or replace a node."""
         self.add_node(node)
 
     def remove_node(self, name: str) -> None:
-        """Drop a node; its pods wait for it until they are removed themselves."""
+        """Remove a node; its pods are kept by node name until they are removed, too."""
         if name not in self.nodes.row_of:
             return
         pods = self.nodes.remove_node(name)
@@ -99,36 +99,36 @@ class Cache:
             self._waiting_for_node[name] = {info.uid: info for info in pods}
 
     def know(self, kind: type) -> None:
-        """Note that all objects of a kind are here, even if there is none."""
+        """Mark a kind as complete, even if it has no objects."""
         self._objects.know(kind)
 
     def put(self, item: KubernetesObject) -> KubernetesObject | None:
-        """Take in any other object; return what it replaces."""
+        """Add or replace any other object; return the one it replaces."""
         return self._objects.put(item)
 
     def delete(self, item: KubernetesObject) -> KubernetesObject | None:
-        """Drop any other object; return what was there."""
+        """Remove any other object; return it as stored, None if it was not."""
         return self._objects.delete(item)
 
     # Pods.
 
     def get_pod(self, uid: str) -> PodInfo | None:
-        """Return a pod that is on a node, assumed or observed."""
+        """Return an assumed or observed pod by its uid, None if there is none."""
         return self._pods.get(uid)
 
     def pods_without_node(self) -> dict[str, tuple[PodInfo, ...]]:
-        """Return the pods whose node is not here, by the node's name."""
+        """Return the pods whose node is unknown, by the node's name."""
         return {name: tuple(pods.values()) for name, pods in self._waiting_for_node.items()}
 
     def is_assumed(self, uid: str) -> bool:
-        """Whether the pod was placed here and not yet confirmed."""
+        """Whether the pod was assumed and not yet confirmed by the informer."""
         return uid in self._assumed
 
     def assume_pod(self, info: PodInfo, node_name: str) -> PodInfo:
-        """Put a pod on the node it was placed on, before the API server knows; return it there.
+        """Place a pod on its chosen node before it is bound; return it with the node's name.
 
         Raises:
-            CacheError: if the pod is here already.
+            CacheError: The pod is in the cache already.
         """
         if info.uid in self._pods:
             raise CacheError(f"pod {info.uid}({info.key}) is in the cache, so can't be assumed")
@@ -140,10 +140,10 @@ class Cache:
         return there
 
     def forget_pod(self, info: PodInfo) -> None:
-        """Undo `assume_pod`; a pod that is not here is fine.
+        """Undo `assume_pod`; unknown pods are ignored.
 
         Raises:
-            CacheError: if the pod has been confirmed.
+            CacheError: The pod has been confirmed.
         """
         known = self._pods.get(info.uid)
         if known is None:
@@ -155,10 +155,10 @@ class Cache:
             self.pod_groups.forget(known)
 
     def add_pod(self, pod: Pod) -> PodInfo:
-        """Take in an observed pod with a node; confirms an assumed one.
+        """Add an observed pod that has a node, or confirm an assumed one.
 
         Raises:
-            CacheError: if the pod has been added already.
+            CacheError: The pod has been added already.
         """
         info = PodInfo(pod)
         known = self._pods.get(info.uid)
@@ -167,7 +167,7 @@ class Cache:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
             self._regroup(known, info)
             if _is_same_on_table(known, info):
-                # The usual confirmation: nothing that the table holds has changed.
+                # The usual confirmation changes nothing in the table.
                 self._confirm(info)
                 return info
             self._displace(known)
@@ -177,10 +177,10 @@ class Cache:
         return info
 
     def update_pod(self, pod: Pod) -> PodInfo:
-        """Take in a changed pod.
+        """Update an observed pod.
 
         Raises:
-            CacheError: if the pod has not been added.
+            CacheError: The pod has not been added.
         """
         info = PodInfo(pod)
         known = self._pods.get(info.uid)
@@ -188,7 +188,7 @@ class Cache:
             raise CacheError(f"pod {info.uid}({info.key}) is not added, so can't be updated")
         self._regroup(known, info)
         if _is_same_on_table(known, info):
-            # The kubelet's usual reports: nothing that the table holds has changed.
+            # The kubelet's usual status updates change nothing in the table.
             self._replace(info, as_newest=True)
             return info
         self._displace(known)
@@ -196,7 +196,7 @@ class Cache:
         return info
 
     def remove_pod(self, uid: str) -> PodInfo | None:
-        """Drop a pod; return it, or None if it was not here."""
+        """Remove a pod; return it, None if it was unknown."""
         known = self._pods.get(uid)
         if known is not None:
             self._displace(known)
@@ -241,7 +241,7 @@ class Cache:
             self.nodes.replace_pod(info, row, as_newest=as_newest)
 
     def check(self) -> None:
-        """Assert that every pod is where its node name says, and the columns are true."""
+        """Assert that every pod is on its node's row, and that the columns are right."""
         on_rows = {uid for pods in self.nodes.pods for uid in pods}
         waiting = {uid for pods in self._waiting_for_node.values() for uid in pods}
         assert not on_rows & waiting, "a pod is on a node and waits for one"
@@ -258,11 +258,11 @@ class Cache:
 
 
 def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:
-    """Whether two versions of a pod count the same in every column."""
+    """Whether two versions of a pod are equal in every column."""
     if known.node_name != info.node_name or known.is_terminating != info.is_terminating:
         return False
     before, after = known.template, info.template
-    # A kubelet's report of what it has given to the pod is a part of the template.
+    # Templates also differ by the resources in the status, which may leave `held` unchanged.
     return before is after or (
         known.pod.spec == info.pod.spec
         and before.labels == after.labels

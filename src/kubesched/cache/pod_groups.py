@@ -1,18 +1,18 @@
-"""PodGroupStates knows of every pod group which pods it has, and how far each of them is.
+"""PodGroupStore holds the pods of every pod group, each as unscheduled, assumed or assigned.
 
     add(pod without a node) ─▶ unscheduled ── assume ─▶ assumed ── add(pod on a node) ─▶ assigned
                                     ▲                      │
                                     └─────── forget ───────┘
 
-The cache keeps it up for pods on nodes, the event handlers for pods without.
+The cache updates it for pods on nodes, the event handlers for pods without a node.
 
 Upstream: pkg/scheduler/backend/cache/podgroupstate.go and cache.go (v1.36)
 Reads:    pod.spec.schedulingGroup, pod.spec.nodeName
-Invariants: a group has a pod, or is not there; the states' members are among all pods (`check()`).
-Differs:  pods are listed in the order of their arrival, where upstream walks maps; a snapshot has
-          no copy of the states: in a group's cycle the tentatively placed pods are assumed here;
-          a pod that was deleted with the last of its group is not assumed, where upstream makes
-          the group anew and keeps it for ever.
+Invariants: every group has at least one pod; every pod has at least one state (`check()`).
+Differs:  pods are listed in the order of their arrival, where upstream iterates over maps; a
+          snapshot has no copy of the states: during a group's cycle, tentatively placed pods are
+          assumed here; a pod is not assumed if its whole group was deleted, where upstream creates
+          the group again and never removes it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kubesched.snapshot.pod_info import PodInfo
 log = logging.getLogger(__name__)
 
 
-class PodGroupState:
+class PodGroupMembers:
     """The pods of one group.
 
     Attributes:
@@ -42,16 +42,16 @@ class PodGroupState:
         self._assumed: dict[str, PodInfo] = {}
         self._assigned: dict[str, None] = {}
 
-    # Questions: framework.pod_group_states.PodGroupState.
+    # Queries: framework.pod_group_states.PodGroupState.
 
     @property
     def all_pods_count(self) -> int:
-        """How many pods there are, whatever their state."""
+        """The number of pods in all states."""
         return len(self.all_pods)
 
     @property
     def scheduled_pods_count(self) -> int:
-        """How many pods are assumed or assigned."""
+        """The number of assumed and assigned pods."""
         return len(self._assumed) + len(self._assigned)
 
     @property
@@ -61,7 +61,7 @@ class PodGroupState:
 
     @property
     def assumed_pods(self) -> Sequence[PodInfo]:
-        """The pods that were placed and are not bound yet, on the nodes they were placed on."""
+        """The pods that are assumed and not bound yet, with the nodes they are assumed on."""
         return list(self._assumed.values())
 
     @property
@@ -72,10 +72,10 @@ class PodGroupState:
     # Changes.
 
     def add(self, info: PodInfo) -> None:
-        """Take in a pod, as assigned if it has a node.
+        """Add a pod, as assigned if it has a node, else as unscheduled.
 
-        A pod that was known without a node stays among the unscheduled, too: so does upstream,
-        until the pod changes.
+        A pod that was unscheduled and now has a node is in both states until its next update, as
+        upstream.
         """
         self.all_pods[info.uid] = info
         if _is_assigned(info):
@@ -84,7 +84,7 @@ class PodGroupState:
             self._unscheduled[info.uid] = None
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
-        """Take in a changed pod; one that got its node is assigned."""
+        """Update a pod; it becomes assigned if it got its node."""
         self.all_pods[new.uid] = new
         if not _is_assigned(old) and _is_assigned(new):
             self._assigned[new.uid] = None
@@ -92,14 +92,14 @@ class PodGroupState:
             self._assumed.pop(new.uid, None)
 
     def delete(self, uid: str) -> None:
-        """Drop a pod; one that is not here is fine."""
+        """Delete a pod; unknown pods are ignored."""
         self.all_pods.pop(uid, None)
         self._unscheduled.pop(uid, None)
         self._assumed.pop(uid, None)
         self._assigned.pop(uid, None)
 
     def assume(self, there: PodInfo) -> None:
-        """Note that a pod was placed; one that is gone is ignored."""
+        """Mark a pod as assumed; unknown pods are ignored."""
         known = self.all_pods.get(there.uid)
         if known is None:
             return
@@ -110,7 +110,7 @@ class PodGroupState:
         self._unscheduled.pop(there.uid, None)
 
     def forget(self, uid: str) -> None:
-        """Undo `assume`; a pod that is gone is ignored."""
+        """Undo `assume`; unknown pods are ignored."""
         known = self.all_pods.get(uid)
         if known is None:
             return
@@ -121,37 +121,37 @@ class PodGroupState:
             self._unscheduled[uid] = None
 
     def check(self) -> None:
-        """Assert that every pod is in a state, and that no state has strangers."""
+        """Assert that every pod has a state, and that states have no unknown pods."""
         states = (self._unscheduled, self._assumed, self._assigned)
         placed = {uid for state in states for uid in state}
-        assert placed == self.all_pods.keys(), "a pod has no state, or a state a stranger"
-        assert not self._assumed.keys() & self._unscheduled.keys(), "an assumed pod waits"
+        assert placed == self.all_pods.keys(), "pods and states disagree"
+        assert not self._assumed.keys() & self._unscheduled.keys(), "an assumed pod is unscheduled"
         assert not self._assumed.keys() & self._assigned.keys(), "an assumed pod is bound"
 
 
-class PodGroupStates:
+class PodGroupStore:
     """The states of all groups that have a pod, by namespace and name.
 
-    Pods that belong to no group are ignored everywhere.
+    All methods ignore pods that belong to no group.
     """
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, str], PodGroupState] = {}
+        self._groups: dict[tuple[str, str], PodGroupMembers] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
 
-    def get(self, namespace: str, name: str) -> PodGroupState | None:
+    def get(self, namespace: str, name: str) -> PodGroupMembers | None:
         """Return a group's state, None if it has no pod."""
         return self._groups.get((namespace, name))
 
     def add(self, info: PodInfo) -> None:
-        """Take in an observed pod, with or without a node."""
+        """Add an observed pod, with or without a node."""
         if key := _key_of(info):
-            self._groups.setdefault(key, PodGroupState()).add(info)
+            self._groups.setdefault(key, PodGroupMembers()).add(info)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
-        """Take in a changed pod that has no node."""
+        """Update a pod that has no node."""
         if key := _key_of(new):
             group = self._groups.get(key)
             if group is None:
@@ -160,7 +160,7 @@ class PodGroupStates:
                 group.update(old, new)
 
     def delete(self, info: PodInfo) -> None:
-        """Drop a pod, and its group with the last one."""
+        """Delete a pod, and its group with its last pod."""
         key = _key_of(info)
         group = self._groups.get(key) if key else None
         if key and group is not None:
@@ -169,12 +169,12 @@ class PodGroupStates:
                 del self._groups[key]
 
     def replace(self, old: PodInfo, new: PodInfo) -> None:
-        """Take in a pod on a node, confirmed or changed, instead of what was known of it."""
+        """Replace a pod by its confirmed or updated version on a node."""
         self.delete(old)
         self.add(new)
 
     def assume(self, there: PodInfo) -> None:
-        """Note that a pod was placed; one that is gone, with its group or not, is ignored."""
+        """Mark a pod as assumed; unknown pods and groups are ignored."""
         key = _key_of(there)
         group = self._groups.get(key) if key else None
         if group is not None:
@@ -200,5 +200,5 @@ def _key_of(info: PodInfo) -> tuple[str, str] | None:
 
 
 def _is_assigned(info: PodInfo) -> bool:
-    # What the API server says; `info.node_name` may be where the pod is only assumed.
+    # Not `info.node_name`, which is also set for assumed pods.
     return bool(info.pod.spec.node_name)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
-from kubesched.cache.pod_groups import PodGroupStates
+from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.types import Configuration
@@ -128,7 +128,7 @@ def assemble(
         if connect is None:
             raise ConfigError([FieldError("extenders", "there is nothing to reach them with")])
         extenders = Extenders.of(configuration.extenders, connect)
-    cache = Cache(PodGroupStates() if gates.enabled("GenericWorkload") else None)
+    cache = Cache(PodGroupStore() if gates.enabled("GenericWorkload") else None)
     pods = PodLister() if pods is None else pods
     nominator, waiting_pods = Nominator(pods.get), WaitingPods()
 

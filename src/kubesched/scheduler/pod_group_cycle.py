@@ -31,7 +31,7 @@ import msgspec
 
 from kubesched.api.scheduling import PodGroup
 from kubesched.cache.cache import Cache
-from kubesched.cache.pod_groups import PodGroupStates
+from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.pod_group_plugin import Placement, PodGroupAssignments
@@ -117,7 +117,7 @@ class PodByPod(Protocol):
 class PodGroupCycle:
     """Schedules pods that belong to groups, a group at a time."""
 
-    def __init__(self, loop: PodByPod, pod_groups: PodGroupStates) -> None:
+    def __init__(self, loop: PodByPod, pod_groups: PodGroupStore) -> None:
         """Take what does the work for each pod, and what knows the groups' pods."""
         self._loop = loop
         self._pod_groups = pod_groups

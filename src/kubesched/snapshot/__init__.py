@@ -1,1 +1,1 @@
-"""The cluster as columns: one row per node, read-only for the length of a cycle."""
+"""The cluster as columns, one row per node, read-only during a scheduling cycle."""

@@ -29,13 +29,13 @@ _KINDS_IN_ERRORS: Final = {
 
 
 class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
-    """One term: which pods it is about, and the domain of which label key.
+    """One term: the pods it selects, and the topology key of its domains.
 
     Attributes:
-        namespaces: Namespaces it names, or the pod's own if it names none and selects none.
-        selector: On pod labels.
+        namespaces: The namespaces that it names; the pod's own if it neither names nor selects any.
+        selector: Matches pod labels.
         topology_key: The node label whose values are the domains.
-        namespace_selector: On namespace labels; matches nothing if absent.
+        namespace_selector: Matches namespace labels; an absent one matches nothing.
         weight: 1 to 100 for preferred terms, 0 for required ones.
     """
 
@@ -48,14 +48,14 @@ class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
     def matches(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Whether a pod with `labels` in `namespace` is one the term is about."""
+        """Whether the term selects a pod with `labels` in `namespace`."""
         return (
             namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         ) and self.selector.matches(labels)
 
 
 class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
-    """All terms of a pod; `error` tells why some cannot be parsed."""
+    """All terms of a pod; `error` says why some cannot be parsed, "" if all can."""
 
     required_affinity: tuple[AffinityTerm, ...] = ()
     required_anti_affinity: tuple[AffinityTerm, ...] = ()
@@ -65,7 +65,7 @@ class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def all_terms(self) -> tuple[AffinityTerm, ...]:
-        """Every term, whatever its kind."""
+        """The terms of all four kinds."""
         return (
             *self.required_affinity,
             *self.required_anti_affinity,
@@ -77,7 +77,7 @@ class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
 def affinity_terms_of(pod: Pod) -> AffinityTerms | None:
     """Parse the pod's terms; None if it has none.
 
-    A kind of terms of which one cannot be parsed is left out, the other kinds are kept.
+    If one term cannot be parsed, all terms of its kind are left out; other kinds are kept.
     """
     affinity = pod.spec.affinity
     if affinity is None:

@@ -1,7 +1,7 @@
 """A dictionary-encoded column: a code per row and a short list of distinct values.
 
-Invariants: `values[codes[row]]` is the row's value; a value stands in `values` at most once;
-            codes of a selection of rows mean the same as in the column they were taken from.
+Invariants: `values[codes[row]]` is the row's value; `values` has no duplicates; a selection of rows
+            uses the codes of the column that it was taken from.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ T = TypeVar("T", bound=Hashable)
 D = TypeVar("D", bound=np.generic)
 
 _SPARE_VALUES = 64
-"""How many values that no row has any more are kept before the column is encoded anew."""
+"""The number of unused values at which the column is encoded again."""
 
 
 class Coded(Generic[T]):
     """Read access to a dictionary-encoded column.
 
     Attributes:
-        codes: int32 per row, positions in `values`.
-        values: The distinct values; some may belong to no row any more.
-        positions: The reverse of `values`.
+        codes: int32 per row, indices into `values`.
+        values: The distinct values; some may be unused.
+        positions: Value -> index in `values`.
     """
 
     __slots__ = ("codes", "positions", "values")
@@ -42,18 +42,18 @@ class Coded(Generic[T]):
         return self.values[self.codes.item(row)]
 
     def map(self, function: Callable[[T], object], dtype: type[D]) -> NDArray[D]:
-        """Return `function(value)` per row, asking once per distinct value."""
+        """Return `function(value)` per row, calling it about once per distinct value."""
         if len(self.codes) * 4 < len(self.values):
             return np.array([function(self.values[code]) for code in self.codes.tolist()], dtype)
         answers: NDArray[D] = np.array([function(value) for value in self.values], dtype)
         return answers[self.codes]
 
     def equals(self, value: T) -> NDArray[np.bool_]:
-        """Bool per row: whether it has `value`."""
+        """Return bool per row: whether it has `value`."""
         return np.equal(self.codes, self.positions.get(value, -1))
 
     def is_in(self, values: Iterable[T]) -> NDArray[np.bool_]:
-        """Bool per row: whether it has one of `values`."""
+        """Return bool per row: whether it has one of `values`."""
         positions = self.positions
         wanted = [positions[value] for value in values if value in positions]
         if len(wanted) == 1:
@@ -61,11 +61,11 @@ class Coded(Generic[T]):
         return np.isin(self.codes, wanted)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Coded[T]:
-        """Return the column of these rows; codes keep their meaning."""
+        """Return the column of these rows, with the same codes."""
         return Coded(self.codes[rows], self.values, self.positions)
 
     def with_row(self, row: int, value: T) -> Coded[T]:
-        """Return the column with another value on one row; codes keep their meaning."""
+        """Return the column with another value in one row, with the same codes elsewhere."""
         values, positions = self.values, self.positions
         if value not in positions:
             values, positions = [*values, value], {**positions, value: len(values)}
@@ -107,7 +107,7 @@ class CodedColumn(Coded[T]):
         self._encode_anew_if_stale()
 
     def set(self, row: int, value: T) -> bool:
-        """Change a row; return whether its value is another one now."""
+        """Set a row's value; return whether it changed."""
         code = self._code(value)
         if self._storage[row] == code:
             return False
@@ -125,7 +125,7 @@ class CodedColumn(Coded[T]):
         if len(self.values) <= 2 * len(self.codes) + _SPARE_VALUES:
             return
         values = [self.values[code] for code in self.codes.tolist()]
-        # New containers: selections taken before keep the dictionary their codes refer to.
+        # New containers, because earlier selections still use the old ones.
         self.values = []
         self.positions = {}
         self._storage[: len(values)] = [self._code(value) for value in values]

@@ -1,8 +1,8 @@
-"""Host ports: what a pod wants, what a node has given away, and when the two conflict.
+"""Host ports: those a pod requests, those in use on a node, and when they conflict.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, HostPortInfo (v1.36)
-Differs:  nothing. As upstream, holders are not counted: when one of two pods that hold the same
-          port leaves, the port is free. The API server lets no two pods get that far.
+Differs:  nothing. As upstream, users of a port are not counted: when one of two pods that use the
+          same port leaves, the port is free. Filtering prevents two such pods on a node.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class UsedPorts:
     __slots__ = ("_addresses",)
 
     def __init__(self, addresses: Mapping[_Number, frozenset[str]] = _NONE) -> None:
-        """Take the addresses in use by protocol and number; `NO_PORTS.plus` is the way in."""
+        """Take addresses in use by (protocol, number); callers use `NO_PORTS.plus` instead."""
         self._addresses = addresses
 
     def __eq__(self, other: object) -> bool:
@@ -68,14 +68,14 @@ class UsedPorts:
                 yield HostPort(address, protocol, number)
 
     def conflicts(self, port: HostPort) -> bool:
-        """Whether `port` is taken: same protocol and number, and one address covers the other."""
+        """Whether `port` is in use: same protocol and number, and overlapping addresses."""
         addresses = self._addresses.get((port.protocol, port.port))
         if not addresses:
             return False
         return port.address == ANY_ADDRESS or ANY_ADDRESS in addresses or port.address in addresses
 
     def plus(self, ports: Iterable[HostPort]) -> UsedPorts:
-        """Return these with `ports` in use."""
+        """Return a value with `ports` in use as well."""
         addresses = dict(self._addresses)
         for port in ports:
             number = (port.protocol, port.port)
@@ -83,7 +83,7 @@ class UsedPorts:
         return _used(addresses)
 
     def minus(self, ports: Iterable[HostPort]) -> UsedPorts:
-        """Return these with none of `ports` in use, however many pods hold it."""
+        """Return a value with none of `ports` in use, even if several pods use one."""
         addresses = dict(self._addresses)
         for port in ports:
             number = (port.protocol, port.port)
@@ -97,4 +97,4 @@ def _used(addresses: Mapping[_Number, frozenset[str]]) -> UsedPorts:
 
 
 NO_PORTS: Final = UsedPorts()
-"""What a node without host ports in use has."""
+"""The value of a node without host ports in use."""

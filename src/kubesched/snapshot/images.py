@@ -1,4 +1,4 @@
-"""ImageStates knows which images nodes hold, how large they are and on how many nodes.
+"""ImageStates lists the images on nodes, with their sizes and the nodes that have them.
 
 Upstream: pkg/scheduler/backend/cache/cache.go, addNodeImageStates (v1.36)
 Reads:    node.status.images
@@ -13,7 +13,7 @@ from kubesched.api.core import Node
 
 
 class ImageState(msgspec.Struct, gc=False):
-    """An image name: its size as the first node reported it, and the nodes that list it."""
+    """One image name: its size as the first node reported it, and the names of its nodes."""
 
     size_bytes: int
     nodes: dict[str, None]
@@ -23,7 +23,7 @@ class ImageStates:
     """Image name -> state, over all nodes of a table.
 
     Attributes:
-        node_count: How many nodes the table has.
+        node_count: The number of nodes in the table.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class ImageStates:
         return self._states.get(name)
 
     def add(self, node: Node) -> None:
-        """Count the images of a node."""
+        """Add a node with its images."""
         self.node_count += 1
         for image in node.status.images:
             for name in image.names:
@@ -45,7 +45,7 @@ class ImageStates:
                 state.nodes[node.metadata.name] = None
 
     def remove(self, node: Node) -> None:
-        """Uncount the images of a node."""
+        """Remove a node with its images."""
         self.node_count -= 1
         for image in node.status.images:
             for name in image.names:

@@ -1,12 +1,12 @@
-"""Pods on nodes, grouped by what selectors can see of them and counted per group and row.
+"""Pods on nodes, grouped by the properties that selectors read and counted per group and row.
 
 "How many pods that match this selector are on each node" is a sum over a few groups. The sum is
-kept as a view and moved by each pod that comes or goes, so asking again costs nothing. Groups and
-views find each other by the labels and terms that a question needs, so that neither a new group
-nor a new question looks at all of the others.
+kept as a view, which every added or removed pod updates, so reading it again costs nothing. Groups
+and views are indexed by labels and terms, so that neither a new group nor a new sum has to visit
+all of the others.
 
 Reads:      pod.metadata.namespace, labels, deletionTimestamp; pod.spec.affinity
-Invariants: a view equals the same sum taken from scratch (`check()`).
+Invariants: a view equals the same sum computed from scratch (`check()`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kubesched.snapshot.pod_sums import Marker, PodCounts, PodSum
 from kubesched.snapshot.term_index import OwnedTerms, owned_terms_of
 
 _CELLS_MAX: Final = 1 << 24
-"""Numbers that are kept in views; the least recently asked view goes first."""
+"""How many numbers all views may hold; the least recently used view is dropped first."""
 
 _VIEWS_MIN: Final = 32
 
@@ -33,17 +33,17 @@ X = TypeVar("X")
 
 GroupKey = tuple[str, Labels, bool, AffinityTerms | None]
 _Place = tuple[str | None, Marker]
-"""A namespace, or None for all, and what is looked for there."""
+"""A namespace, or None for all, and a marker there."""
 
 
 class LabelGroup:
-    """Pods that no selector and no affinity term can tell apart.
+    """Pods that no selector and no affinity term can distinguish.
 
     Attributes:
-        namespace, labels: What selectors see.
+        namespace, labels: Those of all pods of the group.
         is_terminating: Whether the pods are being deleted.
-        affinity: The pods' own inter-pod affinity terms, if any.
-        rows: Row -> how many of the pods are there.
+        affinity: The pods' own inter-pod affinity terms, None if they have none.
+        rows: Row -> number of these pods there.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class _View:
         return self.question.weigh(group)
 
     def places(self) -> Iterator[_Place]:
-        """Iterate over where groups that count are found; the question has markers."""
+        """Iterate over the places of groups that may count; for questions with markers."""
         for marker in self.question.markers or ():
             if self.question.namespaces is None:
                 yield None, marker
@@ -90,10 +90,10 @@ class _View:
 
 
 class LabelGroups:
-    """The groups of a table's pods and the sums asked of them.
+    """The groups of a table's pods, and the sums over them.
 
     Attributes:
-        owned_terms: The affinity terms of the pods, each once however many pods own it.
+        owned_terms: The affinity terms of the pods, counted once per group.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class LabelGroups:
         self._by_row: list[dict[LabelGroup, int]] = []
         # Comparing templates is cheaper than comparing labels and terms.
         self._by_template: dict[tuple[PodTemplate, bool], LabelGroup] = {}
-        # Label keys that no question has named are not worth an index.
+        # Only label keys that some question names are indexed.
         self._indexed_keys: set[str] = set()
         self._by_place: dict[_Place, dict[LabelGroup, None]] = {}
         self._views: OrderedDict[PodSum, _View] = OrderedDict()
@@ -115,7 +115,7 @@ class LabelGroups:
 
     @property
     def affinity_topology_keys(self) -> Iterable[str]:
-        """Topology keys of any affinity or anti-affinity term of a pod on a node."""
+        """Topology keys of the affinity and anti-affinity terms of pods on nodes."""
         return self._affinity_keys.keys()
 
     @property
@@ -134,7 +134,7 @@ class LabelGroups:
     def count(self, question: PodSum) -> PodCounts:
         """Return, per row, the sum of `question.weigh(group)` over the pods there.
 
-        Equal questions are one object; `weigh` is asked once per group.
+        Questions are compared by identity; `weigh` is called once per group.
         """
         view = self._views.get(question)
         if view is None:
@@ -156,7 +156,7 @@ class LabelGroups:
         return view
 
     def _candidates(self, view: _View) -> Iterable[LabelGroup]:
-        """Return the groups that may count in a view, each once."""
+        """Return the groups that may count in a view, without duplicates."""
         question = view.question
         if question.markers is not None:
             self._index_keys(question.markers)
@@ -207,7 +207,7 @@ class LabelGroups:
             view.counts.add(row, weight * pods)
 
     def _forget_old_views(self) -> None:
-        # New views list few rows, so what is held is counted only when there are many.
+        # New views hold few numbers, so sizes are added up only once in a while.
         if len(self._views) <= _VIEWS_MIN or len(self._views) % _VIEWS_MIN:
             return
         cells = sum(view.counts.cells for view in self._views.values())
@@ -220,7 +220,7 @@ class LabelGroups:
             for place in view.places():
                 _discard(self._views_by_place, place, question)
 
-    # Changes; only the table that owns the groups calls them.
+    # Changes; called only by the table that owns the groups.
 
     def append_row(self) -> None:
         """Add an empty row at the end."""
@@ -241,7 +241,7 @@ class LabelGroups:
             view.counts.swap_remove_row(row)
 
     def add(self, info: PodInfo, row: int) -> None:
-        """Count a pod that is on `row` now."""
+        """Count a pod on `row`."""
         group = self._group_of(info)
         self._priorities[info.priority] += 1
         group.rows[row] = group.rows.get(row, 0) + 1
@@ -251,7 +251,7 @@ class LabelGroups:
             view.counts.add(row, weight)
 
     def remove(self, info: PodInfo, row: int) -> None:
-        """Uncount a pod that leaves `row`."""
+        """Uncount a pod on `row`."""
         group = self._group_of(info)
         _count(self._priorities, info.priority, -1)
         here = self._by_row[row]
@@ -310,7 +310,7 @@ class LabelGroups:
             _count(self._affinity_keys, term.topology_key, sign)
 
     def check(self) -> None:
-        """Assert that every view equals the sum taken from scratch."""
+        """Assert that every view equals the sum computed from scratch."""
         for view in self._views.values():
             expected = np.zeros(len(self._by_row), np.int64)
             for group in self._groups.values():

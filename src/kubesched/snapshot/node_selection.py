@@ -1,4 +1,4 @@
-"""Node selectors answered for every row at once: by label code, never row by row.
+"""Node selectors matched against all rows at once, by label code instead of row by row.
 
 Upstream: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go (v1.36)
 Reads:    nodes.labels, nodes.metadata.name
@@ -24,7 +24,7 @@ _COMPARED_ONE_BY_ONE_MAX: Final = 8
 
 
 def match_required_node_affinity(pod: PodInfo, nodes: NodeTable) -> NDArray[np.bool_]:
-    """Return, per row, whether the pod may stand there by its nodeSelector and required affinity.
+    """Return bool per row: whether the pod's nodeSelector and required node affinity match.
 
     A term that cannot be parsed matches no row.
     """
@@ -46,7 +46,7 @@ def required_node_selector(pod: PodInfo) -> NodeSelector | None:
 
 
 def match_node_selector(selector: NodeSelector, nodes: NodeTable) -> NDArray[np.bool_]:
-    """Return, per row, whether one of the terms matches.
+    """Return bool per row: whether one of the terms matches.
 
     A term that is empty or cannot be parsed matches no row; so does a selector without terms.
     """
@@ -57,7 +57,7 @@ def match_node_selector(selector: NodeSelector, nodes: NodeTable) -> NDArray[np.
 
 
 def match_node_selector_term(term: NodeSelectorTerm, nodes: NodeTable) -> NDArray[np.bool_]:
-    """Return, per row, whether all expressions on labels and fields hold.
+    """Return bool per row: whether all expressions on labels and fields match.
 
     A term that is empty or cannot be parsed matches no row.
     """
@@ -109,7 +109,7 @@ def _is_in(column: Coded[str | None], values: tuple[str, ...]) -> NDArray[np.boo
 
 def _compare(column: Coded[str | None], text: str, *, greater: bool) -> NDArray[np.bool_]:
     bound = parse_int64(text)
-    assert bound is not None, "a term whose bound is no integer does not parse"
+    assert bound is not None, "terms with other bounds cannot be parsed"
 
     def holds(label: str | None) -> bool:
         number = None if label is None else parse_int64(label)

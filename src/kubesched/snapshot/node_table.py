@@ -1,11 +1,11 @@
-"""The node table: one row per node, one column per thing that plugins ask of nodes.
+"""The node table: one row per node, one column per property that plugins read.
 
 Upstream: pkg/scheduler/backend/cache/snapshot.go and framework/types.go, NodeInfo (v1.36)
 Reads:    nodes, and the pods on them
-Invariants: usage columns equal the sums over the row's pods (`check()`); arrays handed out are
+Invariants: usage columns equal the sums over the row's pods (`check()`); public arrays are
             read-only; a selection of rows never changes the table it was taken from.
-Differs:  rows keep their place when others change, so a row is not a position in upstream's
-          round-robin node list; `snapshot_order` gives that list.
+Differs:  rows are not in the order of upstream's node list, which is round-robin over zones;
+          `snapshot_order` gives that order.
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ class NodeTable(ABC):
         unschedulable: bool per row, `spec.unschedulable`.
         taints: The taint list per row.
         declared_features: `status.declaredFeatures` per row.
-        zones: The zone key per row (region and zone; empty if it has neither).
+        zones: The zone key per row (region and zone; "" if the node has neither).
         allowed_pods: int64 per row, allocatable pods.
         pod_counts: int64 per row.
         allocatable: int64, resources x rows; cpu in milli, everything else in whole units.
-        requested: int64, resources x rows; what the pods on the node ask for.
-        non_zero_requested: int64, 2 x rows: cpu and memory, with defaults for containers without.
-        resources: Resource name -> row of `allocatable` and `requested`.
-        is_plain: Whether every amount is known to lie between 0 and PLAIN_MAX.
+        requested: int64, resources x rows; the sums of the pods' requests.
+        non_zero_requested: int64, 2 x rows: cpu and memory, with defaults for containers without
+            requests.
+        resources: Resource name -> first index of `allocatable` and `requested`.
+        is_plain: Whether every amount is known to be between 0 and PLAIN_MAX.
         row_of: Node name -> row.
-        images: Which images the nodes of the whole table hold.
+        images: The images of all nodes of the table.
     """
 
     names: Sequence[str]
@@ -82,28 +83,28 @@ class NodeTable(ABC):
 
     @abstractmethod
     def label(self, key: str) -> Coded[str | None]:
-        """Return the column of a label; None where a node lacks it."""
+        """Return the column of a label; None if a node lacks it."""
 
     def take(self, rows: NDArray[np.intp]) -> SelectedRows:
-        """Return a table of these rows; changing it does not change this one."""
+        """Return a table of these rows, which can be changed without changing this one."""
         return SelectedRows(self, rows)
 
     def row_view(self, row: int) -> RowView:
-        """Return one row to look at; its numbers cannot be changed."""
+        """Return a read-only table of one row."""
         return RowView(self, row)
 
     def allocatable_of(self, resource: str) -> NDArray[np.int64]:
-        """Allocatable amount per row; 0 where nodes do not have the resource."""
+        """Return the allocatable amount per row; 0 for nodes without the resource."""
         at = self.resources.get(resource)
         return np.zeros(len(self), np.int64) if at is None else self.allocatable[at]
 
     def requested_of(self, resource: str) -> NDArray[np.int64]:
-        """Requested amount per row."""
+        """Return the requested amount per row."""
         at = self.resources.get(resource)
         return np.zeros(len(self), np.int64) if at is None else self.requested[at]
 
     def check(self) -> None:
-        """Assert that the usage columns are the sums over the pods."""
+        """Assert that the usage columns equal the sums over the pods."""
         for row, pods in enumerate(self.pods):
             requested = dict.fromkeys(self.resources, 0)
             cpu = memory = 0
@@ -123,7 +124,7 @@ class NodeTable(ABC):
 
 
 class SelectedRows(NodeTable):
-    """Some rows of a table, with numbers of their own: what-if questions are asked here."""
+    """Some rows of a table with usage of their own, for what-if questions."""
 
     def __init__(self, table: NodeTable, rows: NDArray[np.intp] | slice) -> None:
         self._table = table
@@ -133,7 +134,7 @@ class SelectedRows(NodeTable):
         self.images = table.images
 
     def __getattr__(self, name: str) -> object:
-        # A column is taken when first read: a plugin reads few of them.
+        # Columns are taken on first use, because a plugin reads only a few of them.
         column = getattr(self._table, name)
         if isinstance(column, np.ndarray):
             taken: object = self._take(column)
@@ -166,21 +167,21 @@ class SelectedRows(NodeTable):
         return len(self._rows)
 
     def label(self, key: str) -> Coded[str | None]:
-        """Return the column of a label; None where a node lacks it."""
+        """Return the column of a label; None if a node lacks it."""
         return self._table.label(key).take(self._rows)
 
     def add_pod(self, info: PodInfo, row: int = 0) -> None:
-        """Ask as if `info` were on `row`."""
+        """Account for `info` on `row`."""
         self.pods[row][info.uid] = info
         self._account(info, row, 1)
 
     def remove_pod(self, info: PodInfo, row: int = 0) -> None:
-        """Ask as if `info` had left `row`."""
+        """Stop accounting for `info` on `row`."""
         del self.pods[row][info.uid]
         self._account(info, row, -1)
 
     def add_pods(self, pods: Iterable[tuple[int, PodInfo]]) -> None:
-        """Ask as if each pod were on its row."""
+        """Account for each pod on its row; faster than `add_pod` for many pods."""
         rows_of: dict[PodTemplate, list[int]] = {}
         for row, info in pods:
             self.pods[row][info.uid] = info
@@ -188,7 +189,7 @@ class SelectedRows(NodeTable):
         self._account_all(rows_of, 1)
 
     def remove_pods(self, pods: Iterable[tuple[int, PodInfo]]) -> None:
-        """Ask as if each pod had left its row."""
+        """Stop accounting for each pod on its row; faster than `remove_pod` for many pods."""
         rows_of: dict[PodTemplate, list[int]] = {}
         for row, info in pods:
             del self.pods[row][info.uid]
@@ -230,7 +231,7 @@ class SelectedRows(NodeTable):
 
 
 class RowView(SelectedRows):
-    """One row to look at: made and asked once for every pod that is bound, so made cheaply."""
+    """One read-only row. It is built for every pod that is placed, so it must be cheap."""
 
     def __init__(self, table: NodeTable, row: int) -> None:
         rows = slice(row, row + 1)
@@ -246,14 +247,14 @@ class RowView(SelectedRows):
 
 
 class NodeColumns(NodeTable):
-    """The table itself, kept row by row by its owner.
+    """The whole table, which the cache updates row by row.
 
     Attributes:
-        groups: The pods on nodes, grouped by what selectors see of them.
-        epoch: Moves when a node comes, goes or changes; what was remembered before is void then.
-        changes: Rows where a pod came or went in this epoch, oldest first.
-        changes_dropped: How many of the oldest entries of `changes` are gone.
-        row_versions: How often each row has changed; to be compared within an epoch.
+        groups: The pods on nodes, grouped by the properties that selectors read.
+        epoch: Increases when a node is added, removed or changed; invalidates cached answers.
+        changes: Rows where a pod was added or removed in this epoch, oldest first.
+        changes_dropped: The number of oldest entries that were dropped from `changes`.
+        row_versions: How often each row has changed; comparable within an epoch.
     """
 
     def __init__(self) -> None:
@@ -279,10 +280,10 @@ class NodeColumns(NodeTable):
         self._order: NDArray[np.intp] | None = None
         self._allocate(rows=16, resources=4)
 
-    # What only the whole table can answer.
+    # Queries of the whole table.
 
     def label(self, key: str) -> Coded[str | None]:
-        """Return the column of a label; None where a node lacks it."""
+        """Return the column of a label; None if a node lacks it."""
         column = self._labels.get(key)
         if column is None:
             values = [node.metadata.labels.get(key) for node in self.nodes]
@@ -290,18 +291,18 @@ class NodeColumns(NodeTable):
         return column
 
     def claim_users(self, namespace: str, claim: str) -> int:
-        """How many pods on nodes use a claim through a persistentVolumeClaim volume."""
+        """Return the number of pods on nodes that use a claim in a persistentVolumeClaim volume."""
         return self._claim_users.get(f"{namespace}/{claim}", 0)
 
     def claims_in_use(self) -> Iterable[Hashable]:
-        """`namespace/name` of the claims that pods on nodes use."""
+        """Return `namespace/name` of the claims that pods on nodes use."""
         return self._claim_users.keys()
 
     def usage(self, row: int) -> Hashable:
-        """Return all numbers of a row as one value: equal values, equal numbers."""
+        """Return a hashable value that is equal for rows with equal amounts and pod counts."""
         offer = self._offers.get(row)
         if offer is None:
-            # Pods do not change it.
+            # Kept, because pods do not change it.
             offered = self.allocatable[:, row].tobytes(), self.allowed_pods[row].tobytes()
             offer = self._offers[row] = b"".join(offered)
         return (
@@ -313,7 +314,7 @@ class NodeColumns(NodeTable):
 
     @property
     def snapshot_order(self) -> NDArray[np.intp]:
-        """Rows in upstream's order: round-robin over the zones, each in order of arrival."""
+        """Rows in upstream's order: round-robin over zones, in each zone by arrival."""
         if self._order is None:
             self._order = round_robin(self.zones)
         return self._order
@@ -321,7 +322,7 @@ class NodeColumns(NodeTable):
     # Changes.
 
     def add_node(self, node: Node) -> int:
-        """Append a row without pods; return it."""
+        """Append a row without pods; return its index."""
         row = len(self.names)
         name = node.metadata.name
         assert name not in self.row_of, f"node {name} is in the table already"
@@ -337,13 +338,13 @@ class NodeColumns(NodeTable):
             column.append(value_)
         self.groups.append_row()
         self.images.add(node)
-        self._hand_out()
+        self._renew_views()
         self._write_numbers(node, row)
-        self._moved()
+        self._begin_epoch()
         return row
 
     def update_node(self, node: Node) -> None:
-        """Replace a row's node."""
+        """Replace the node of a row."""
         row = self.row_of[node.metadata.name]
         previous = self.nodes[row]
         self.nodes[row] = node
@@ -354,10 +355,10 @@ class NodeColumns(NodeTable):
             self.images.remove(previous)
             self.images.add(node)
         if _seen_by_plugins(previous) != _seen_by_plugins(node):
-            self._moved()
+            self._begin_epoch()
 
     def remove_node(self, name: str) -> list[PodInfo]:
-        """Remove a row; the last row takes its place. Return the pods that were on it."""
+        """Remove a row and return its pods; the last row takes its place."""
         row = self.row_of.pop(name)
         pods = list(self.pods[row].values())
         for info in pods:
@@ -376,12 +377,12 @@ class NodeColumns(NodeTable):
             array[..., row] = array[..., last]
             array[..., last] = 0
         self.groups.swap_remove_row(row)
-        self._hand_out()
-        self._moved()
+        self._renew_views()
+        self._begin_epoch()
         return pods
 
     def add_pod(self, info: PodInfo, row: int) -> None:
-        """Put a pod on a row."""
+        """Add a pod to a row."""
         assert info.uid not in self.pods[row], f"{info} is on {self.names[row]} already"
         self.pods[row][info.uid] = info
         for name in info.template.held:
@@ -391,12 +392,12 @@ class NodeColumns(NodeTable):
         self.groups.add(info, row)
 
     def replace_pod(self, info: PodInfo, row: int, *, as_newest: bool = False) -> None:
-        """Replace a pod on a row by a version that counts the same in every column.
+        """Replace a pod of a row by a version that leaves every column unchanged.
 
         Args:
-            info: The version.
-            row: Where both are.
-            as_newest: List it last, as if the pod had gone and come.
+            info: The new version.
+            row: The row of both versions.
+            as_newest: Whether to list it last, as if it had been removed and added.
         """
         pods = self.pods[row]
         if as_newest:
@@ -404,7 +405,7 @@ class NodeColumns(NodeTable):
         pods[info.uid] = info
 
     def remove_pod(self, info: PodInfo, row: int) -> None:
-        """Take a pod off a row."""
+        """Remove a pod from a row."""
         del self.pods[row][info.uid]
         self._account(info, row, -1)
         self.groups.remove(info, row)
@@ -427,7 +428,7 @@ class NodeColumns(NodeTable):
                 self._claim_users[key] = users
             else:
                 del self._claim_users[key]
-        self._changed(row)
+        self._note_change(row)
 
     # Columns.
 
@@ -471,7 +472,7 @@ class NodeColumns(NodeTable):
         at = self.resources[name] = len(self.resources)
         if at == self._requested.shape[0]:
             self._allocate(self._allowed_pods.shape[0], 2 * at)
-        self._hand_out()
+        self._renew_views()
 
     def _arrays(self) -> list[NDArray[np.generic]]:
         return [
@@ -493,10 +494,10 @@ class NodeColumns(NodeTable):
         self._non_zero_requested = np.zeros((2, rows), np.int64)
         for before, now in zip(old or (), self._arrays(), strict=False):
             now[tuple(slice(0, size) for size in before.shape)] = before
-        self._hand_out()
+        self._renew_views()
 
-    def _hand_out(self) -> None:
-        """Renew the read-only views of the storage, after its shape changed."""
+    def _renew_views(self) -> None:
+        """Renew the read-only views after the shape of the storage changed."""
         rows, resources = len(self.names), len(self.resources)
         self._offers.clear()
         self.unschedulable = _read_only(self._unschedulable[:rows])
@@ -506,7 +507,7 @@ class NodeColumns(NodeTable):
         self.requested = _read_only(self._requested[:resources, :rows])
         self.non_zero_requested = _read_only(self._non_zero_requested[:, :rows])
 
-    def _changed(self, row: int) -> None:
+    def _note_change(self, row: int) -> None:
         self.changes.append(row)
         self.row_versions[row] += 1
         if len(self.changes) > 4 * len(self.names) + 4096:
@@ -514,7 +515,7 @@ class NodeColumns(NodeTable):
             del self.changes[:drop]
             self.changes_dropped += drop
 
-    def _moved(self) -> None:
+    def _begin_epoch(self) -> None:
         self.epoch += 1
         self._order = None
         self.changes_dropped += len(self.changes)
@@ -522,7 +523,7 @@ class NodeColumns(NodeTable):
 
 
 def _seen_by_plugins(node: Node) -> tuple[object, ...]:
-    """Everything of a node but what its heartbeat writes."""
+    """Return every field of a node that heartbeats do not change."""
     metadata, status = node.metadata, node.status
     return (
         metadata.labels,
@@ -547,7 +548,7 @@ def _read_only(array: NDArray[D]) -> NDArray[D]:
 
 
 def _increase(column: NDArray[np.int64], at: int, row: int, amount: int) -> bool:
-    """Add to an amount; return whether it is plain."""
+    """Add to an amount; return whether the total is plain."""
     total = column.item(at, row) + amount
     if 0 <= total <= PLAIN_MAX:
         column[at, row] = total
@@ -557,5 +558,5 @@ def _increase(column: NDArray[np.int64], at: int, row: int, amount: int) -> bool
 
 
 def _wrap(total: int) -> int:
-    """Overflow as upstream's int64 does."""
+    """Return the total as an int64 that wraps around on overflow, as upstream's does."""
     return (total + _INT64) % (2 * _INT64) - _INT64

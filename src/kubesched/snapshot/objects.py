@@ -1,6 +1,6 @@
-"""Objects are the cluster's other objects: what upstream's listers answer.
+"""Objects holds all objects but nodes and pods; plugins read it as upstream reads its listers.
 
-Invariants: iteration is in the order of (namespace, name) of arrival, never of a set.
+Invariants: iteration is in the order of arrival of namespaces, then of names in a namespace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class KubernetesObject(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Name, namespace, labels."""
+        """The object's metadata."""
         ...
 
 
@@ -32,7 +32,7 @@ class Objects:
     """Read access by class, namespace and name. Cluster-scoped kinds have namespace ``""``.
 
     Attributes:
-        changes: How many changes there have been, of all kinds together.
+        changes: The number of changes so far, of all kinds together.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Objects:
         self._changed: dict[type, deque[tuple[str, str]]] = {}
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
-        """Return the object, or None if there is none."""
+        """Return the object, None if it does not exist."""
         found = self._kinds.get(kind, {}).get(namespace, _NOTHING).get(name)
         return cast("K | None", found)
 
@@ -54,24 +54,24 @@ class Objects:
             yield from space.values()  # type: ignore[misc]  # stored under their own class
 
     def any(self, kind: type[K], namespace: str | None = None) -> bool:
-        """Whether there is an object of the kind."""
+        """Whether an object of the kind exists, in one namespace or in any."""
         spaces = self._kinds.get(kind)
         if not spaces:
             return False
         return namespace is None or bool(spaces.get(namespace))
 
     def knows(self, kind: type[K]) -> bool:
-        """Whether there is or was an object of the kind, or it is known that there is none."""
+        """Whether the kind was ever stored, or marked as complete by `know`."""
         return kind in self._kinds
 
     def version(self, kind: type[K]) -> int:
-        """A number that moves with every change of the kind; for remembering derived answers."""
+        """Return a number that increases with every change of the kind, for use as a cache key."""
         return self._versions.get(kind, 0)
 
     def changed_since(self, kind: type[K], version: int) -> Sequence[tuple[str, str]] | None:
-        """Return namespace and name of what came, changed or went since a version, oldest first.
+        """Return (namespace, name) of each change of the kind since a version, oldest first.
 
-        Some may stand there more than once. None if it is so long ago that nobody knows.
+        None if the version is older than the log of changes.
         """
         changed = self._changed.get(kind, ())
         first = len(changed) - (self.version(kind) - version)
@@ -79,14 +79,14 @@ class Objects:
 
 
 class ObjectStore(Objects):
-    """Objects that their owner keeps up to date."""
+    """Objects with methods to change them."""
 
     def know(self, kind: type) -> None:
-        """Note that all objects of the kind are here, even if there is none."""
+        """Mark a kind as complete, even if it has no objects."""
         self._kinds.setdefault(kind, {})
 
     def put(self, item: KubernetesObject) -> KubernetesObject | None:
-        """Add or replace; return what was replaced."""
+        """Add or replace an object; return the one it replaces, None if none."""
         metadata = item.metadata
         space = self._kinds.setdefault(type(item), {}).setdefault(metadata.namespace, {})
         previous = space.get(metadata.name)
@@ -95,7 +95,7 @@ class ObjectStore(Objects):
         return previous
 
     def delete(self, item: KubernetesObject) -> KubernetesObject | None:
-        """Remove; return what was there."""
+        """Remove an object; return it as stored, None if it was not."""
         spaces = self._kinds.get(type(item), {})
         space = spaces.get(item.metadata.namespace, {})
         previous = space.pop(item.metadata.name, None)

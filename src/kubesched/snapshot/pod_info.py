@@ -1,9 +1,9 @@
-"""PodInfo is a pod with everything about it that scheduling derives from its template.
+"""PodInfo is a pod with the values that scheduling derives from it.
 
-Pods come from templates, so what is derived is kept per template and shared by its pods.
+Most pods are created from a template, so derived values are kept per template and shared.
 
 Upstream: pkg/scheduler/framework/types.go, PodInfo (v1.36)
-Reads:    pod.metadata, pod.spec, what `api.pod_requests` reads of pod.status
+Reads:    pod.metadata, pod.spec, and of pod.status what `api.pod_requests` reads
 Differs:  nothing.
 """
 
@@ -29,12 +29,11 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class PodTemplate:
-    """What pods of one template have in common; computed when first asked for.
+    """The values that pods of one template share, each computed on first use.
 
-    Two pods share a template when namespace, labels, controller, every field of the
-    specification that scheduling reads and the resources that the status reports are equal.
-    Identity is the cheap comparison: equal pods nearly always have the same template object,
-    different pods never do.
+    Two pods share a template if their namespace, labels, controller, the spec's fields that
+    scheduling reads, and the resources in their status are equal. Templates can be compared by
+    identity: equal pods nearly always have the same template, different pods never do.
     """
 
     def __init__(self, pod: Pod) -> None:
@@ -55,19 +54,19 @@ class PodTemplate:
 
     @cached_property
     def requests(self) -> dict[str, int]:
-        """What the incoming pod asks for: cpu in milli, everything else in whole units."""
+        """The requests of the pod when it is scheduled: cpu in milli, others in whole units."""
         return pod_requests(self._pod)
 
     @cached_property
     def held(self) -> dict[str, int]:
-        """What the pod holds on its node, in-place resizes included; units as `requests`."""
+        """The requests that count on the pod's node, with in-place resizes; units as `requests`."""
         if not self._reports_resources:
             return self.requests
         return pod_requests(self._pod, use_status=True)
 
     @cached_property
     def held_non_zero(self) -> tuple[int, int]:
-        """Milli cpu and bytes of memory held, with defaults for containers that name none."""
+        """`held` milli cpu and bytes of memory, with defaults for containers without requests."""
         held = self.held
         if self._reports_resources or not self._names_cpu_and_memory:
             held = pod_requests(self._pod, use_status=True, default_missing=True)
@@ -75,7 +74,7 @@ class PodTemplate:
 
     @cached_property
     def container_requests(self) -> dict[str, int]:
-        """The containers' requests, with defaults; what the pod as a whole asks for is left out."""
+        """The containers' requests, with defaults and without pod-level requests."""
         if self._names_cpu_and_memory and not has_pod_level_requests(self._pod):
             return self.requests
         return pod_requests(self._pod, pod_level=False, default_missing=True)
@@ -86,7 +85,7 @@ class PodTemplate:
 
     @cached_property
     def _names_cpu_and_memory(self) -> bool:
-        """Whether every container names both, so that defaults change nothing."""
+        """Whether every container requests both, so that defaults change nothing."""
         return all(
             "cpu" in container.resources.requests and "memory" in container.resources.requests
             for container in (*self.spec.containers, *self.spec.init_containers)
@@ -99,12 +98,12 @@ class PodTemplate:
 
     @cached_property
     def affinity(self) -> AffinityTerms | None:
-        """The inter-pod affinity and anti-affinity terms; None if there are none."""
+        """The inter-pod affinity and anti-affinity terms; None if it has none."""
         return affinity_terms_of(self._pod)
 
     @cached_property
     def claim_names(self) -> tuple[str, ...]:
-        """Names of the claims that persistentVolumeClaim volumes refer to."""
+        """The claim names of persistentVolumeClaim volumes."""
         return tuple(
             volume.persistent_volume_claim.claim_name
             for volume in self.spec.volumes
@@ -117,9 +116,9 @@ class PodInfo:
 
     Attributes:
         pod: The Kubernetes object.
-        template: What it has in common with its siblings.
+        template: The derived values.
         namespace, name, uid, priority: Shortcuts; a missing priority is 0.
-        node_name: The node it is on, or was placed on; "" if it has none.
+        node_name: The node that it is bound to or assumed on; "" if none.
     """
 
     __slots__ = ("name", "namespace", "node_name", "pod", "priority", "template", "uid")
@@ -135,7 +134,7 @@ class PodInfo:
         self.template = _template_of(pod)
 
     def on_node(self, node_name: str) -> PodInfo:
-        """Return the same pod, on a node."""
+        """Return the same pod with another `node_name`."""
         there = object.__new__(PodInfo)
         there.pod = self.pod
         there.namespace = self.namespace
@@ -176,7 +175,7 @@ class PodInfo:
 
     @property
     def start_time(self) -> int | None:
-        """Nanoseconds since the epoch at which the kubelet took the pod; None if it has not."""
+        """When the kubelet accepted the pod, in nanoseconds since the epoch; None if not yet."""
         started = self.pod.status.start_time
         return parse_time(started) if started else None
 
@@ -187,7 +186,7 @@ class PodInfo:
 
 
 def uid_of(pod: Pod) -> str:
-    """Return what tells a pod from all others: its uid, or its name where it has none."""
+    """Return the pod's uid, or `namespace/name` if it has none."""
     metadata = pod.metadata
     return metadata.uid or f"{metadata.namespace}/{metadata.name}"
 
@@ -215,7 +214,7 @@ def _template_key(pod: Pod) -> bytes:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     name, volumes = "", spec.volumes
     if volumes:
-        # A volume that only mounts configuration has a name of its own in every pod.
+        # A volume that only mounts configuration often has another name in every pod.
         volumes = tuple(volume for volume in volumes if volume.is_seen_by_scheduling)
         if any(volume.ephemeral for volume in volumes):
             name = metadata.name

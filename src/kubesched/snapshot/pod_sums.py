@@ -1,10 +1,10 @@
-"""PodSum is a question to all pods on nodes; PodCounts is its answer, one number per row.
+"""PodSum is a sum over the pods on nodes; PodCounts is its value, one integer per row.
 
-Most questions are about few pods, so an answer lists the rows that have any. It becomes an array
-when it lists too many.
+Most sums involve few pods, so PodCounts lists the rows that are not 0. It changes to an array when
+the list becomes too long.
 
 Reads:      pod.metadata.namespace, labels; pod.spec.affinity
-Invariants: listing rows and holding an array give equal answers.
+Invariants: the list and the array give equal results.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 _LISTED_MIN: Final = 64
 _LISTED_SHARE: Final = 32
-"""Up to one row in so many is listed; beyond that an array is smaller and faster."""
+"""Up to one row in 32 is listed; beyond that an array is smaller and faster."""
 _LOOP_MAX: Final = 24
 
 Marker = tuple[str, str] | OwnedTerm
-"""What a pod can be found by: a label with its value, or an affinity term that it owns."""
+"""A key to find pods by: a label with its value, or an affinity term that the pod owns."""
 
 
 class PodSum:
-    """Per row, the sum of what each pod there counts.
+    """Per row, the sum of the weights of the pods there.
 
-    It is compared by identity, which makes it a cheap key for the answer that is kept.
+    It is compared by identity, which makes it a cheap key for the counts that are kept.
 
     Attributes:
-        weigh: What one pod of a group counts.
-        namespaces: Where pods count at all; None is everywhere.
-        markers: A pod counts only if it has one of these; None if that is not known.
+        weigh: Returns the weight of one pod of a group.
+        namespaces: Only pods of these namespaces count; None means all.
+        markers: Only pods with one of these count; None if unknown.
     """
 
     __slots__ = ("markers", "namespaces", "weigh")
@@ -54,16 +54,12 @@ class PodSum:
         self.markers = None if markers is None else tuple(dict.fromkeys(markers))
 
     def over(self, groups: LabelGroups) -> PodCounts:
-        """Return the sum per row of the whole table, which changes as the table does."""
+        """Return the sum per row of the whole table; it is updated as the table changes."""
         return groups.count(self)
 
 
 class PodCounts:
-    """One integer per row of the whole table.
-
-    Attributes:
-        cells: How many numbers are held.
-    """
+    """One integer per row of the whole table."""
 
     __slots__ = ("_array", "_listed", "_rows")
 
@@ -74,11 +70,11 @@ class PodCounts:
 
     @property
     def cells(self) -> int:
-        """How many numbers are held, roughly."""
+        """Roughly how many numbers this holds in memory."""
         return self._rows if self._array is not None else _LISTED_MIN
 
     def column(self) -> NDArray[np.int64]:
-        """Return the numbers as an array per row, read-only."""
+        """Return the numbers as a read-only int64 array, one per row."""
         column = self._to_array() if self._array is None else self._array.view()
         column.flags.writeable = False
         return column
@@ -86,7 +82,7 @@ class PodCounts:
     def by_code(
         self, label: Coded[str | None], rows: NDArray[np.bool_] | None = None
     ) -> NDArray[np.int64]:
-        """Return the sums over the rows of each code of a label, of `rows` only if given."""
+        """Return int64 per code of a label: the sum over its rows, or over those in `rows`."""
         codes, size = label.codes, len(label.values)
         if self._array is None:
             return self._listed_by_code(codes, size, rows)
@@ -94,9 +90,9 @@ class PodCounts:
         if rows is not None:
             codes, column = codes[rows], column[rows]
         if size == 1:
-            # Adding to one bin again and again is what bincount does worst.
+            # bincount is slow when all rows are in one bin.
             return np.array([column.sum()], np.int64)
-        # Sums of whole numbers below 2**53 are exact in float64.
+        # Sums of integers below 2**53 are exact in float64.
         return np.bincount(codes, column, size).astype(np.int64)
 
     def _listed_by_code(
@@ -129,10 +125,10 @@ class PodCounts:
             array[at] = numbers
         return array
 
-    # Changes; only the groups that own the answer call them.
+    # Changes; called only by the groups that own the counts.
 
     def add(self, row: int, number: int) -> None:
-        """Add to a row."""
+        """Add `number` to a row."""
         if self._array is not None:
             self._array[row] += number
             return

@@ -1,4 +1,4 @@
-"""Snapshot is the cluster as one cycle sees it: node table, other objects, nominated pods."""
+"""Snapshot is the cluster during one cycle: node table, other objects, nominated pods."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class NominatedPods(Protocol):
-    """Pods that have been promised a node and are not on it yet."""
+    """Pods that are nominated to a node and not on it yet."""
 
     @property
     def version(self) -> int:
-        """A number that moves with every promise that is made or taken back."""
+        """A number that increases with every change."""
         ...
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether any pod is nominated."""
         ...
 
     def on_node(self, name: str) -> Sequence[PodInfo]:
@@ -29,16 +29,16 @@ class NominatedPods(Protocol):
         ...
 
     def node_names(self) -> Sequence[str]:
-        """Return the nodes that have nominated pods, each once, in a fixed order."""
+        """Return the nodes that have nominated pods, without duplicates, in a fixed order."""
         ...
 
     def node_of(self, uid: str) -> str:
-        """Return the node a pod is nominated to, "" if it is not."""
+        """Return the node that a pod is nominated to, "" if none."""
         ...
 
 
 class NoNominatedPods:
-    """Nobody is nominated."""
+    """An empty `NominatedPods`."""
 
     version = 0
 
@@ -46,30 +46,30 @@ class NoNominatedPods:
         return False
 
     def on_node(self, name: str) -> Sequence[PodInfo]:
-        """Return no pods."""
+        """Return ()."""
         return ()
 
     def node_names(self) -> Sequence[str]:
-        """Return no nodes."""
+        """Return ()."""
         return ()
 
     def node_of(self, uid: str) -> str:
-        """Return no node."""
+        """Return ""."""
         return ""
 
 
-NOBODY_NOMINATED: Final = NoNominatedPods()
+NO_NOMINATED_PODS: Final = NoNominatedPods()
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """Read-only for the length of a cycle.
+    """The cluster, unchanged during one cycle.
 
     Attributes:
         nodes: One row per node, with the pods on it.
         objects: Services, claims, volumes, namespaces and so on.
-        nominated: Pods promised to nodes.
+        nominated: The nominated pods.
     """
 
     nodes: NodeColumns
     objects: Objects
-    nominated: NominatedPods = NOBODY_NOMINATED
+    nominated: NominatedPods = NO_NOMINATED_PODS

@@ -1,10 +1,10 @@
-"""Which affinity terms the pods on nodes own, found by the namespace of the pod they may be about.
+"""The affinity terms of pods on nodes, indexed by the namespaces and labels that they select.
 
-Few terms are distinct, however many pods own them, so asking which terms are about a pod is cheap
-even where pods are many and each has labels of its own.
+Many pods share few distinct terms. So finding the terms that select a pod is cheap, even with many
+pods that all have different labels.
 
 Reads:      pod.spec.affinity of pods on nodes
-Invariants: a bucket's version moves whenever its set of terms does.
+Invariants: a bucket's version increases whenever its set of terms changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms
 
 
 class TermKind(Enum):
-    """What the owner of a term makes of the pods it is about."""
+    """The kind of an affinity term."""
 
     REQUIRED_AFFINITY = "required affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
@@ -30,11 +30,11 @@ OwnedTerm = tuple[TermKind, AffinityTerm]
 
 
 class TermBucket:
-    """Terms with the number of times they are owned.
+    """Terms with the number of their owners.
 
     Attributes:
-        terms: Term -> how many groups of pods own it, counted as often as each lists it.
-        version: Moves when a term becomes owned, or is no longer.
+        terms: Term -> number of label groups that own it; a group that lists it twice counts twice.
+        version: Increases when a term is added or removed.
     """
 
     __slots__ = ("_by_label", "terms", "version")
@@ -42,12 +42,12 @@ class TermBucket:
     def __init__(self) -> None:
         self.terms: dict[OwnedTerm, int] = {}
         self.version = 0
-        # A term whose selector needs one of some labels stands under each of them, others under
-        # None.
+        # A term whose selector requires one of several labels is filed under each of them; the
+        # others are filed under None.
         self._by_label: dict[tuple[str, str] | None, dict[OwnedTerm, None]] = {}
 
     def count(self, owned: OwnedTerm, sign: int) -> None:
-        """Note one owner more (`sign` 1) or less (-1)."""
+        """Count one owner more (`sign` 1) or less (-1)."""
         owners = self.terms.get(owned, 0) + sign
         if owners and owned in self.terms:
             self.terms[owned] = owners
@@ -66,7 +66,7 @@ class TermBucket:
                 del self._by_label[label]
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[OwnedTerm]:
-        """Iterate over the terms whose selector may match `labels`, each once."""
+        """Iterate over the terms whose selector may match `labels`, without duplicates."""
         yield from self._by_label.get(None, ())
         for item in labels.items():
             yield from self._by_label.get(item, ())
@@ -76,14 +76,14 @@ _EMPTY: Final = TermBucket()
 
 
 class TermIndex:
-    """Owned terms, by the namespaces they name or as selecting namespaces by label."""
+    """Owned terms: one bucket per namespace that terms name, one for namespace selectors."""
 
     def __init__(self) -> None:
         self._naming: dict[str, TermBucket] = {}
         self._selecting = TermBucket()
 
     def count(self, owned: OwnedTerm, sign: int) -> None:
-        """Note one owner more (`sign` 1) or less (-1)."""
+        """Count one owner more (`sign` 1) or less (-1)."""
         term = owned[1]
         if term.namespace_selector != NOTHING:
             self._selecting.count(owned, sign)
@@ -95,13 +95,13 @@ class TermIndex:
                 del self._naming[namespace]
 
     def about(self, namespace: str) -> tuple[TermBucket, TermBucket]:
-        """Return the terms that can be about pods of the namespace: naming it, and selecting."""
+        """Return the terms that name the namespace, and those with a namespace selector."""
         return self._naming.get(namespace, _EMPTY), self._selecting
 
     def matching(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> Iterator[OwnedTerm]:
-        """Iterate over the terms that are about a pod with `labels` in `namespace`."""
+        """Iterate over the terms that select a pod with `labels` in `namespace`."""
         for bucket in self.about(namespace):
             for owned in bucket.candidates(labels):
                 if owned[1].matches(namespace, labels, namespace_labels):
@@ -112,8 +112,8 @@ class OwnedTerms:
     """The terms of all pods on nodes.
 
     Attributes:
-        filtering: Those that keep pods off nodes: required anti-affinity.
-        scoring: Those that make nodes better or worse: all others.
+        filtering: Required anti-affinity, which excludes nodes.
+        scoring: All others, which affect scores.
     """
 
     __slots__ = ("filtering", "scoring")
@@ -123,14 +123,14 @@ class OwnedTerms:
         self.scoring = TermIndex()
 
     def count(self, terms: AffinityTerms, sign: int) -> None:
-        """Note that a group of pods with these terms came (`sign` 1) or went (-1)."""
+        """Add (`sign` 1) or remove (-1) a label group with these terms."""
         for owned in owned_terms_of(terms):
             is_filtering = owned[0] is TermKind.REQUIRED_ANTI_AFFINITY
             (self.filtering if is_filtering else self.scoring).count(owned, sign)
 
 
 def owned_terms_of(terms: AffinityTerms) -> Iterator[OwnedTerm]:
-    """Iterate over all terms of a pod, as often as it lists each."""
+    """Iterate over all terms of a pod, including duplicates."""
     for kind, owned in (
         (TermKind.REQUIRED_ANTI_AFFINITY, terms.required_anti_affinity),
         (TermKind.REQUIRED_AFFINITY, terms.required_affinity),

@@ -1,4 +1,4 @@
-"""Zones: the key that names a node's zone, and upstream's order over the zones.
+"""Zones: the key of a node's zone, and upstream's order of nodes across zones.
 
 Upstream: pkg/scheduler/backend/cache/node_tree.go, component-helpers/node/topology (v1.36)
 Reads:    node.metadata.labels
@@ -16,8 +16,8 @@ from kubesched.snapshot.coded import Coded
 
 
 def zone_key(labels: Mapping[str, str]) -> str:
-    """Return region and zone as one key; empty if the node has neither."""
-    # A legacy label wins by being there, even if it is empty.
+    """Return region and zone as one key; "" if the node has neither."""
+    # A legacy label takes precedence even if it is empty.
     region = labels.get(
         "failure-domain.beta.kubernetes.io/region", labels.get("topology.kubernetes.io/region", "")
     )
@@ -28,9 +28,9 @@ def zone_key(labels: Mapping[str, str]) -> str:
 
 
 def round_robin(zones: Coded[str]) -> NDArray[np.intp]:
-    """Return the rows as the first of each zone, the second of each zone, and so on.
+    """Return the rows: the first of each zone, then the second of each zone, and so on.
 
-    Zones stand in the order of their first row, rows of a zone in their own order.
+    Zones are in the order of their first rows.
     """
     codes = zones.codes
     _, first = np.unique(codes, return_index=True)

@@ -65,7 +65,6 @@ SHARED_NAMES: Final = {
     "Profile",
     "Registry",
     "Request",
-    "Selection",
     "Table",
     "WaitingPods",
     "Workload",

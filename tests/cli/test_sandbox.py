@@ -127,6 +127,24 @@ def test_the_scheduler_places_pods_and_kubelets_run_them() -> None:
         assert not any(Path(f"/proc/{child}").exists() for child in children)
 
 
+@pytest.mark.slow
+def test_feature_gates_bring_the_objects_that_they_need() -> None:
+    """With the gates of pod groups, a gang can be created, and its pods run."""
+    gates = "GenericWorkload=true,GangScheduling=true"
+    with running("--nodes", 1, "--start-latency", "10ms", "--feature-gates", gates) as ran:
+        process, cluster, _ = ran
+        group = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+        cluster.ask("/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups", group)
+        containers = [{"name": "c", "image": "i"}]
+        spec = {"containers": containers, "schedulingGroup": {"podGroupName": "g"}}
+        pod = cluster.ask(
+            "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": spec}
+        )
+        assert {"podGroupName": "g"} == pod["spec"]["schedulingGroup"]
+        assert "Running" == _phase_at_last(cluster)
+        assert 0 == end(process, signal.SIGTERM)
+
+
 def _phase_at_last(cluster: Cluster) -> str:
     """Watch the pod until it runs."""
     path = "/api/v1/namespaces/default/pods?watch=1&timeoutSeconds=20"
@@ -262,6 +280,7 @@ def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
         pytest.param(["--start-latency", "-1s"], "-1s is negative; write 0s", id="latency"),
         pytest.param(["--run-time=-1h"], "-1h is negative", id="run-time"),
         pytest.param(["--zones", ","], "'--zones': there is no name in it", id="zones"),
+        pytest.param(["--feature-gates", "No=true"], "unrecognized feature gate: No", id="gates"),
         pytest.param(["--config", "nope"], "--config: nope: cannot be read: No such", id="config"),
     ],
 )

@@ -162,6 +162,14 @@ def _zones(
 )
 @flag(
     _SCHEDULER,
+    "--feature-gates",
+    multiple=True,
+    metavar="A=true,...",
+    help="Its feature gates. With GenericWorkload the API server serves PodGroups, with "
+    "DRADeviceTaintRules it serves DeviceTaintRules.",
+)
+@flag(
+    _SCHEDULER,
     "--plugin",
     "plugins",
     multiple=True,

@@ -29,11 +29,14 @@ from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, 
 from kubesched.cluster.controllers import Controllers
 from kubesched.cluster.node_keeper import NodeKeeper
 from kubesched.cluster.node_template import NodeTemplate
+from kubesched.config.feature_gates import FeatureGates
 
 _EXIT_FAILED: Final = 1
 _EXIT_NOT_FOUND: Final = 127
 _EXIT_NOT_EXECUTABLE: Final = 126
 _EXIT_SIGNAL: Final = 128
+# The gates whose objects are of versions that an API server serves on demand only.
+_GATES_OF_ALPHA: Final = ("GenericWorkload", "DRADeviceTaintRules")
 # So many nodes are created before others have their turn.
 _NODES_AT_ONCE: Final = 100
 
@@ -42,13 +45,15 @@ def run_sandbox(flags: dict[str, Any]) -> int:
     """Run a cluster; return the exit code.
 
     Raises:
-        UserError: Something about the flags must be put right.
+        UserError: A flag cannot be used.
+        ConfigError: A feature gate is unknown or locked.
     """
     template = node_template(flags)
+    gates = FeatureGates.parse(",".join(flags["feature_gates"]))
     wanted = read_wanted(flags["config_file"])
     _check_kubeconfig(flags)
     with tempfile.TemporaryDirectory(prefix="kubesched-sandbox-") as name:
-        return asyncio.run(_Sandbox(flags, template, wanted, Path(name)).run())
+        return asyncio.run(_Sandbox(flags, template, gates, wanted, Path(name)).run())
 
 
 class _Sandbox:
@@ -62,11 +67,13 @@ class _Sandbox:
         self,
         flags: dict[str, Any],
         template: NodeTemplate,
+        gates: FeatureGates,
         wanted: Mapping[str, Any],
         folder: Path,
     ) -> None:
         self._flags = flags
         self._template = template
+        self._gates = gates
         self._wanted = wanted
         self._folder = folder
         self._kubeconfig: Path = flags["kubeconfig"] or folder / "kubeconfig"
@@ -111,11 +118,15 @@ class _Sandbox:
 
     def _server(self, access: SandboxAccess) -> ApiServer:
         file = self._flags["data"]
+        has_alpha = any(map(self._gates.enabled, _GATES_OF_ALPHA))
         if file is None:
-            return ApiServer(access.users())
+            return ApiServer(access.users(), has_alpha=has_alpha)
         try:
             return DurableServer(
-                file, access.users(), on_failure=lambda error: self._fail(str(error))
+                file,
+                access.users(),
+                on_failure=lambda error: self._fail(str(error)),
+                has_alpha=has_alpha,
             )
         except JournalError as error:
             raise UserError(f"--data: {error}") from None
@@ -170,7 +181,9 @@ class _Sandbox:
         write_private(config, configuration_text(self._wanted, kubeconfig))
         log = self._flags["scheduler_log"] or self._folder / "scheduler.log"
         written = self._flags["config_file"] or config
-        child = SchedulerChild(config, self._flags["plugins"], log, written)
+        flags = [f"--feature-gates={text}" for text in self._flags["feature_gates"]]
+        flags += [f"--plugin={text}" for text in self._flags["plugins"]]
+        child = SchedulerChild(config, flags, log, written)
         await child.start()
         opened.push_async_callback(child.stop)
         watching = asyncio.create_task(self._watch(child))

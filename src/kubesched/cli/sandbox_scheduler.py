@@ -65,19 +65,17 @@ def read_wanted(file: Path | None) -> dict[str, Any]:
 class SchedulerChild:
     """The other process, seen from the sandbox."""
 
-    def __init__(self, config: Path, plugins: Sequence[str], log: Path, written: Path) -> None:
+    def __init__(self, config: Path, flags: Sequence[str], log: Path, written: Path) -> None:
         """Prepare.
 
         Args:
             config: Its configuration.
-            plugins: As for `kubesched run`.
+            flags: Further flags of `kubesched run`.
             log: What it says is appended there.
             written: The file that the user wrote, which its faults are told of.
         """
         self._names = str(config), str(written)
-        self._arguments = ["run", "--config", str(config), "--secure-port", "0"]
-        for plugin in plugins:
-            self._arguments += ["--plugin", plugin]
+        self._arguments = ["run", "--config", str(config), "--secure-port", "0", *flags]
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from kubesched.app.http_extenders import HttpExtenderTransports
 from kubesched.config.field_errors import ConfigError
-from kubesched.config.types import Extender, ExtenderTLSConfig
+from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
 
 T = TypeVar("T")
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -36,7 +36,7 @@ def served(answer: Answer, ask: Callable[[str], Awaitable[T]]) -> T:
 async def post(url: str, timeout_seconds: float = 5.0) -> tuple[int, bytes]:
     """Ask through a transport."""
     async with HttpExtenderTransports() as extenders:
-        transport = extenders.connect(Extender(url_prefix=url))
+        transport = extenders.connect(ExtenderConfiguration(url_prefix=url))
         return await transport.post(url, b'{"Pod":1}', timeout_seconds)
 
 
@@ -102,6 +102,6 @@ def test_an_extender_that_hangs_up_or_speaks_no_tls_is_an_os_error() -> None:
 def test_certificates_that_cannot_be_read_are_a_field_error_of_the_configuration() -> None:
     """The field error names the extender."""
     tls = ExtenderTLSConfig(ca_file="/nowhere/ca.crt")
-    extender = Extender(url_prefix="https://x", enable_https=True, tls_config=tls)
+    extender = ExtenderConfiguration(url_prefix="https://x", enable_https=True, tls_config=tls)
     with pytest.raises(ConfigError, match=r"https://x.*nowhere"):
         HttpExtenderTransports().connect(extender)

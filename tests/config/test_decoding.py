@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubesched.config.decoding import decode_struct
 from kubesched.config.field_errors import FieldError
-from kubesched.config.types import Configuration, ExtenderTLSConfig, Plugin, PluginSet
+from kubesched.config.types import Configuration, ExtenderTLSConfig, PluginEntry, PluginSet
 
 
 def test_nulls_in_lists_are_zero_values() -> None:
@@ -17,7 +17,7 @@ def test_nulls_in_lists_are_zero_values() -> None:
     errors: list[FieldError] = []
     raw = {"enabled": [{"name": "A", "weight": 2}, None], "disabled": None}
     decoded = decode_struct(PluginSet, raw, "score", errors)
-    assert decoded == PluginSet(enabled=(Plugin("A", 2), Plugin("")))
+    assert decoded == PluginSet(enabled=(PluginEntry("A", 2), PluginEntry("")))
     assert [str(field_error) for field_error in errors] == ["score.enabled[1].name: Required value"]
 
 

@@ -16,7 +16,7 @@ from kubesched.config.plugin_sets import (
     merge_plugins,
     score_weights,
 )
-from kubesched.config.types import Plugin, Plugins, PluginSet
+from kubesched.config.types import PluginEntry, Plugins, PluginSet
 
 _NAMES = ("A", "B", "C", "D", "E")
 # Which of the plugins implement what; Sort and Bind make a profile complete.
@@ -45,8 +45,8 @@ def _set(enabled: str = "", disabled: str = "") -> PluginSet:
     """Plugins by name, `A:3` with a weight."""
     plugins = (entry.partition(":") for entry in enabled.split())
     return PluginSet(
-        enabled=tuple(Plugin(name, int(weight or 0)) for name, _, weight in plugins),
-        disabled=tuple(Plugin(name) for name in disabled.split()),
+        enabled=tuple(PluginEntry(name, int(weight or 0)) for name, _, weight in plugins),
+        disabled=tuple(PluginEntry(name) for name in disabled.split()),
     )
 
 
@@ -95,7 +95,7 @@ def test_gated_default_plugins() -> None:
         pytest.param(_set("A B"), _set("C", "*"), _set("C", "*"), id="all-disabled"),
         pytest.param(_set("A B"), _set("B:1 B:2"), _set("A B:2 B:1"), id="twice-last-wins"),
         pytest.param(
-            PluginSet(enabled=_set("A B").enabled, disabled=(Plugin("A"),)),
+            PluginSet(enabled=_set("A B").enabled, disabled=(PluginEntry("A"),)),
             _set("", "B"),
             _set("", "B A"),
             id="disabled-by-default",
@@ -111,7 +111,7 @@ def _merge_twin(default: PluginSet, custom: PluginSet) -> PluginSet:
     """Merging, step by step, on a list of entries that are crossed out."""
     disabled = [p.name for p in custom.disabled] + [p.name for p in default.disabled]
     left = list(custom.enabled)
-    result: list[Plugin] = []
+    result: list[PluginEntry] = []
     if "*" not in disabled:
         for plugin in default.enabled:
             same = [p for p in custom.enabled if p.name == plugin.name]
@@ -120,14 +120,14 @@ def _merge_twin(default: PluginSet, custom: PluginSet) -> PluginSet:
                 if same:
                     last = max(i for i, p in enumerate(left) if p.name == plugin.name)
                     del left[last]
-    return PluginSet(tuple(result + left), tuple(Plugin(name) for name in disabled))
+    return PluginSet(tuple(result + left), tuple(PluginEntry(name) for name in disabled))
 
 
 def _plugin_sets(
     *, twice: bool, names: tuple[str, ...] = _NAMES[:4]
 ) -> st.SearchStrategy[PluginSet]:
-    entries = st.builds(Plugin, st.sampled_from(names), st.integers(-1, 3))
-    disabled = st.builds(Plugin, st.sampled_from((*names, "*")))
+    entries = st.builds(PluginEntry, st.sampled_from(names), st.integers(-1, 3))
+    disabled = st.builds(PluginEntry, st.sampled_from((*names, "*")))
     unique = None if twice else lambda plugin: plugin.name
     return st.builds(
         lambda enabled, gone: PluginSet(tuple(enabled), tuple(gone)),
@@ -262,9 +262,9 @@ def test_weights_of_the_point_win() -> None:
 )
 def test_weights_overflow(point: ExtensionPoint, what: str) -> None:
     """The highest possible total score must fit an int64."""
-    plugins = Plugins(multi_point=PluginSet(enabled=(Plugin("C", 2**63 // 100),)))
+    plugins = Plugins(multi_point=PluginSet(enabled=(PluginEntry("C", 2**63 // 100),)))
     assert score_weights(plugins, _implements, point) == {"C": 2**63 // 100}
-    heavy = Plugins(multi_point=PluginSet(enabled=(Plugin("C", 2**63 // 100 + 1),)))
+    heavy = Plugins(multi_point=PluginSet(enabled=(PluginEntry("C", 2**63 // 100 + 1),)))
     with pytest.raises(ConfigError, match=f"{what}: total score of Score plugins could overflow"):
         score_weights(heavy, _implements, point)
 

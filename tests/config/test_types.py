@@ -7,7 +7,7 @@ from kubesched.config.types import (
     ClientConnection,
     ConfigStruct,
     Configuration,
-    Extender,
+    ExtenderConfiguration,
     ExtenderTLSConfig,
     LeaderElection,
     Plugins,
@@ -26,7 +26,7 @@ from kubesched.config.types import (
         ),
         (ClientConnection, "kubeconfig acceptContentTypes contentType qps burst"),
         (
-            Extender,
+            ExtenderConfiguration,
             (
                 "urlPrefix filterVerb preemptVerb prioritizeVerb weight bindVerb enableHTTPS "
                 "tlsConfig httpTimeout nodeCacheCapable managedResources ignorable"

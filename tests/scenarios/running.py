@@ -42,8 +42,7 @@ from kubesched.api.scheme import KINDS
 from kubesched.cluster.store import Key
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
-from kubesched.config.types import API_VERSION, KIND, Configuration
-from kubesched.config.types import Extender as ExtenderConfiguration
+from kubesched.config.types import API_VERSION, KIND, Configuration, ExtenderConfiguration
 from kubesched.framework.registry import PluginFactory
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.queue.queue_options import QueueOptions

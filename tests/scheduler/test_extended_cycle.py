@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
-from kubesched.config.types import Extender
+from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.plugin import PostFilterResult, PreScoreResult
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
 from kubesched.plugins.default_preemption import DefaultPreemption
@@ -58,7 +58,7 @@ def extended(
     """Make a cycle with extenders that can do what their scripts answer."""
     by_url = {f"{URL}{at}": fake for at, fake in enumerate(fakes)}
     configurations = [
-        Extender(
+        ExtenderConfiguration(
             **{
                 "url_prefix": url,
                 "node_cache_capable": True,

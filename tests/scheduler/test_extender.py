@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kubesched.api.core import Pod
-from kubesched.config.types import Extender, ExtenderManagedResource
+from kubesched.config.types import ExtenderConfiguration, ExtenderManagedResource
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.scheduler.extender import ExtenderError, Filtered, HttpExtender
@@ -31,7 +31,7 @@ def extender_of(
     fake: FakeExtender, *, url: str = URL, caches: bool = True, **fields: Any
 ) -> HttpExtender:
     """Make an extender that can do everything."""
-    configuration = Extender(
+    configuration = ExtenderConfiguration(
         url_prefix=url,
         filter_verb="filter",
         prioritize_verb="prioritize",
@@ -217,7 +217,7 @@ def test_prioritize() -> None:
 def test_prioritize_without_verb() -> None:
     """Who does not prioritize is not asked, and gives each node 0."""
     fake = FakeExtender({})
-    extender = HttpExtender(Extender(url_prefix=URL, weight=3), fake)
+    extender = HttpExtender(ExtenderConfiguration(url_prefix=URL, weight=3), fake)
     assert {"b": 0, "c": 0} == asyncio.run(extender.prioritize(POD, TABLE, np.array([1, 2])))
     assert [] == fake.asked
 

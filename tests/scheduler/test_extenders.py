@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubesched.config.types import Extender, ExtenderManagedResource
+from kubesched.config.types import ExtenderConfiguration, ExtenderManagedResource
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
 from kubesched.scheduler.extender import ExtenderError
@@ -32,7 +32,7 @@ def extenders_of(*scripts: tuple[FakeExtender, Mapping[str, Any]]) -> Extenders:
     """Make extenders that can do what their scripts answer; fields may say more."""
     by_url = {f"http://{at}": fake for at, (fake, _) in enumerate(scripts)}
     configurations = [
-        Extender(
+        ExtenderConfiguration(
             **{
                 "url_prefix": f"http://{at}",
                 "node_cache_capable": True,

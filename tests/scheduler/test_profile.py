@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.config.types import Plugin as PluginEntry
-from kubesched.config.types import PluginConfig, Plugins, PluginSet
-from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.config.types import (
+    PluginConfig,
+    PluginEntry,
+    Plugins,
+    PluginSet,
+    ProfileConfiguration,
+)
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.per_row import NodeRow, PerRowFilter, PerRowScore

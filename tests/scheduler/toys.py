@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.types import Plugin as PluginEntry
-from kubesched.config.types import Plugins, PluginSet
-from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.config.types import PluginEntry, Plugins, PluginSet, ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     BindPlugin,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.config.types import Extender
+from kubesched.config.types import ExtenderConfiguration
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.faults import ExtenderFaults
 from kubesched.simulator.object_server import ObjectServer
@@ -23,7 +23,7 @@ from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
 
 URL = "http://here"
-CONFIGURATION = Extender(
+CONFIGURATION = ExtenderConfiguration(
     url_prefix=URL,
     filter_verb="filter",
     prioritize_verb="rate",

@@ -26,7 +26,7 @@ from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import RequestObserver, Rest
 from kubesched.client.rest import Permit
-from kubesched.config.types import Extender
+from kubesched.config.types import ExtenderConfiguration
 from kubesched.scheduler.extender import ExtenderTransport
 
 
@@ -70,7 +70,7 @@ class Connect(Protocol):
 class ExtenderTransports(Protocol):
     """Makes the transports of extenders, as long as it is open."""
 
-    def connect(self, configuration: Extender, /) -> ExtenderTransport:
+    def connect(self, configuration: ExtenderConfiguration, /) -> ExtenderTransport:
         """Return the transport of an extender."""
         ...
 

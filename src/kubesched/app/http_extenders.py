@@ -17,7 +17,7 @@ from kubesched.client.connection_settings import TlsSettings
 from kubesched.client.dial import dial_error
 from kubesched.client.tls import TlsError, tls_context
 from kubesched.config.field_errors import ConfigError, FieldError
-from kubesched.config.types import Extender, ExtenderTLSConfig
+from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
 
 _ANSWER_BYTES_MAX: Final = 256 * 2**20
 _CONNECTIONS_MAX: Final = 100
@@ -47,7 +47,7 @@ class HttpExtenderTransports:
         for transport in self._transports:
             await transport.close()
 
-    def connect(self, configuration: Extender) -> _HttpTransport:
+    def connect(self, configuration: ExtenderConfiguration) -> _HttpTransport:
         """Return the transport of an extender; nothing is sent yet.
 
         Raises:
@@ -128,7 +128,7 @@ async def _body_of(answer: aiohttp.ClientResponse) -> bytes:
     return b"".join(chunks)
 
 
-def _context_of(configuration: Extender) -> ssl.SSLContext | None:
+def _context_of(configuration: ExtenderConfiguration) -> ssl.SSLContext | None:
     if not configuration.enable_https and configuration.tls_config is None:
         return None
     settings = _settings_of(configuration.tls_config or ExtenderTLSConfig())

@@ -26,7 +26,7 @@ from kubesched.cli.workloads import check_workloads, noted
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, read_configuration
-from kubesched.config.types import Configuration, Plugin, PluginSet, Profile
+from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.framework.registry import PluginFactory, Registry, RegistryError
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
@@ -185,14 +185,16 @@ def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
 def with_plugins(configuration: Configuration, names: Sequence[str]) -> Configuration:
     """Enable plugins by multiPoint in all profiles, except those the configuration mentions."""
     mentioned = _mentioned(configuration)
-    new = tuple(Plugin(name) for name in names if name not in mentioned)
+    new = tuple(PluginEntry(name) for name in names if name not in mentioned)
     if not new:
         return configuration
     profiles = tuple(_with_multi_point(profile, new) for profile in configuration.profiles)
     return msgspec.structs.replace(configuration, profiles=profiles)
 
 
-def _with_multi_point(profile: Profile, new: tuple[Plugin, ...]) -> Profile:
+def _with_multi_point(
+    profile: ProfileConfiguration, new: tuple[PluginEntry, ...]
+) -> ProfileConfiguration:
     own = profile.plugins.multi_point
     multi_point = PluginSet(enabled=(*own.enabled, *new), disabled=own.disabled)
     plugins = msgspec.structs.replace(profile.plugins, multi_point=multi_point)

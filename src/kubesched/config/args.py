@@ -1,10 +1,10 @@
-"""From a plugin's arguments as written to the plugin's own frozen Args class.
+"""Decoding of a plugin's arguments into the plugin's frozen Args class.
 
-An Args class is a `PluginArgs` struct in the plugin's file; structs that several plugins' arguments
-are made of live here.
+An Args class is a `PluginArgs` struct in the plugin's file. Structs that several Args classes use
+are here.
 
 Upstream: kube-scheduler/config/v1/{types.go (decodeNestedObjects),types_pluginargs.go} (v1.36)
-Rejects:  unknown fields, mistyped values, arguments that say they are another plugin's.
+Rejects:  unknown fields, mistyped values, arguments with the kind of another plugin.
 Differs:  nothing.
 """
 
@@ -28,7 +28,7 @@ ARGS_PLUGINS = (
     "PodTopologySpread",
     "VolumeBinding",
 )
-"""The plugins of kube-scheduler that take arguments, by name; the kind is `<name>Args`."""
+"""The plugins of kube-scheduler that take arguments; their kinds are `<name>Args`."""
 
 _ARGS_KINDS = tuple(f"{plugin}Args" for plugin in ARGS_PLUGINS)
 
@@ -38,7 +38,7 @@ class PluginArgs(ConfigStruct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class ResourceSpec(ConfigStruct, frozen=True, forbid_unknown_fields=True):
-    """A resource and what it weighs among others; completion turns a weight of 0 into 1."""
+    """A resource and its weight; defaulting turns a weight of 0 into 1."""
 
     name: str
     weight: Int64 = 1
@@ -56,7 +56,7 @@ def decode_args(
 ) -> T:
     """Decode arguments into `cls`; raises ConfigError with all field errors.
 
-    The kind expected in `raw`, where it has one, is `<plugin>Args`, or the name of `cls`.
+    If `raw` has a kind, it must be `<plugin>Args`, or the name of `cls` without `plugin`.
     """
     errors: list[FieldError] = []
     kind = f"{plugin}Args" if plugin else cls.__name__
@@ -71,7 +71,7 @@ def decode_args(
 
 
 def check_kind(raw: dict[str, Any], kind: str, path: str) -> tuple[FieldError, ...]:
-    """Check the apiVersion and kind written in arguments of `kind`; both may be absent."""
+    """Return the errors in the apiVersion and kind of arguments of `kind`; both may be absent."""
     errors: list[FieldError] = []
     written: dict[str, str] = {}
     for name in ("apiVersion", "kind"):

@@ -2,7 +2,8 @@
 
 Upstream: apimachinery's strict JSON decoding, as kube-scheduler's codecs use it (v1.36)
 Rejects:  unknown fields, values of the wrong type or out of the type's range.
-Differs:  field errors name the nearest known field; a missing name is reported while decoding.
+Differs:  errors about unknown fields suggest the nearest known one; a missing required field is
+          reported by the decoder.
 """
 
 import difflib
@@ -18,15 +19,15 @@ from kubesched.config.field_errors import FieldError, child, invalid, render, re
 
 T = TypeVar("T")
 
-# The result for a value with a field error; its holder uses the default instead.
+# The result for a value that cannot be decoded; its parent uses the default instead.
 _FAULTY = object()
 
 
 def decode_struct(cls: type[T], raw: object, path: str, errors: list[FieldError]) -> T:
-    """Decode a mapping into a struct and add what is wrong to `errors`.
+    """Decode a mapping into a struct and append its field errors to `errors`.
 
-    With field errors the result is what could be made of the rest: fields that have none, defaults
-    elsewhere, so that more field errors can be looked for. JSON null means absent, as in Go.
+    Fields with errors have their defaults in the result, so that the caller can continue to check
+    it. JSON null means absent, as in Go.
     """
     value = _decode_struct(cls, raw, path, errors)
     return cast("T", _zero(cls) if value is _FAULTY else value)
@@ -102,7 +103,7 @@ def _decode_mapping(item: Any, raw: object, path: str, errors: list[FieldError])
 
 
 def _decode_item(item: Any, raw: object, path: str, errors: list[FieldError]) -> object:
-    """An element of a list or mapping; null, and what cannot be read, leave Go's zero value."""
+    """Decode an element of a list or mapping; null and errors give Go's zero value."""
     if raw is None:
         return _decode_struct(item, {}, path, errors) if _is_struct(item) else _zero(item)
     value = _decode(item, raw, path, errors)
@@ -137,7 +138,7 @@ def _decode_leaf(annotation: Any, raw: object, path: str, errors: list[FieldErro
 
 
 def _zero(annotation: Any) -> object:
-    """Go's zero value of a type: empty, 0, false, or nil."""
+    """Return Go's zero value of a type: empty, 0, False, or None."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if _is_struct(annotation):
@@ -167,6 +168,6 @@ def _kind_of(raw: object) -> str:
 
 
 def _printable(raw: object) -> object:
-    """The value for a message, unless printing it would fill the screen."""
+    """Return the value for a message; its first 200 characters if it is longer."""
     text = render(raw)
     return raw if len(text) <= 200 else f"{text[:200]}…"

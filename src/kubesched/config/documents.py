@@ -1,8 +1,8 @@
-"""From the text of a configuration file to plain values, with every duplicate key reported.
+"""Parsing of a configuration file into plain values; reports every duplicate key.
 
 Upstream: sigs.k8s.io/yaml (YAML 1.1 as go-yaml v2 reads it), sigs.k8s.io/json (strict) (v1.36)
 Rejects:  text that is not UTF-8, bad syntax, several documents, duplicate keys, alias bombs.
-Differs:  a second document is a field error (upstream ignores it).
+Differs:  a second document is an error (upstream ignores it).
 """
 
 import json
@@ -15,7 +15,7 @@ import yaml
 from kubesched.api.go_text import go_quote
 from kubesched.config.field_errors import ConfigError, FieldError, child
 
-_NODES_MAX = 100_000  # what an expanded document may hold; aliases multiply
+_NODES_MAX = 100_000  # limits expanded documents, because aliases multiply nodes
 _DEPTH_MAX = 100
 
 _NULL = {"", "~", "null", "Null", "NULL"}
@@ -24,7 +24,7 @@ _FALSE = {"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "
 _INTEGER = re.compile(r"([-+]?)(0x[0-9a-fA-F]+|0b[01]+|0o[0-7]+|0[0-7]*|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
-_PLAIN = "!plain"  # the tag given to unquoted text that has none
+_PLAIN = "!plain"  # the tag of unquoted text without a tag
 _RESOLVED_TAGS = {
     _PLAIN,
     *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float")),
@@ -32,10 +32,10 @@ _RESOLVED_TAGS = {
 
 
 def read_document(text: str | bytes, errors: list[FieldError]) -> Any:
-    """The one document of a YAML or JSON text as plain values.
+    """Return the only document of a YAML or JSON text as plain values.
 
-    Adds duplicate keys to `errors` (the last one counts); raises ConfigError for what cannot be
-    read at all.
+    Appends duplicate keys to `errors`; the last value counts. Raises ConfigError if the text cannot
+    be parsed.
     """
     if isinstance(text, bytes):
         try:
@@ -49,7 +49,7 @@ def read_document(text: str | bytes, errors: list[FieldError]) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's composer without its own reading of plain text (dates, base 60)."""
+    """PyYAML's composer without its resolution of plain text (dates, base 60)."""
 
 
 _Loader.yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}
@@ -64,7 +64,7 @@ def _parse(text: str) -> Any:
         try:
             return json.loads(text, object_pairs_hook=_Pairs, parse_constant=_no_constant)
         except (ValueError, RecursionError):
-            pass  # a YAML flow mapping starts with a brace too; YAML's message is the better one
+            pass  # may be a YAML flow mapping; if not, YAML's error message is better
     try:
         nodes = list(yaml.compose_all(text, Loader=_Loader))
         documents = [value for node in nodes if (value := _Composer().value(node)) is not None]
@@ -94,7 +94,7 @@ def _syntax_error(error: yaml.MarkedYAMLError) -> FieldError:
 
 
 class _Composer:
-    """Turns composed YAML nodes into values, within a budget that aliases cannot exceed."""
+    """Turns composed YAML nodes into values; limits their number and depth."""
 
     def __init__(self) -> None:
         self._budget = _NODES_MAX
@@ -123,7 +123,7 @@ class _Composer:
         return _scalar(node)
 
     def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[str, Any]]:
-        """The keys of a mapping, those of `<<` last and only where the mapping has none itself."""
+        """Yield the pairs of a mapping, then those of `<<` whose keys the mapping lacks."""
         merged: list[tuple[str, Any]] = []
         own: set[str] = set()
         for key_node, value_node in node.value:
@@ -133,7 +133,7 @@ class _Composer:
             key = _key_text(self.value(key_node), key_node)
             own.add(key)
             yield key, self.value(value_node)
-        # A set answers membership here; the order is that of the list.
+        # The set is only for lookups; the order is that of the list.
         for key, value in merged:
             if key not in own:
                 own.add(key)
@@ -162,7 +162,7 @@ def _key_text(key: object, node: yaml.Node) -> str:
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
-    """What a scalar stands for: plain text is resolved, quoted text is text."""
+    """Return a scalar's value: plain text is resolved, quoted text stays text."""
     text: str = node.value
     return _plain_scalar(text) if node.tag in _RESOLVED_TAGS else text
 
@@ -179,7 +179,7 @@ def _plain_scalar(text: str) -> Any:
         return _integer(integer)
     if _FLOAT.fullmatch(text):
         number = float(text)
-        # Upstream passes through JSON, where 16.0 and 16 are one number.
+        # Upstream converts to JSON, where 16.0 and 16 are the same number.
         return int(number) if number.is_integer() and abs(number) < 1e21 else number
     return text
 
@@ -191,12 +191,12 @@ def _integer(match: re.Match[str]) -> int | str:
     try:
         value = int(digits, 0)
     except ValueError:
-        return match[0]  # more digits than Python converts; no field takes such a number
+        return match[0]  # Python limits the number of digits; no field accepts such a number
     return -value if match[1] == "-" else value
 
 
 def _plain(value: Any, path: str, depth: int, errors: list[FieldError]) -> Any:
-    """The value with its pairs turned into mappings; keys that come twice are field errors."""
+    """Return the value with pairs turned into dicts; append duplicate keys to `errors`."""
     if depth > _DEPTH_MAX:
         raise ConfigError([FieldError("", "nested too deeply")])
     if isinstance(value, _Pairs):

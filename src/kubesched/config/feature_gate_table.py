@@ -1,7 +1,7 @@
 """The feature gates of Kubernetes 1.36, as data: default, stage, lock and dependencies of each.
 
-A flag line is often shared by all components of a cluster, so gates that no scheduler reads are
-known here too: they are accepted, checked, and otherwise without effect.
+All components of a cluster often share one flag. So gates that only other components read are
+listed, too: they are accepted and checked, but have no effect.
 
 Upstream: pkg/features, apiserver/pkg/features, client-go/features, component-base (v1.36)
 Differs:  the gates that `refused` explains cannot be turned on: CoordinatedLeaderElection,
@@ -14,7 +14,7 @@ import msgspec
 
 
 class Stage(StrEnum):
-    """How mature a feature is; AllAlpha and AllBeta address gates by it."""
+    """The maturity of a feature; AllAlpha and AllBeta switch all gates of a stage."""
 
     ALPHA = "ALPHA"
     BETA = "BETA"
@@ -23,15 +23,15 @@ class Stage(StrEnum):
 
 
 class GateSpec(msgspec.Struct, frozen=True):
-    """What is known of one gate.
+    """One gate.
 
     Attributes:
         name: Its name.
         default: Whether it is on by default.
-        stage: How mature it is.
+        stage: Its maturity.
         locked: Whether the default cannot be changed.
-        depends_on: The gates that must be on with it.
-        no_effect: Why no decision depends on it, if nothing here reads it.
+        depends_on: The gates that must be on if it is on.
+        no_effect: Why no decision depends on it; "" if some do.
         refused: Why it cannot be turned on; "" if it can.
     """
 

@@ -1,9 +1,9 @@
-"""Feature gates say which of Kubernetes' new behaviours are on.
+"""Feature gates turn optional behaviours of Kubernetes on and off.
 
 Upstream: component-base/featuregate/feature_gate.go (v1.36)
-Rejects:  unknown gates, values that are no booleans, changes of locked gates, and gates that are on
-          while something they depend on is off; gates whose behaviour is not there.
-Differs:  all field errors of a line are reported, not the first; versions are not emulated.
+Rejects:  unknown gates, values that are not booleans, changes of locked gates, gates that are on
+          while a gate that they depend on is off, and gates without an implementation.
+Differs:  all errors of a flag are reported, not only the first; versions are not emulated.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ FLAG = "--feature-gates"
 
 _COMPONENT = "kube"
 
-# The two switches that stand for all gates of a stage not named themselves.
+# These two switch all gates of a stage that are not set individually.
 _STAGE_SWITCHES = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
 _BOOLEANS = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
@@ -27,12 +27,12 @@ _BOOLEANS = {
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
-    """Which gates are on: the defaults of 1.36, except where `settings` (by name) differs."""
+    """The state of all gates: the defaults of 1.36, overridden by `settings` (name -> state)."""
 
     settings: Mapping[str, bool] = msgspec.field(default_factory=dict)
 
     def enabled(self, name: str) -> bool:
-        """Tell whether a gate is on; raises KeyError for a name that is no gate."""
+        """Return whether a gate is on; raises KeyError for an unknown gate."""
         setting = self.settings.get(name)
         if setting is not None:
             return setting
@@ -47,12 +47,12 @@ class FeatureGates(msgspec.Struct, frozen=True):
         return gate.default
 
     def states(self) -> tuple[tuple[GateSpec, bool], ...]:
-        """Every gate with its state, in the order of the table."""
+        """Return every gate with its state, in the order of the table."""
         return tuple((gate, self.enabled(name)) for name, gate in GATES.items())
 
     @classmethod
     def parse(cls, text: str) -> "FeatureGates":
-        """Read "A=true,B=false" or "kube:A=true"; raises ConfigError with all field errors."""
+        """Parse "A=true,B=false" or "kube:A=true"; raises ConfigError with all errors."""
         errors: list[FieldError] = []
         settings: dict[str, bool] = {}
         components: set[str] = set()
@@ -78,7 +78,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, settings: Mapping[str, bool]) -> "FeatureGates":
-        """Gates from a mapping of names; raises ConfigError with all field errors."""
+        """Return gates with these settings; raises ConfigError with all errors."""
         errors = tuple(_setting_errors(settings))
         if errors:
             raise ConfigError(errors)
@@ -94,7 +94,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
 
 
 def _component_errors(components: set[str]) -> Iterable[FieldError]:
-    """Field errors of what stands before colons, such as `kube` in "kube:A=true"."""
+    """Check component prefixes, such as `kube` in "kube:A=true"."""
     if {"", _COMPONENT} <= components:
         words = "set kube feature gates with default empty prefix or kube: prefix consistently"
         yield FieldError(FLAG, f"{words}, do not mix use")
@@ -110,8 +110,8 @@ def _setting_errors(settings: Mapping[str, bool]) -> Iterable[FieldError]:
         if gate is None:
             yield FieldError(FLAG, f"unrecognized feature gate: {name}")
         elif gate.locked and gate.default != value:
-            wish, state = str(value).lower(), str(gate.default).lower()
-            message = f"cannot set feature gate {name} to {wish}, feature is locked to {state}"
+            wanted, state = str(value).lower(), str(gate.default).lower()
+            message = f"cannot set feature gate {name} to {wanted}, feature is locked to {state}"
             yield FieldError(FLAG, message)
 
 

@@ -23,7 +23,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class ConfigError(Exception):
-    """The configuration is wrong; carries all field errors found, in the order they were found."""
+    """A configuration is invalid; `errors` has all its field errors, in the order of detection."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors: tuple[FieldError, ...] = tuple(errors)
@@ -31,34 +31,34 @@ class ConfigError(Exception):
 
 
 def invalid(path: str, value: object, detail: str) -> FieldError:
-    """A malformed value."""
+    """Return the error of a value that breaks a rule."""
     return FieldError(path, _with_detail(f"Invalid value: {render(value)}", detail))
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    """A value that must be there and is not."""
+    """Return the error of a missing value."""
     return FieldError(path, _with_detail("Required value", detail))
 
 
 def duplicate(path: str, value: object) -> FieldError:
-    """A value that must be unique and is not."""
+    """Return the error of a value that must be unique."""
     return FieldError(path, f"Duplicate value: {render(value)}")
 
 
 def not_supported(path: str, value: object, supported: Sequence[str]) -> FieldError:
-    """A value outside a closed list."""
+    """Return the error of a value that is not in the list of supported ones."""
     listed = ", ".join(go_quote(choice) for choice in supported)
     detail = f"supported values: {listed}" if supported else ""
     return FieldError(path, _with_detail(f"Unsupported value: {render(value)}", detail))
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """A well-formed value that must not be given here."""
+    """Return the error of a value that must not be set here."""
     return FieldError(path, _with_detail("Forbidden", detail))
 
 
 def child(path: str, *names: str | int) -> str:
-    """The path of a field (a name) or of an element (an index) below `path`."""
+    """Return the path of a field (a name) or of an element (an index) below `path`."""
     for name in names:
         step = f"[{name}]" if isinstance(name, int) else f".{name}"
         path = path + step if path else step.removeprefix(".")
@@ -66,7 +66,7 @@ def child(path: str, *names: str | int) -> str:
 
 
 def render(value: object) -> str:
-    """A value as upstream prints it in a field error: text quoted, structures as compact JSON."""
+    """Return a value as upstream prints it in a field error: quoted text or compact JSON."""
     if isinstance(value, str):
         return go_quote(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)

@@ -1,9 +1,9 @@
-"""From a file, text or mapping to a completed, valid Configuration, and back to a mapping.
+"""Loading of a Configuration from a file, text or mapping, and encoding back to a mapping.
 
 Upstream: cmd/kube-scheduler/app/options/configfile.go,
           pkg/scheduler/apis/config/{scheme,v1} (v1.36)
-Rejects:  what `documents`, `decoding`, `args` and `validation` reject, all in one ConfigError.
-Differs:  arguments for an in-tree plugin that takes none are a field error (upstream ignores them).
+Rejects:  what `documents`, `decoding`, `args` and `validation` reject, in one ConfigError.
+Differs:  arguments of an in-tree plugin that takes none are an error (upstream ignores them).
 """
 
 import base64
@@ -47,11 +47,11 @@ from kubesched.config.types import (
     LeaderElection,
     PluginConfig,
     Plugins,
-    Profile,
+    ProfileConfiguration,
 )
 from kubesched.config.validation import validate
 
-# A field error of the first field may come from the value of the second.
+# An error of the first field may be caused by the value of the second.
 _COMPARED_WITH = {
     "leaderElection.leaseDuration": "leaderElection.renewDeadline",
     "leaderElection.renewDeadline": "leaderElection.retryPeriod",
@@ -64,7 +64,7 @@ _GROUP = API_VERSION.partition("/")[0]
 def load_configuration(
     source: Path | bytes | str | Mapping[str, Any], gates: FeatureGates
 ) -> Configuration:
-    """Read, complete and validate a configuration; raises ConfigError with all field errors.
+    """Read, default and validate a configuration; raises ConfigError with all field errors.
 
     A Path is a file to read; str and bytes are the YAML or JSON text itself.
     """
@@ -77,12 +77,12 @@ def load_configuration(
 def read_configuration(
     source: Path | bytes | str | Mapping[str, Any], gates: FeatureGates
 ) -> tuple[Configuration, list[FieldError]]:
-    """Read and complete a configuration as far as possible; return it with the field errors.
+    """Read and default a configuration as far as possible; return it with its field errors.
 
-    So that plugins can be asked about their part even if another part is wrong.
+    The caller can then check the arguments of plugins even if other parts are invalid.
 
     Raises:
-        ConfigError: if it is no configuration of this version at all.
+        ConfigError: It is not a configuration of this version at all.
     """
     errors: list[FieldError] = []
     raw = _read(source, errors)
@@ -90,7 +90,7 @@ def read_configuration(
         raise ConfigError([FieldError("", f"must be a {KIND}, not {render(raw)}")])
     version_errors = tuple(_version_errors(raw))
     if version_errors:
-        # The fields of another version or kind would only be noise.
+        # Errors in the fields of another version or kind would only distract.
         raise ConfigError(version_errors)
     read = len(errors)  # a duplicate field was read, so its value is checked too
     decoded = decode_struct(Configuration, _prepare(raw), "", errors)
@@ -102,13 +102,15 @@ def read_configuration(
 
 
 def default_configuration(gates: FeatureGates) -> Configuration:
-    """What runs when nothing is configured."""
+    """Return the configuration of a scheduler without a configuration file."""
     return load_configuration({"apiVersion": API_VERSION, "kind": KIND}, gates)
 
 
 def complete(configuration: Configuration, gates: FeatureGates) -> Configuration:
-    """Fill in every default that depends on other fields, gates or emptiness."""
-    profiles = configuration.profiles or (Profile(scheduler_name=DEFAULT_SCHEDULER_NAME),)
+    """Fill in the defaults that depend on other fields or gates, or replace empty values."""
+    profiles = configuration.profiles or (
+        ProfileConfiguration(scheduler_name=DEFAULT_SCHEDULER_NAME),
+    )
     return msgspec.structs.replace(
         configuration,
         leader_election=_complete_leader_election(configuration.leader_election),
@@ -126,7 +128,7 @@ def complete(configuration: Configuration, gates: FeatureGates) -> Configuration
 
 
 def encode_configuration(configuration: Configuration) -> dict[str, Any]:
-    """The configuration as plain values with v1's names, as upstream writes it."""
+    """Return the configuration as plain values with v1's names, as upstream writes it."""
     encoded = _encode_struct(configuration)
     for name in ("extenders", "delayCacheUntilActive"):
         if not encoded[name]:
@@ -163,7 +165,7 @@ def _version_errors(raw: Mapping[str, Any]) -> Iterable[FieldError]:
 
 
 def _prepare(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in what depends on whether a field was written at all."""
+    """Fill in the defaults that depend on whether a field is present."""
     prepared = dict(raw)
     profiles = raw.get("profiles")
     if isinstance(profiles, list) and len(profiles) == 1:
@@ -176,7 +178,7 @@ def _prepare(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _args_errors(decoded: Configuration) -> Iterable[FieldError]:
-    """Arguments that say they are another plugin's, or belong to a plugin that takes none."""
+    """Check for arguments with another plugin's kind, and of plugins that take none."""
     for i, profile in enumerate(decoded.profiles):
         for j, plugin_config in enumerate(profile.plugin_config):
             name, args = plugin_config.name, plugin_config.args
@@ -190,7 +192,7 @@ def _args_errors(decoded: Configuration) -> Iterable[FieldError]:
 
 
 def _not_below(errors: Iterable[FieldError], paths: list[str]) -> Iterable[FieldError]:
-    """Leave out field errors of fields that could not be read, and so hold a default."""
+    """Leave out errors of fields that could not be decoded and so have their defaults."""
     for field_error in errors:
         if _COMPARED_WITH.get(field_error.path) in paths:
             continue
@@ -222,7 +224,7 @@ def _complete_client_connection(connection: ClientConnection) -> ClientConnectio
     )
 
 
-def _complete_profile(profile: Profile, gates: FeatureGates) -> Profile:
+def _complete_profile(profile: ProfileConfiguration, gates: FeatureGates) -> ProfileConfiguration:
     plugins = merge_plugins(default_plugins(gates), profile.plugins)
     plugin_config = [
         PluginConfig(entry.name, complete_args(entry.name, entry.args, gates))
@@ -240,7 +242,7 @@ def _complete_profile(profile: Profile, gates: FeatureGates) -> Profile:
 
 
 def _enabled_names(plugins: Plugins) -> list[str]:
-    """The names of all plugins enabled anywhere, sorted."""
+    """Return the names of the plugins enabled at any extension point, sorted."""
     enabled = {
         plugin.name for point in ExtensionPoint for plugin in plugin_set(plugins, point).enabled
     }
@@ -253,7 +255,7 @@ def _encode_struct(value: msgspec.Struct) -> dict[str, Any]:
     for field in msgspec.structs.fields(value):
         item = getattr(value, field.name)
         if hints[field.name] == DurationSeconds:
-            # A duration is a struct in Go, which "omit when empty" never hides.
+            # A duration is a struct in Go, which `omitempty` never omits.
             encoded[field.encode_name] = go_duration(item)
         elif field.required or not value.__struct_config__.omit_defaults or item != field.default:
             encoded[field.encode_name] = _encode(item)

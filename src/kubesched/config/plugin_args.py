@@ -1,4 +1,4 @@
-"""The defaults of in-tree plugins' arguments, filled into the arguments as they were written.
+"""Defaulting of in-tree plugins' arguments.
 
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, pkg/scheduler/scheduler.go (buildExtenders)
           (v1.36)
@@ -13,7 +13,7 @@ import msgspec
 from kubesched.config.args import ARGS_PLUGINS
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, child
-from kubesched.config.types import API_VERSION, Configuration, PluginConfig, Profile
+from kubesched.config.types import API_VERSION, Configuration, PluginConfig, ProfileConfiguration
 
 Args = dict[str, Any]
 
@@ -21,9 +21,9 @@ _FIT = "NodeResourcesFit"
 
 
 def complete_args(plugin: str, raw: Mapping[str, Any] | None, gates: FeatureGates) -> Args:
-    """The arguments of an in-tree plugin with apiVersion, kind and every default filled in.
+    """Return the arguments of an in-tree plugin with apiVersion, kind and every default.
 
-    Null and absent are the same, so neither survives. Mistyped parts are left for the decoder.
+    Null counts as absent. Values of the wrong type are kept for the decoder to report.
     """
     args: Args = {name: value for name, value in (raw or {}).items() if value is not None}
     args.update(apiVersion=API_VERSION, kind=f"{plugin}Args")
@@ -32,9 +32,9 @@ def complete_args(plugin: str, raw: Mapping[str, Any] | None, gates: FeatureGate
 
 
 def ignore_extender_resources(configuration: Configuration) -> Configuration:
-    """Let NodeResourcesFit ignore what extenders manage with ignoredByScheduler, in all profiles.
+    """Make NodeResourcesFit ignore the extenders' resources with ignoredByScheduler.
 
-    The extenders' list replaces the one in the plugin's arguments. Raises ConfigError for a
+    In every profile, their list replaces the plugin's `ignoredResources`. Raises ConfigError for a
     profile whose pluginConfig has no NodeResourcesFit.
     """
     ignored = [
@@ -46,7 +46,7 @@ def ignore_extender_resources(configuration: Configuration) -> Configuration:
     if not ignored:
         return configuration
     errors: list[FieldError] = []
-    profiles: list[Profile] = []
+    profiles: list[ProfileConfiguration] = []
     for i, profile in enumerate(configuration.profiles):
         names = [plugin_config.name for plugin_config in profile.plugin_config]
         if _FIT not in names:
@@ -82,7 +82,7 @@ def _inter_pod_affinity(args: Args, _gates: FeatureGates) -> None:
 
 
 def _node_affinity(_args: Args, _gates: FeatureGates) -> None:
-    """Nothing is added to a pod's affinity by default."""
+    """NodeAffinity has no defaults."""
 
 
 def _node_resources_balanced_allocation(args: Args, _gates: FeatureGates) -> None:
@@ -108,7 +108,7 @@ def _volume_binding(args: Args, gates: FeatureGates) -> None:
 
 
 def _resources(written: object) -> object:
-    """Weighted resources: cpu and memory when there are none; a weight of 0 means 1."""
+    """Return weighted resources: cpu and memory if empty; a weight of 0 becomes 1."""
     if written is None or written == []:
         return [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
     if not isinstance(written, list):

@@ -1,10 +1,11 @@
-"""Plugin sets: the defaults, how a user's sets change them, and which plugins run where.
+"""Plugin sets: the defaults, merging with a user's sets, and expansion to extension points.
 
 Upstream: pkg/scheduler/apis/config/v1/default_plugins.go,
           pkg/scheduler/framework/runtime/framework.go (v1.36)
-Rejects:  plugins that do not exist, do not implement the point or come twice; profiles without
-          exactly one queueSort, without a bind, or with two placementGenerate plugins.
-Differs:  all field errors are reported, with their field paths, not the first.
+Rejects:  plugins that do not exist, do not implement the extension point or are listed twice;
+          profiles without exactly one queueSort plugin, without a bind plugin, or with two
+          placementGenerate plugins.
+Differs:  all errors are reported, with their field paths, not only the first.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +16,7 @@ import msgspec
 from kubesched.api.go_text import go_quote
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError, child
-from kubesched.config.types import Plugin, Plugins, PluginSet
+from kubesched.config.types import PluginEntry, Plugins, PluginSet
 
 ALL = "*"
 MAX_SCORE = 100
@@ -23,7 +24,7 @@ _TOTAL_SCORE_MAX = 2**63 - 1
 
 
 class ExtensionPoint(StrEnum):
-    """Where plugins take part in scheduling a pod, by the names configuration has for them."""
+    """The extension points, by their names in configuration files."""
 
     PRE_ENQUEUE = "preEnqueue"
     QUEUE_SORT = "queueSort"
@@ -43,7 +44,7 @@ class ExtensionPoint(StrEnum):
 
     @property
     def interface(self) -> str:
-        """What upstream calls a plugin of this point, as its messages do: "FilterPlugin"."""
+        """The name of upstream's interface, such as "FilterPlugin", for messages."""
         return f"{self.value[0].upper()}{self.value[1:]}Plugin"
 
 
@@ -63,39 +64,39 @@ EXPANSION_ORDER = (
     ExtensionPoint.PLACEMENT_GENERATE,
     ExtensionPoint.PLACEMENT_SCORE,
 )
-"""The points plugins run at, in the order upstream fills them."""
+"""The extension points in the order in which upstream expands them."""
 
 Implements = Callable[[str, ExtensionPoint], bool]
 Exists = Callable[[str], bool]
 
 _DEFAULTS = (
-    Plugin("SchedulingGates"),
-    Plugin("PrioritySort"),
-    Plugin("NodeUnschedulable"),
-    Plugin("NodeName"),
-    Plugin("TaintToleration", 3),
-    Plugin("NodeAffinity", 2),
-    Plugin("NodePorts"),
-    Plugin("NodeResourcesFit", 1),
-    Plugin("VolumeRestrictions"),
-    Plugin("NodeVolumeLimits"),
-    Plugin("VolumeBinding"),
-    Plugin("VolumeZone"),
-    Plugin("PodTopologySpread", 2),
-    Plugin("InterPodAffinity", 2),
-    Plugin("DefaultPreemption"),
-    Plugin("NodeResourcesBalancedAllocation", 1),
-    Plugin("ImageLocality", 1),
-    Plugin("DefaultBinder"),
+    PluginEntry("SchedulingGates"),
+    PluginEntry("PrioritySort"),
+    PluginEntry("NodeUnschedulable"),
+    PluginEntry("NodeName"),
+    PluginEntry("TaintToleration", 3),
+    PluginEntry("NodeAffinity", 2),
+    PluginEntry("NodePorts"),
+    PluginEntry("NodeResourcesFit", 1),
+    PluginEntry("VolumeRestrictions"),
+    PluginEntry("NodeVolumeLimits"),
+    PluginEntry("VolumeBinding"),
+    PluginEntry("VolumeZone"),
+    PluginEntry("PodTopologySpread", 2),
+    PluginEntry("InterPodAffinity", 2),
+    PluginEntry("DefaultPreemption"),
+    PluginEntry("NodeResourcesBalancedAllocation", 1),
+    PluginEntry("ImageLocality", 1),
+    PluginEntry("DefaultBinder"),
 )
-# Before DefaultPreemption: freeing an idle claim is better than evicting a pod that works.
-_DYNAMIC_RESOURCES = Plugin("DynamicResources", 2)
+# Before DefaultPreemption, because freeing an unused claim is better than evicting a running pod.
+_DYNAMIC_RESOURCES = PluginEntry("DynamicResources", 2)
 _GATED = (
-    ("NodeDeclaredFeatures", (Plugin("NodeDeclaredFeatures"),)),
-    ("GangScheduling", (Plugin("GangScheduling"),)),
+    ("NodeDeclaredFeatures", (PluginEntry("NodeDeclaredFeatures"),)),
+    ("GangScheduling", (PluginEntry("GangScheduling"),)),
     (
         "TopologyAwareWorkloadScheduling",
-        (Plugin("TopologyPlacementGenerator"), Plugin("PodGroupPodsCount", 1)),
+        (PluginEntry("TopologyPlacementGenerator"), PluginEntry("PodGroupPodsCount", 1)),
     ),
 )
 
@@ -103,12 +104,12 @@ IN_TREE_PLUGINS = frozenset(
     plugin.name
     for plugin in (*_DEFAULTS, _DYNAMIC_RESOURCES, *(p for _, gated in _GATED for p in gated))
 )
-"""The names of all plugins kube-scheduler brings, whatever the gates say."""
+"""The names of kube-scheduler's plugins, including those whose gates are off."""
 
 
 def default_plugins(gates: FeatureGates) -> Plugins:
-    """The plugins of a profile that says nothing: all by multiPoint."""
-    enabled: list[Plugin] = []
+    """Return the plugins of a profile that configures none: all in multiPoint."""
+    enabled: list[PluginEntry] = []
     for plugin in _DEFAULTS:
         if plugin.name == "DefaultPreemption" and gates.enabled("DynamicResourceAllocation"):
             enabled.append(_DYNAMIC_RESOURCES)
@@ -120,7 +121,7 @@ def default_plugins(gates: FeatureGates) -> Plugins:
 
 
 def plugin_set(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
-    """The plugin set of one extension point."""
+    """Return the plugin set of one extension point."""
     plugin_set: PluginSet = getattr(plugins, _ATTRIBUTES[point])
     return plugin_set
 
@@ -131,7 +132,7 @@ _ATTRIBUTES = {
 
 
 def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:
-    """The defaults, changed by a user's plugins point by point."""
+    """Return the defaults merged with a user's plugins, for each extension point."""
     return Plugins(
         **{
             name: merge_plugin_set(getattr(default, name), getattr(custom, name))
@@ -141,16 +142,16 @@ def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:
 
 
 def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """One point's defaults without what is disabled, with the user's entries.
+    """Return one point's defaults without the disabled plugins, plus the user's plugins.
 
-    An entry with a default's name takes the default's place; the others follow in their order.
-    Of two entries with one name the later takes the place; the doubled one is kept, for
-    `expand` to reject.
+    A user's plugin with the name of a default takes its position; the others follow in their order.
+    If a name is listed twice, the later entry takes the position and the other is kept, so that
+    `expand` rejects it.
     """
-    disabled = tuple(Plugin(plugin.name) for plugin in (*custom.disabled, *default.disabled))
+    disabled = tuple(PluginEntry(plugin.name) for plugin in (*custom.disabled, *default.disabled))
     disabled_names = {plugin.name for plugin in disabled}
     positions = {plugin.name: i for i, plugin in enumerate(custom.enabled)}
-    enabled: list[Plugin] = []
+    enabled: list[PluginEntry] = []
     consumed: set[int] = set()
     for plugin in default.enabled if ALL not in disabled_names else ():
         if plugin.name in disabled_names:
@@ -173,10 +174,17 @@ def expand(
     scheduler_name: str,
     path: str = "plugins",
 ) -> dict[ExtensionPoint, tuple[str, ...]]:
-    """Which plugins run at each extension point, in order; raises ConfigError.
+    """Return the names of the plugins at each extension point, in the order to run them.
 
-    `plugins` are a profile's, already merged with the defaults; `implements` is only asked of
-    plugins that exist. The field errors come in the order in which upstream meets them.
+    Args:
+        plugins: A profile's plugins, merged with the defaults.
+        implements: Whether a plugin implements a point; called only for plugins that exist.
+        exists: Whether a plugin is registered.
+        scheduler_name: The profile's name, for messages.
+        path: The field path of `plugins`.
+
+    Raises:
+        ConfigError: With all field errors, in upstream's order.
     """
     errors: list[FieldError] = []
     for point in EXPANSION_ORDER:
@@ -198,9 +206,10 @@ def score_weights(
     *,
     path: str = "plugins",
 ) -> dict[str, int]:
-    """The weight of every plugin that scores pods (or placements); raises ConfigError.
+    """Return plugin -> weight for all plugins that implement `point` (score or placementScore).
 
-    The point's own entry beats the one of multiPoint, even when it has no weight, which means 1.
+    The point's own entry takes precedence over multiPoint's. A weight of 0 means 1. Raises
+    ConfigError if the total score could overflow an int64.
     """
     weights: dict[str, int] = {}
     total = 0
@@ -208,7 +217,7 @@ def score_weights(
         if plugin.name in weights or not implements(plugin.name, point):
             continue
         weight = plugin.weight or 1
-        # What is left wraps around in Go after a negative weight, and then nothing has room.
+        # In Go, the remainder overflows after a negative weight, so any further weight is too much.
         if total < 0 or weight * MAX_SCORE > _TOTAL_SCORE_MAX - total:
             what = "score" if point is ExtensionPoint.SCORE else "placement score"
             message = f"{what} plugins: total score of Score plugins could overflow"
@@ -237,7 +246,7 @@ def _explicit_errors(
 def _multi_point_errors(
     plugins: Plugins, implements: Implements, exists: Exists, path: str
 ) -> Iterable[FieldError]:
-    """Field errors of multiPoint, each at the first point where upstream stumbles over it."""
+    """Check multiPoint; each error is reported for the first extension point that has it."""
     reported: set[int] = set()
     for point in EXPANSION_ORDER:
         explicit = _names(plugin_set(plugins, point).enabled)
@@ -263,7 +272,7 @@ def _multi_point_errors(
 def _expand_point(
     plugins: Plugins, point: ExtensionPoint, implements: Implements
 ) -> tuple[str, ...]:
-    """The plugins of one point: overrides, then multiPoint's, then the other explicit ones."""
+    """Return one point's plugins: overrides of multiPoint, the rest of multiPoint, then others."""
     explicit = _names(plugin_set(plugins, point).enabled)
     disabled = _names(plugin_set(plugins, point).disabled)
     if ALL in disabled:
@@ -300,5 +309,5 @@ def _already_registered(name: str, point: ExtensionPoint) -> str:
     return f"plugin {go_quote(name)} already registered as {go_quote(point.interface)}"
 
 
-def _names(plugins: Iterable[Plugin]) -> tuple[str, ...]:
+def _names(plugins: Iterable[PluginEntry]) -> tuple[str, ...]:
     return tuple(plugin.name for plugin in plugins)

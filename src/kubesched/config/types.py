@@ -1,7 +1,7 @@
-"""KubeSchedulerConfiguration v1 as frozen values, in completed form: every default is filled in.
+"""KubeSchedulerConfiguration v1 as frozen values.
 
 Upstream: kube-scheduler/config/v1/types.go, component-base/config/v1alpha1/types.go (v1.36)
-Differs:  durations are seconds; plugin args stay plain mappings until their plugin decodes them.
+Differs:  durations are in seconds; plugin args are plain mappings, which the plugins decode.
 """
 
 from typing import Annotated, Any
@@ -20,11 +20,11 @@ Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class ConfigStruct(msgspec.Struct, frozen=True, rename="camel"):
-    """The shape shared by all parts of a configuration: frozen, JSON names in camelCase."""
+    """The base class of all parts: frozen, with JSON names in camelCase."""
 
 
 class LeaderElection(ConfigStruct, frozen=True, kw_only=True):
-    """How replicas of the scheduler agree on the one that works."""
+    """Leader election between replicas of the scheduler."""
 
     leader_elect: bool = True
     lease_duration_seconds: DurationSeconds = field(default=0.0, name="leaseDuration")
@@ -36,7 +36,7 @@ class LeaderElection(ConfigStruct, frozen=True, kw_only=True):
 
 
 class ClientConnection(ConfigStruct, frozen=True, kw_only=True):
-    """How the scheduler speaks to the API server; qps and burst limit its requests per second."""
+    """The connection to the API server; qps and burst limit the requests per second."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -45,22 +45,22 @@ class ClientConnection(ConfigStruct, frozen=True, kw_only=True):
     burst: Int32 = 0
 
 
-class Plugin(ConfigStruct, frozen=True):
-    """A plugin by name; a weight of 0 means that none was given, which counts as 1."""
+class PluginEntry(ConfigStruct, frozen=True):
+    """A plugin's name and weight; a weight of 0 means that none was given, and counts as 1."""
 
     name: str
     weight: Int32 = 0
 
 
 class PluginSet(ConfigStruct, frozen=True, omit_defaults=True):
-    """Which plugins an extension point gains, in order, and which of the defaults it loses."""
+    """The plugins that are enabled at an extension point, in order, and those disabled there."""
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
 
 class Plugins(ConfigStruct, frozen=True, kw_only=True):
-    """One plugin set for each extension point, and multi_point for all a plugin implements."""
+    """A plugin set per extension point; multi_point means all points a plugin implements."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -80,14 +80,14 @@ class Plugins(ConfigStruct, frozen=True, kw_only=True):
 
 
 class PluginConfig(ConfigStruct, frozen=True, omit_defaults=True):
-    """The arguments of one plugin as they were written; None when there are none."""
+    """The arguments of one plugin as written; None if there are none."""
 
     name: str
     args: dict[str, Any] | None = None
 
 
-class Profile(ConfigStruct, frozen=True, kw_only=True, omit_defaults=True):
-    """A scheduler by name: the plugins it runs and their arguments."""
+class ProfileConfiguration(ConfigStruct, frozen=True, kw_only=True, omit_defaults=True):
+    """A profile: the scheduler name that pods select it by, its plugins and their arguments."""
 
     scheduler_name: str = ""
     percentage_of_nodes_to_score: Int32 | None = None
@@ -96,14 +96,14 @@ class Profile(ConfigStruct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ExtenderManagedResource(ConfigStruct, frozen=True, omit_defaults=True):
-    """An extended resource an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
 class ExtenderTLSConfig(ConfigStruct, frozen=True, kw_only=True, omit_defaults=True):
-    """How to trust an extender, and how to be trusted; data fields hold PEM and beat files."""
+    """TLS to an extender: CA and client certificate; data fields (PEM) override the files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -115,8 +115,8 @@ class ExtenderTLSConfig(ConfigStruct, frozen=True, kw_only=True, omit_defaults=T
     ca_data: bytes = field(default=b"", name="caData")
 
 
-class Extender(ConfigStruct, frozen=True, kw_only=True, omit_defaults=True):
-    """An HTTP extender; an empty verb means that it cannot do that."""
+class ExtenderConfiguration(ConfigStruct, frozen=True, kw_only=True, omit_defaults=True):
+    """An HTTP extender; an empty verb means that it does not support the operation."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -145,6 +145,6 @@ class Configuration(ConfigStruct, frozen=True, kw_only=True):
     percentage_of_nodes_to_score: Int32 = 0
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
-    profiles: tuple[Profile, ...] = ()
-    extenders: tuple[Extender, ...] = ()
+    profiles: tuple[ProfileConfiguration, ...] = ()
+    extenders: tuple[ExtenderConfiguration, ...] = ()
     delay_cache_until_active: bool = False

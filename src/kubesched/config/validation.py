@@ -1,10 +1,10 @@
-"""Whether a completed configuration makes sense: every rule that needs no plugin to be built.
+"""Validation of a defaulted configuration, except for the plugins' arguments.
 
 Upstream: pkg/scheduler/apis/config/validation/validation.go,
           component-base/config/validation/validation.go, client-go's leader elector (v1.36)
-Rejects:  what upstream rejects, in its words; see the functions.
-Differs:  the elector's rule for renewDeadline is checked here, not when the election starts; what
-          plugins' arguments say is checked by the plugins.
+Rejects:  what upstream rejects, with the same messages; see the functions.
+Differs:  the leader elector's rule for renewDeadline is checked here, not when the election starts;
+          plugins check their own arguments.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,16 +16,16 @@ from kubesched.config.types import (
     API_VERSION,
     ClientConnection,
     Configuration,
-    Extender,
+    ExtenderConfiguration,
     LeaderElection,
     PluginSet,
-    Profile,
+    ProfileConfiguration,
 )
 from kubesched.config.validators import validate_extended_resource_name
 
 REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
-# Where upstream looks for removed plugins; multiPoint and the placement points are not among them.
+# Upstream looks for removed plugins at these points, but not at multiPoint and placement points.
 _CHECKED_POINTS = (
     ExtensionPoint.PRE_ENQUEUE,
     ExtensionPoint.QUEUE_SORT,
@@ -44,7 +44,7 @@ _ELECTOR_JITTER = 1.2
 
 
 def validate(configuration: Configuration) -> tuple[FieldError, ...]:
-    """All field errors of a completed configuration, in upstream's order."""
+    """Return all field errors of a defaulted configuration, in upstream's order."""
     return (
         *_client_connection_errors(configuration.client_connection, "clientConnection"),
         *_leader_election_errors(configuration.leader_election, "leaderElection"),
@@ -88,7 +88,7 @@ def _election_time_errors(election: LeaderElection, path: str) -> Iterable[Field
         if seconds <= 0:
             yield invalid(child(path, name), go_duration(seconds), "must be greater than zero")
     if lease <= renew:
-        # Upstream shows the deadline's value in the field error of the lease.
+        # Upstream shows renewDeadline's value in the error of leaseDuration.
         words = "must be greater than `RenewDeadline`"
         yield invalid(child(path, "leaseDuration"), go_duration(renew), words)
     if renew <= retry * _ELECTOR_JITTER:
@@ -116,7 +116,7 @@ def _backoff_errors(configuration: Configuration) -> Iterable[FieldError]:
         yield invalid("podMaxBackoffSeconds", most, words)
 
 
-def _profiles_errors(profiles: Sequence[Profile], path: str) -> Iterable[FieldError]:
+def _profiles_errors(profiles: Sequence[ProfileConfiguration], path: str) -> Iterable[FieldError]:
     if not profiles:
         yield required(path)
         return
@@ -125,13 +125,13 @@ def _profiles_errors(profiles: Sequence[Profile], path: str) -> Iterable[FieldEr
         place = child(path, i)
         yield from _profile_errors(profile, place)
         if profile.scheduler_name in seen:
-            # Upstream prints the other profile's path here, which its JSON turns into {}.
+            # Upstream prints the other profile's path, which it encodes as {}.
             yield duplicate(child(place, "schedulerName"), {})
         seen.add(profile.scheduler_name)
     yield from _queue_sort_errors(profiles, path)
 
 
-def _profile_errors(profile: Profile, path: str) -> Iterable[FieldError]:
+def _profile_errors(profile: ProfileConfiguration, path: str) -> Iterable[FieldError]:
     if not profile.scheduler_name:
         yield required(child(path, "schedulerName"))
     place = child(path, "percentageOfNodesToScore")
@@ -158,8 +158,8 @@ def _removed_plugin_errors(name: str, path: str) -> Iterable[FieldError]:
         yield invalid(path, name, words)
 
 
-def _queue_sort_errors(profiles: Sequence[Profile], path: str) -> Iterable[FieldError]:
-    """One queue serves all profiles, so all must sort it alike."""
+def _queue_sort_errors(profiles: Sequence[ProfileConfiguration], path: str) -> Iterable[FieldError]:
+    """Check that all profiles have the same queue sort plugin, because they share one queue."""
     canon = profiles[0].plugins.queue_sort
     name = canon.enabled[0].name if canon.enabled else ""
     if len(canon.enabled) > 1:
@@ -182,14 +182,16 @@ def _queue_sort_errors(profiles: Sequence[Profile], path: str) -> Iterable[Field
 
 
 def _go_plugin_set(plugins: PluginSet) -> dict[str, object]:
-    """A plugin set as upstream's internal type prints it."""
+    """Return a plugin set as upstream's internal type prints it."""
     return {
         name: [{"Name": plugin.name, "Weight": plugin.weight} for plugin in listed] or None
         for name, listed in (("Enabled", plugins.enabled), ("Disabled", plugins.disabled))
     }
 
 
-def _extenders_errors(extenders: Sequence[Extender], path: str) -> Iterable[FieldError]:
+def _extenders_errors(
+    extenders: Sequence[ExtenderConfiguration], path: str
+) -> Iterable[FieldError]:
     binders = sum(1 for extender in extenders if extender.bind_verb)
     managed: set[str] = set()
     for i, extender in enumerate(extenders):
@@ -204,9 +206,9 @@ def _extenders_errors(extenders: Sequence[Extender], path: str) -> Iterable[Fiel
 
 
 def _managed_resource_errors(
-    extender: Extender, path: str, managed: set[str]
+    extender: ExtenderConfiguration, path: str, managed: set[str]
 ) -> Iterable[FieldError]:
-    """Field errors of one extender's resources; `managed` collects the names of all extenders."""
+    """Check one extender's resources; `managed` collects the names of all extenders' resources."""
     for i, resource in enumerate(extender.managed_resources):
         place = child(path, "managedResources", i, "name")
         yield from validate_extended_resource_name(resource.name, place)

@@ -1,4 +1,4 @@
-"""Rules that several parts of a configuration share: names, labels, resources, scoring shapes.
+"""Rules for several parts of a configuration: names, labels, resources, scoring functions.
 
 Upstream: pkg/scheduler/apis/config/validation/validation_pluginargs.go (v1.36)
 Differs:  nothing.
@@ -15,12 +15,12 @@ _SHAPE_SCORE_MAX = 10
 
 
 def validate_label_name(name: str, path: str) -> tuple[FieldError, ...]:
-    """Field errors of a label key."""
+    """Check a label key."""
     return tuple(invalid(path, name, words) for words in label_key_errors(name))
 
 
 def validate_extended_resource_name(name: str, path: str) -> tuple[FieldError, ...]:
-    """Field errors of the name of an extended resource."""
+    """Check the name of an extended resource."""
     errors = validate_label_name(name, path)
     if errors or is_extended_resource_name(name):
         return errors
@@ -28,7 +28,7 @@ def validate_extended_resource_name(name: str, path: str) -> tuple[FieldError, .
 
 
 def validate_resources(resources: Sequence[ResourceSpec], path: str) -> tuple[FieldError, ...]:
-    """Field errors of weighted resources: weights are from 1 to 100."""
+    """Check weighted resources: weights are from 1 to 100."""
     return tuple(
         invalid(
             child(path, i, "weight"),

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.config.types import Extender as ExtenderConfiguration
+from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.scheduler import extender_wire as wire

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.config.types import Extender as ExtenderConfiguration
+from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.scheduler.extender import ExtenderError, ExtenderTransport, HttpExtender

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.plugin_sets import ExtensionPoint
-from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.dra import ClaimTracker
 from kubesched.framework.plugin import (

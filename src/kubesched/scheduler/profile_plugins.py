@@ -15,7 +15,7 @@ from kubesched.api.go_text import go_quote
 from kubesched.config.args import ARGS_PLUGINS
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.plugin_sets import ExtensionPoint, expand, score_weights
-from kubesched.config.types import Profile as ProfileConfiguration
+from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
     BindPlugin,

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.config.types import Configuration, PluginConfig, Profile
+from kubesched.config.types import Configuration, PluginConfig, ProfileConfiguration
 
 _EVERY_NODE: Final = 100
 _EVERY_CANDIDATE: Final = {"minCandidateNodesPercentage": 100}
@@ -25,7 +25,7 @@ def exhaustive(configuration: Configuration) -> Configuration:
     )
 
 
-def _exhaustive(profile: Profile) -> Profile:
+def _exhaustive(profile: ProfileConfiguration) -> ProfileConfiguration:
     return msgspec.structs.replace(
         profile,
         percentage_of_nodes_to_score=_EVERY_NODE,

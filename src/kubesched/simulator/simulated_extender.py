@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, TypeAlias
 
 from kubesched.api.errors import ApiError
-from kubesched.config.types import Extender
+from kubesched.config.types import ExtenderConfiguration
 from kubesched.scheduler.extender import ExtenderTransport
 from kubesched.simulator.faults import ExtenderFaults
 from kubesched.simulator.object_server import ObjectServer
@@ -43,7 +43,7 @@ class SimulatedExtender:
 
     def __init__(
         self,
-        configuration: Extender,
+        configuration: ExtenderConfiguration,
         spec: ExtenderSpec,
         server: ObjectServer,
         random_streams: RandomStreams,
@@ -191,7 +191,7 @@ class SimulatedExtenders:
         self._faults = faults
         self.connected: dict[str, SimulatedExtender] = {}
 
-    def connect(self, configuration: Extender) -> ExtenderTransport:
+    def connect(self, configuration: ExtenderConfiguration) -> ExtenderTransport:
         """Return the transport to an extender."""
         prefix = configuration.url_prefix
         spec = self._specs.get(prefix) or ExtenderSpec(prefix)

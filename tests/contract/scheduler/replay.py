@@ -24,7 +24,7 @@ from kubesched.app.options import Options, ServingOptions
 from kubesched.app.process import SchedulerProcess
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.config.load import load_configuration
-from kubesched.config.types import Extender
+from kubesched.config.types import ExtenderConfiguration
 from kubesched.plugins.registry import in_tree_registry
 from tests.contract.placeholders import EPOCH
 
@@ -312,7 +312,7 @@ class _Extenders:
     def __init__(self, extender: RecordedExtender) -> None:
         self._extender = extender
 
-    def connect(self, _configuration: Extender, /) -> RecordedExtender:
+    def connect(self, _configuration: ExtenderConfiguration, /) -> RecordedExtender:
         return self._extender
 
 

@@ -377,3 +377,27 @@ def test_one_kind_after_the_other(tmp_path: Path) -> None:
     file.write_text("".join(f"{json.dumps(one, indent=4)}\n" for one in lists))
     result = run("explain", "p", file, "-o", "json")
     assert "Schedulable" == json.loads(result.stdout)["outcome"]
+
+
+def test_complete_files_leave_nothing_unknown(tmp_path: Path) -> None:
+    """With --complete, kinds that the files lack have no objects, for both commands."""
+    objects = [node("alpha"), using("data"), pod("q", priorityClassName="high")]
+    file = write(tmp_path, objects)
+    for command in (("explain", "p"), ("simulate",)):
+        open_ended, complete = (
+            json.loads(run(*command, file, "-o", "json", *flags).stdout)
+            for flags in ((), ("--complete",))
+        )
+        assert open_ended["unknown"]
+        assert not complete["unknown"]
+    explained = run("explain", "p", file, "--complete").stdout
+    assert 'persistentvolumeclaim "data" not found' in explained
+
+
+def test_complete_files_without_nodes_have_none(tmp_path: Path) -> None:
+    """The pod fits nowhere, and that is known."""
+    report = json.loads(
+        run("explain", "p", write(tmp_path, [pod("p")]), "--complete", "-o", "json").stdout
+    )
+    assert [] == kinds(report)
+    assert "0/0 nodes are available" in report["message"] or "no nodes" in report["message"]

@@ -143,3 +143,17 @@ def test_long_lists_are_cut(tmp_path: Path) -> None:
     )
     assert "and 2 more workloads" in result.stderr
     assert 11 == len(result.stderr.splitlines())
+
+
+def test_workloads_among_the_objects_of_a_scenario_are_refused(tmp_path: Path) -> None:
+    """Nothing would create their pods; those whose pods are there are no fault."""
+    scenario = tmp_path / "scenario.yaml"
+    objects = write(tmp_path, [node("n"), pod("p"), workload("Deployment")])
+    scenario.write_text(f"version: 1\nduration: 10s\nobjects: [{objects}]\n")
+    for command in (("simulate", scenario), ("compare", scenario, scenario)):
+        result = run(*command)
+        assert (2, "") == (result.exit_code, result.stdout)
+        assert f"{objects}: document 1: items[2]: Deployment shop/w: {REMEDY}\n" in result.stderr
+    owner = workload("ReplicaSet", uid="1")
+    write(tmp_path, [node("n"), owned_pod(owner), owner])
+    assert 0 == run("simulate", scenario).exit_code

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.errors import EXIT_INTERRUPTED, UserError
+from kubesched.cli.errors import EXIT_INTERRUPTED, UserError, write_warnings
 from kubesched.cli.options import (
     FILE_PATH,
     OutputFormat,
@@ -64,7 +64,12 @@ def compare(
       kubesched compare scenario.yaml --config spread.yaml --config pack.yaml
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
     from kubesched.cli.files import check_outputs, look_for_files, write_text
-    from kubesched.cli.scenario_input import named_files, read_scenario, with_scheduler
+    from kubesched.cli.scenario_input import (
+        named_files,
+        read_scenario,
+        with_scheduler,
+        workload_warnings,
+    )
     from kubesched.cli.simulate_timeline import play
     from kubesched.simulator.comparison import compared
     from kubesched.simulator.comparison_html import comparison_html
@@ -86,6 +91,7 @@ def compare(
                 config=config, feature_gates=",".join(feature_gates), plugins=plugin
             )
             plays.append(with_scheduler(each, options))
+        write_warnings(workload_warnings(each))
     common = plays[0].scenario.seed if seed is None else seed
     plays = [each.changed(common, duration_seconds) for each in plays]
     if len({each.scenario.duration for each in plays}) > 1:

@@ -27,6 +27,8 @@ from kubesched.snapshot.objects import KubernetesObject
 
 FINISHED: Final = ("Succeeded", "Failed")
 """Phases in which a pod takes no room any more."""
+ALL_KINDS: Final = tuple(kind.type for kind in KINDS)
+"""Every kind that may be among the files."""
 _CONFIGURATION: Final = "KubeSchedulerConfiguration"
 _STATUS: Final = "v1/Status"
 _READ: Final = {

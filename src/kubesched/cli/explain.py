@@ -9,6 +9,7 @@ import click
 from kubesched.cli.options import (
     OutputFormat,
     SchedulerOptions,
+    complete_option,
     files_argument,
     output_option,
     scheduler_options,
@@ -39,6 +40,7 @@ from kubesched.cli.output import write_document, writer
     metavar="N",
     help="How many nodes the tables of scores and of preemption show.",
 )
+@complete_option
 @output_option
 @scheduler_options
 def explain(
@@ -48,6 +50,7 @@ def explain(
     all_filters: bool,
     nodes: tuple[str, ...],
     top: int,
+    complete: bool,
     output: OutputFormat,
 ) -> None:
     """Say why POD goes where it goes, or why nowhere.
@@ -57,8 +60,9 @@ def explain(
     at, whatever percentageOfNodesToScore says, and nothing is carried out: no pod is evicted. A pod
     that is on a node already is placed again, in the cluster without it.
 
-    `kubesched --help` has the command that saves all that decisions depend on. Of what the files
-    lack, the answer says what is not known, and which command brings it.
+    `kubesched --help` shows the command that saves everything that decisions depend on; use
+    --complete with its output. Without it, kinds that the answer depends on and the files lack are
+    reported as not known, with the command that fetches them.
 
     \b
     Examples:
@@ -71,7 +75,7 @@ def explain(
     from kubesched.cli.files import look_for_files
 
     look_for_files([*files, options.config])
-    report = ask(options, pod, files, all_filters=all_filters, nodes=nodes)
+    report = ask(options, pod, files, all_filters=all_filters, nodes=nodes, complete=complete)
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report
         write_document("PodExplanation", shown, output)

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kubesched.api.core import Node, Pod
-from kubesched.cli.completed_input import FINISHED
+from kubesched.cli.completed_input import ALL_KINDS, FINISHED
 from kubesched.cli.errors import UserError, write_warnings
 from kubesched.cli.loading import (
     load_objects,
@@ -45,6 +45,7 @@ def ask(
     *,
     all_filters: bool = False,
     nodes: Sequence[str] = (),
+    complete: bool = False,
 ) -> PodExplanation:
     """Explain what the scheduler decides for a pod.
 
@@ -54,6 +55,7 @@ def ask(
         files: The cluster.
         all_filters: Ask every filter about every node.
         nodes: Node names that must exist.
+        complete: Whether the files hold every object of the cluster.
 
     Raises:
         UserError: A name is not there.
@@ -70,7 +72,7 @@ def ask(
     looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
     cluster = new_cluster(looked_at, options, remembers=False)
     cluster.load(pod if item is found else item for item in objects)
-    cluster.know(listed)
+    cluster.know(ALL_KINDS if complete else listed)
     report = _asked(cluster, cluster.pending[PodInfo(pod).uid], all_filters)
     cluster.check_plugins()
     notes = [*_notes(found), *_sampling_notes(report, scheduler.configuration)]
@@ -85,11 +87,11 @@ def _asked(cluster: Cluster, info: PodInfo, all_filters: bool) -> PodExplanation
     held = cluster.pre_enqueue(info)
     if not held.is_success:
         report = explain_gate(profile, info, held, len(snapshot.nodes))
-        return with_unknown(report, {held.plugin}, needed, always_needed(info))
+        return with_unknown(report, {held.plugin}, needed, always_needed(info, snapshot))
     trace = Trace(all_filters=all_filters)
     decision = cluster.schedule_one(info, trace)
     report = explain_decision(profile, snapshot, trace, decision)
-    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info))
+    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info, snapshot))
 
 
 # The pod.

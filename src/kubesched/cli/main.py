@@ -170,8 +170,8 @@ Examples:
   kubesched run --kubeconfig ~/.kube/config --dry-run
   kubesched sandbox --nodes 10
   {SAVE_COMMAND}
-  kubesched explain web-1 cluster.json
-  kubesched simulate cluster.json --pods batch.yaml
+  kubesched explain web-1 cluster.json --complete
+  kubesched simulate cluster.json --complete --pods batch.yaml
 
 Exit codes: 0 done; 1 what was to be checked does not hold, or a plugin raised; 2 the input is at
 fault, or the output cannot be written (one line per fault on stderr); 70 a bug in kubesched; 130

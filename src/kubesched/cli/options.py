@@ -141,6 +141,12 @@ _seed = click.option(
     show_default=True,
     help="Seed of the random source that breaks ties.",
 )
+complete_option = click.option(
+    "--complete",
+    is_flag=True,
+    help="The files hold every object of the cluster: a kind without an object in them has none, "
+    "and is not reported as not known.",
+)
 output_option = click.option(
     "-o",
     "--output",

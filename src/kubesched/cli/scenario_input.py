@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.decode import STANDARD_INPUT
+from kubesched.api.decode import STANDARD_INPUT, Loaded, load
 from kubesched.cli.errors import UserError
 from kubesched.cli.files import fault_of
 from kubesched.cli.loading import in_file, load_scheduler
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.simulate_input import head_of
+from kubesched.cli.workloads import check_workloads, noted
 from kubesched.config.documents import read_document
 from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.load import encode_configuration
@@ -191,6 +193,19 @@ def _check_named(play: Play, *, has_config: bool) -> None:
     ]
     if errors:
         raise in_file(ConfigError(errors), play.file)
+
+
+def workload_warnings(play: Play) -> list[str]:
+    """Return a warning if workloads among a scenario's objects have no pods there.
+
+    Raises:
+        UserError: They are manifests, whose pods nothing would create.
+        DecodeError: A file cannot be read.
+    """
+    files = [Path(name) for name in play.scenario.objects]
+    workloads: list[Loaded] = []
+    loaded = list(noted(load(files, Counter()), workloads))
+    return check_workloads([found.object for found in loaded], workloads)
 
 
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:

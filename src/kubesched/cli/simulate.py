@@ -13,6 +13,7 @@ from kubesched.cli.options import (
     OutputFormat,
     SchedulerOptions,
     TimelineOptions,
+    complete_option,
     files_argument,
     output_option,
     scheduler_options,
@@ -22,7 +23,13 @@ from kubesched.cli.output import write_document, writer
 
 SECTIONS = ("summary", "placements", "unplaced", "zones", "nodes")
 
-_OF_DUMPS = {"sections": "--show", "everything": "--all", "top": "--top", "profile": "--profile"}
+_OF_DUMPS = {
+    "sections": "--show",
+    "everything": "--all",
+    "top": "--top",
+    "profile": "--profile",
+    "complete": "--complete",
+}
 _OF_TIMELINES = {
     "html": "--html",
     "decision_log": "--decision-log",
@@ -57,6 +64,7 @@ _OF_TIMELINES = {
     metavar="N",
     help="How many reasons and nodes the summary shows.",
 )
+@complete_option
 @output_option
 @scheduler_options
 @timeline_options
@@ -68,6 +76,7 @@ def simulate(
     sections: tuple[str, ...],
     everything: bool,
     top: int,
+    complete: bool,
     output: OutputFormat,
 ) -> int:
     """Place all pending pods of a cluster dump, or play a scenario.
@@ -81,8 +90,9 @@ def simulate(
 
     Only objects of kind Pod are placed. Deployments and other workloads are not expanded: without
     their pods among the files they are an error.
-    `kubesched --help` has the command that saves a cluster. Of what the files lack, the report says
-    what is not known, and which command brings it.
+    `kubesched --help` shows the command that saves a cluster; use --complete with its output.
+    Without it, kinds that the result depends on and the files lack are reported as not known, with
+    the command that fetches them.
 
     What the API server would fill in is filled in: requests from limits, priority from a
     PriorityClass.
@@ -113,7 +123,9 @@ def simulate(
         _refuse(_OF_DUMPS, "is not for simulations over time")
         return _play(timeline, options, files, pod_files, output)
     _refuse(_OF_TIMELINES, "is for simulations over time: of a scenario, or with --times")
-    return _place(options, files, pod_files, SECTIONS if everything else sections, top, output)
+    return _place(
+        options, files, pod_files, SECTIONS if everything else sections, top, complete, output
+    )
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:
@@ -136,7 +148,13 @@ def _play(
     output: OutputFormat,
 ) -> int:
     from kubesched.cli.files import check_outputs
-    from kubesched.cli.scenario_input import named_files, read_scenario, read_trace, with_scheduler
+    from kubesched.cli.scenario_input import (
+        named_files,
+        read_scenario,
+        read_trace,
+        with_scheduler,
+        workload_warnings,
+    )
     from kubesched.cli.simulate_timeline import play, write_timeline
 
     if timeline.times:
@@ -155,6 +173,7 @@ def _play(
     source = click.get_current_context().get_parameter_source("seed")
     seed = None if source is ParameterSource.DEFAULT else options.seed
     played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
+    write_warnings(workload_warnings(played))
     report = play(played, timeline.decision_log)
     write_timeline(report, output, timeline.html)
     return EXIT_INTERRUPTED if report.partial else 0
@@ -166,8 +185,10 @@ def _place(
     pod_files: tuple[Path, ...],
     shown: tuple[str, ...],
     top: int,
+    complete: bool,
     output: OutputFormat,
 ) -> int:
+    from kubesched.cli.completed_input import ALL_KINDS
     from kubesched.cli.loading import load_scheduler, new_cluster
     from kubesched.cli.simulate_input import read_input
     from kubesched.cli.simulate_run import run_simulation, write_timing
@@ -180,7 +201,7 @@ def _place(
     )
     write_warnings(warnings)
     cluster.load(objects)
-    cluster.know(listed)
+    cluster.know(ALL_KINDS if complete else listed)
     objects.clear()
     report, seconds = run_simulation(cluster, options.seed)
     if output is not OutputFormat.TABLE:

@@ -15,8 +15,7 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load, load_bytes
-from kubesched.api.scheme import KINDS
-from kubesched.cli.completed_input import CompletedInput, completed
+from kubesched.cli.completed_input import ALL_KINDS, CompletedInput, completed
 from kubesched.cli.errors import UserError
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.cli.unknown_fields import unknown_fields
@@ -64,7 +63,7 @@ def read_input(
     warnings = [*unknown_fields([*files, *pod_files]), *warnings]
     if any(is_openb(head_of(file)) for file in (*files, *pod_files)):
         # A trace has no other objects, and no API server has them either.
-        listed = tuple(kind.type for kind in KINDS)
+        listed = ALL_KINDS
     return CompletedInput([_owned(item, scheduler_name) for item in objects], warnings, listed)
 
 

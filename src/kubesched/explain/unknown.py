@@ -40,8 +40,6 @@ def with_unknown(
     """
     kinds = UnknownKinds()
     kinds.add(always)
-    if not report.node_count:
-        kinds.add([_NO_NODES])
     every = [one for found in needed.values() for one in found]
     guessing = guessing_plugins(rejecting, needed)
     if report.outcome is Outcome.SCHEDULABLE:
@@ -129,16 +127,19 @@ class UnknownKinds:
         )
 
 
-def always_needed(pod: PodInfo) -> list[NeededKind]:
-    """Return what the pod's priority depends on, if it only names a class that was not found."""
-    if pod.spec.priority is not None or not pod.spec.priority_class_name:
-        return []
-    return [NeededKind(PriorityClass, "pods have their priority from them")]
+def always_needed(pod: PodInfo, snapshot: Snapshot) -> list[NeededKind]:
+    """Return the kinds that every answer for a pod depends on and the files lack."""
+    needed = no_nodes(snapshot)
+    has_class = pod.spec.priority is None and pod.spec.priority_class_name
+    if has_class and not snapshot.objects.knows(PriorityClass):
+        needed.append(NeededKind(PriorityClass, "pods have their priority from them"))
+    return needed
 
 
 def no_nodes(snapshot: Snapshot) -> list[NeededKind]:
-    """Return that nodes are needed, if there are none."""
-    return [] if len(snapshot.nodes) else [_NO_NODES]
+    """Return that nodes are needed, if there are none and nothing says that this is so."""
+    is_known = len(snapshot.nodes) or snapshot.objects.knows(Node)
+    return [] if is_known else [_NO_NODES]
 
 
 def rejecting_plugins(decision: Decision) -> frozenset[str]:

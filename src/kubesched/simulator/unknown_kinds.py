@@ -39,7 +39,7 @@ class UnknownOutcomes:
 
     def placed(self, profile: Profile, pod: PodInfo, *, had_choice: bool) -> None:
         """Note what the place of a pod depends on."""
-        self._kinds.add(always_needed(pod))
+        self._kinds.add(always_needed(pod, self._snapshot))
         wanted = (Decides.FIT, Decides.CHOICE) if had_choice else (Decides.FIT,)
         self._add(self._needed(profile, pod), wanted)
 
@@ -49,7 +49,7 @@ class UnknownOutcomes:
 
     def is_guess(self, profile: Profile, pod: PodInfo, rejecting: Collection[str]) -> bool:
         """Note what a rejection depends on; return whether it may be wrong."""
-        self._kinds.add(always_needed(pod))
+        self._kinds.add(always_needed(pod, self._snapshot))
         needed = self._needed(profile, pod)
         if not guessing_plugins(rejecting, needed):
             return False

@@ -165,29 +165,26 @@ class SchedulingCycle:
         known: Answers,
         trace: Trace | None,
     ) -> Feasible | Diagnosis:
-        search = self._begin_search(cycle, pod, snapshot, known, trace)
-        if isinstance(search, Diagnosis):
-            return search
-        found = self._try_nominated(cycle, pod, snapshot, search, trace)
-        if found is None:
-            found = self._search(cycle, pod, snapshot, known, search, trace)
-        return found if found.count else search.diagnosis()
-
-    def _begin_search(
-        self,
-        cycle: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        known: Answers,
-        trace: Trace | None,
-    ) -> Search | Diagnosis:
         status, names, contributors = self._pre_filter(cycle, pod, snapshot, known.plan, trace)
-        if not status.is_success:
-            if known is not self._nothing:
+        if known is not self._nothing:
+            if not status.is_success:
                 # Plugins after the one that rejects the pod must not have left a state.
                 raise AskEveryPlugin
+            if names is None:
+                # What is known is known of all rows, and the pod may go to any.
+                filtering = self._filter(cycle, pod, snapshot, known, None, None)
+                found = self._found_everywhere(cycle, known, filtering)
+                return (
+                    found if found.count else Search.diagnosis_everywhere(snapshot.nodes, filtering)
+                )
+        if not status.is_success:
             return Diagnosis.of_pre_filter(status, contributors)
-        return Search(snapshot.nodes, names, contributors)
+        search = Search(snapshot.nodes, names, contributors)
+        nominated = self._try_nominated(cycle, pod, snapshot, search, trace)
+        if nominated is not None:
+            return nominated
+        found = self._search(cycle, pod, snapshot, known, search, trace)
+        return found if found.count else search.diagnosis()
 
     def _try_nominated(
         self,
@@ -249,9 +246,8 @@ class SchedulingCycle:
         size = len(filtering.passed)
         limit = feasible_nodes_to_find(size, self.profile.percentage_of_nodes_to_score)
         if rows is None and limit == size:
-            self.profile.timer.filtered(cycle, filtering.answers_so_far.failed_at)
+            found = self._found_everywhere(cycle, known, filtering)
             search.take_in_everywhere(filtering)
-            mask = None if filtering.passed is known.feasible else filtering.passed
         else:
             rows = np.arange(size) if rows is None else rows
             answers = filtering.answers()
@@ -261,11 +257,21 @@ class SchedulingCycle:
             search.take_in(rows, answers)
             self.sampler.advance(search.evaluated, self.restriction.count(nodes))
             mask = _mask_of(rows[answers.passed], nodes)
+            found = Feasible(mask, int(np.count_nonzero(mask)), search.evaluated)
         if trace is not None:
             trace.tried_rows = np.flatnonzero(search.tried)
             trace.statuses = search.answers.statuses()
-        count = known.feasible_count if mask is None else int(np.count_nonzero(mask))
-        return Feasible(mask, count, search.evaluated)
+        return found
+
+    def _found_everywhere(
+        self, cycle: CycleState, known: Answers, filtering: Filtering
+    ) -> Feasible:
+        """Return the rows that passed where all were looked at."""
+        self.profile.timer.filtered(cycle, filtering.answers_so_far.failed_at)
+        passed = filtering.passed
+        if passed is known.feasible:
+            return Feasible(None, known.feasible_count, len(passed))
+        return Feasible(passed, int(np.count_nonzero(passed)), len(passed))
 
     def _sample(
         self, nodes: NodeTable, rows: NDArray[np.intp], answers: RowAnswers, limit: int
@@ -296,7 +302,8 @@ class SchedulingCycle:
         timer = self.profile.timer
         timer.enter(PRE_FILTER)
         outcome, names, contributors = self._ask_pre_filters(cycle, pod, snapshot, plan, trace)
-        self.profile.make_filter_states(plan.filter_states_to_make, cycle, pod, snapshot)
+        if plan.filter_states_to_make:
+            self.profile.make_filter_states(plan.filter_states_to_make, cycle, pod, snapshot)
         timer.leave(outcome.code)
         timer.pre_filtered(cycle)
         if trace is not None:

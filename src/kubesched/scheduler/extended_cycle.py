@@ -107,9 +107,11 @@ class ExtendedCycle(SchedulingCycle):
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> ExtendedFeasible | Diagnosis:
         nothing = self._knowing_nothing(snapshot)
-        search = self._begin_search(cycle, pod, snapshot, nothing, None)
-        if isinstance(search, Diagnosis):
-            return search
+        plan = nothing.plan
+        status, names, contributors = self._pre_filter(cycle, pod, snapshot, plan, None)
+        if not status.is_success:
+            return Diagnosis.of_pre_filter(status, contributors)
+        search = Search(snapshot.nodes, names, contributors)
         failures: dict[int, Status] = {}
         passed = await self._pass_nominated(cycle, pod, snapshot, search, failures)
         if not len(passed.rows):

@@ -91,11 +91,10 @@ class Memory:
 
     def _looks_at_all(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the search for the pod's node looks at all nodes, in any order."""
+        if pod.pod.status.nominated_node_name:
+            return False
         rows, percentage = len(snapshot.nodes), self._profile.percentage_of_nodes_to_score
-        return (
-            not pod.pod.status.nominated_node_name
-            and feasible_nodes_to_find(rows, percentage) == rows
-        )
+        return not percentage or feasible_nodes_to_find(rows, percentage) == rows
 
     def _recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers, bool]:
         objects = snapshot.objects

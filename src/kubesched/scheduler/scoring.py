@@ -55,7 +55,8 @@ class Scoring:
         mask = known.feasible if feasible is None else feasible
         for plugin in plan.pre_scores:
             self._ask_pre_score(cycle, pod, snapshot, mask, plugin, trace)
-        self._profile.make_score_states(plan.score_states_to_make, cycle, pod, snapshot, mask)
+        if plan.score_states_to_make:
+            self._profile.make_score_states(plan.score_states_to_make, cycle, pod, snapshot, mask)
         timer.leave()
         timer.pre_scored(cycle)
         timer.scored(cycle, count)
@@ -65,12 +66,12 @@ class Scoring:
             row = known.select(pod, self._profile.random)
         else:
             totals = known.own_totals(feasible, pod)
-            rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
             if plugins:
+                rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
                 self._add_scores(totals, plugins, cycle, pod, snapshot, rows, plan.knows_any, trace)
             row = select_host(totals, self._profile.random)
             if trace is not None:
-                trace.totals = totals[rows]
+                trace.totals = totals[mask]
         timer.leave()
         return row
 

@@ -21,10 +21,10 @@ from kubesched.snapshot.term_index import OwnedTerm
 if TYPE_CHECKING:
     from kubesched.snapshot.label_groups import LabelGroup, LabelGroups
 
-_LISTED_MIN: Final = 64
-_LISTED_SHARE: Final = 32
-"""Up to one row in 32 is listed; beyond that an array is smaller and faster."""
-_LOOP_MAX: Final = 24
+_LISTED_MIN: Final = 32
+_LISTED_SHARE: Final = 256
+"""Up to one row in 256 is listed; beyond that an array is smaller and faster."""
+_LOOP_MAX: Final = 32
 
 Marker = tuple[str, str] | OwnedTerm
 """A key to find pods by: a label with its value, or an affinity term that the pod owns."""

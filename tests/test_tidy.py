@@ -43,14 +43,10 @@ CRUMBS: Final = {
 
 SHARED_NAMES: Final = {
     "Comparison",
-    "CompiledSelector",
     "Controllers",
     "Counter",
     "DaemonSetSpec",
-    "DecodeError",
     "DeploymentSpec",
-    "Event",
-    "EventSeries",
     "Field",
     "FieldError",
     "Handler",
@@ -58,12 +54,9 @@ SHARED_NAMES: Final = {
     "Latencies",
     "Line",
     "NodeAffinity",
-    "Outcome",
     "Placement",
-    "Preemption",
     "Registry",
     "Request",
-    "Table",
     "WaitingPods",
     "Workload",
 }

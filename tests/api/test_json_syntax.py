@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.json_syntax import stream_fault
+from kubesched.api.json_syntax import json_stream_error
 
 _JSON = json.JSONDecoder(parse_constant=pytest.fail)
 VALUES = st.recursive(
@@ -69,13 +69,13 @@ VALUES = st.recursive(
 )  # fmt: skip
 def test_stream_fault(text: str, expected: str) -> None:
     """Go's scanner says the same."""
-    assert expected == stream_fault(text.encode())
+    assert expected == json_stream_error(text.encode())
 
 
 @given(VALUES)
 def test_values_are_no_error(value: object) -> None:
     """What Python writes as JSON is JSON."""
-    assert stream_fault(json.dumps(value).encode()) == ""
+    assert json_stream_error(json.dumps(value).encode()) == ""
 
 
 @given(st.text(alphabet='{}[],:"\\u0a1.-+e tfn', max_size=12))
@@ -84,8 +84,8 @@ def test_same_values_as_python(text: str) -> None:
     try:
         end = _JSON.raw_decode(text.lstrip(" "))[1]
     except ValueError:
-        assert stream_fault(text.encode()) != ""
+        assert json_stream_error(text.encode()) != ""
     else:
         # Of "0." Python takes the zero.
         if end == len(text.strip(" ")):
-            assert stream_fault(text.encode()) == ""
+            assert json_stream_error(text.encode()) == ""

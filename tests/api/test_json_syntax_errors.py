@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.json_syntax import text_fault
+from kubesched.api.json_syntax import json_text_error
 
 VALUES = st.recursive(
     st.none()
@@ -65,14 +65,14 @@ VALUES = st.recursive(
 )
 def test_fault(text: bytes, expected: str) -> None:
     """The first character that does not fit is told, and what was expected there."""
-    assert expected == text_fault(text)
+    assert expected == json_text_error(text)
 
 
 @pytest.mark.slow
 @given(VALUES, st.sampled_from((None, 1)), st.booleans())
 def test_json_has_no_fault(value: object, indent: int | None, is_ascii: bool) -> None:
     """Whatever is JSON has no fault."""
-    assert text_fault(json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()) == ""
+    assert json_text_error(json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()) == ""
 
 
 @pytest.mark.slow
@@ -86,9 +86,9 @@ def test_agrees_with_a_decoder(value: object, at: int, put: bytes) -> None:
         shown = damaged.decode("latin-1")
         json.loads(shown, parse_constant=_refuse)
     except ValueError:
-        assert text_fault(damaged) != ""
+        assert json_text_error(damaged) != ""
     else:
-        assert text_fault(damaged) == ""
+        assert json_text_error(damaged) == ""
 
 
 def _refuse(word: str) -> None:

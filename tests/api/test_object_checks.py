@@ -7,7 +7,7 @@ import pytest
 
 from kubesched.api.core import Node, PersistentVolumeClaim, Pod
 from kubesched.api.meta import KubeStruct
-from kubesched.api.object_checks import first_fault
+from kubesched.api.object_checks import first_invalid_value
 from kubesched.api.storage import CSIStorageCapacity
 
 
@@ -60,5 +60,5 @@ def test_the_first_fault_has_its_path(
     type_: type[KubeStruct], plain: dict[str, Any], path: str | None
 ) -> None:
     """The path is that of the JSON."""
-    fault = first_fault(msgspec.convert(plain, type_))
-    assert path == (fault.path if fault else None)
+    found = first_invalid_value(msgspec.convert(plain, type_))
+    assert path == (found.path if found else None)

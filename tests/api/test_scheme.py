@@ -26,7 +26,7 @@ def test_every_kind_has_metadata() -> None:
 @pytest.mark.parametrize(
     ("api_version", "name", "type_"),
     [
-        ("v1", "Event", core.Event),
+        ("v1", "Event", core.CoreEvent),
         ("events.k8s.io/v1", "Event", events.Event),
         ("v1", "Pod", core.Pod),
         ("v2", "Pod", None),

@@ -7,7 +7,7 @@ import pytest
 from kubesched.apiserver import json_patch, strategic_merge
 from kubesched.apiserver.patching import merge
 from kubesched.apiserver.plain import deep_copy
-from kubesched.apiserver.schema import DecodeError, decoded, type_of_object
+from kubesched.apiserver.schema import SchemaError, decoded, type_of_object
 from kubesched.apiserver.status import StatusError, unfit_patch
 
 from .recorded import differences, lost, read
@@ -66,5 +66,5 @@ def _check(record: dict[str, Any], changed: Any) -> None:
     assert object_type is not None
     try:
         decoded(object_type, changed)
-    except DecodeError as error:
+    except SchemaError as error:
         raise unfit_patch(str(error)) from None

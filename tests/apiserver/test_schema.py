@@ -8,11 +8,11 @@ import pytest
 
 from kubesched.apiserver.resources import RESOURCES, Resources
 from kubesched.apiserver.schema import (
-    DecodeError,
     Field,
     ListType,
     MapType,
     ObjectType,
+    SchemaError,
     ValueType,
     decoded,
     type_of,
@@ -97,7 +97,7 @@ _FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
 )
 def test_misfits(kind: str, body: dict[str, Any], message: str) -> None:
     """Values that do not fit are told in Go's words."""
-    with pytest.raises(DecodeError) as caught:
+    with pytest.raises(SchemaError) as caught:
         decoded(_type(kind), body)
     assert message == str(caught.value)
 
@@ -105,7 +105,7 @@ def test_misfits(kind: str, body: dict[str, Any], message: str) -> None:
 def test_a_text_that_cannot_be_understood_is_told_before_an_earlier_value_of_another_kind() -> None:
     """Go goes on after a value of the wrong kind, and stops at what cannot be understood."""
     body = _pod(nodeName=1, overhead={"cpu": "much"})
-    with pytest.raises(DecodeError, match="quantities must match"):
+    with pytest.raises(SchemaError, match="quantities must match"):
         decoded(_type("Pod"), body)
 
 

@@ -194,7 +194,7 @@ def test_all_fields_of_a_scenario_are_explained(heading: str, kind: type[msgspec
 
 def test_all_events_of_a_scenario_are_explained() -> None:
     """Each action has a row; `at` and `every` are in the text."""
-    actions = _fields(scenario.Event) - {"at", "every"}
+    actions = _fields(scenario.ScenarioEvent) - {"at", "every"}
     assert actions == _names(_rows(OVER_TIME, "### Events"))
 
 

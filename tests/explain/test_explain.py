@@ -12,7 +12,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.explain.explain import explain_decision, explain_gate
-from kubesched.explain.report import Outcome, PodExplanation
+from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.framework.status import unresolvable
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.decision import Decision, Placed, Rejected
@@ -143,19 +143,19 @@ def assert_rejections_agree(report: PodExplanation, decision: Decision) -> None:
 @settings(max_examples=60, deadline=None)
 @given(clusters())
 def test_agrees_with_the_untraced_cycle(drawn: tuple[list[Node], list[Pod], Pod]) -> None:
-    """Outcome, feasible nodes, first rejections, message and preemption are those decided."""
+    """PodOutcome, feasible nodes, first rejections, message and preemption are those decided."""
     nodes, pods, pod = drawn
     decision = cluster_of(nodes, pods).schedule_one(PodInfo(pod))
     report = explain(cluster_of(nodes, pods), pod)
     feasible = [verdict.node for verdict in report.nodes if verdict.feasible]
     assert report.feasible_count == len(feasible)
     if isinstance(decision, Placed):
-        assert report.outcome is Outcome.SCHEDULABLE
+        assert report.outcome is PodOutcome.SCHEDULABLE
         assert decision.feasible == len(feasible)
         assert decision.node_name == report.node
         assert decision.node_name in (report.ties or [*feasible, *report.ties])
     else:
-        assert report.outcome is Outcome.UNSCHEDULABLE
+        assert report.outcome is PodOutcome.UNSCHEDULABLE
         assert not feasible
         assert_rejections_agree(report, decision)
 
@@ -250,7 +250,7 @@ def test_pod_rejected_as_a_whole() -> None:
 def test_no_nodes() -> None:
     """An empty cluster has upstream's message and nothing else."""
     report = explain(cluster_of([], []), make_pod())
-    assert report.outcome is Outcome.UNSCHEDULABLE
+    assert report.outcome is PodOutcome.UNSCHEDULABLE
     assert report.message == "no nodes available to schedule pods"
     assert report.pre_filter is None
 
@@ -270,7 +270,7 @@ def test_gate() -> None:
     profile = cluster.profile_of(info)
     assert profile is not None
     report = explain_gate(profile, info, unresolvable("waiting").by("SchedulingGates"), 1)
-    assert report.outcome is Outcome.GATED
+    assert report.outcome is PodOutcome.GATED
     assert report.held_by is not None
     assert report.held_by.plugin == "SchedulingGates"
     assert [entry.plugin for entry in report.retry_after] == ["SchedulingGates"]

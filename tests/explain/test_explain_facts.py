@@ -11,7 +11,7 @@ from kubesched.api.core import Pod
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.explain.explain import explain_decision
-from kubesched.explain.report import Outcome, PodExplanation
+from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.words import headline, pre_filter_sentences
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.trace import Trace
@@ -295,7 +295,7 @@ def test_pod_that_waits_for_a_volume() -> None:
     """It is not told as placed: its volume has to be made first."""
     report = explain(pod("p", "new"), *STORAGE)
     awaited = f"a volume of StorageClass fast for claim new, made by {EBS}"
-    assert Outcome.SCHEDULABLE is report.outcome
+    assert PodOutcome.SCHEDULABLE is report.outcome
     assert (awaited,) == report.waits_for
     assert f"Pod shop/p goes to {report.node} when it has {awaited}." == headline(report)
 

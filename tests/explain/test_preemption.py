@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.explain.explain import answer_of
 from kubesched.explain.preemption import explain_preemption
-from kubesched.explain.report import Preemption, PreemptionCandidate, Victim
+from kubesched.explain.report import PreemptionCandidate, PreemptionExplanation, Victim
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.candidates import DryRun
 from kubesched.framework.preemption.report import PreemptionReport
@@ -19,7 +19,7 @@ def test_not_eligible() -> None:
     """A pod that may not preempt has the reason and nothing else."""
     report = PreemptionReport.not_eligible("because")
     found = explain_preemption(report, NodeToStatus.passing(0), answer_of)
-    assert found == Preemption(eligible=False, reason="because")
+    assert found == PreemptionExplanation(eligible=False, reason="because")
 
 
 def test_candidates_and_choice() -> None:

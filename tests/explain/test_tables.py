@@ -7,8 +7,8 @@ from kubesched.explain.report import (
     NodeScore,
     NodeVerdict,
     PluginScore,
-    Preemption,
     PreemptionCandidate,
+    PreemptionExplanation,
     Victim,
 )
 from kubesched.explain.tables import (
@@ -80,7 +80,7 @@ def test_candidates() -> None:
     def candidate(node: str, priority: int, count: int = 1) -> PreemptionCandidate:
         return PreemptionCandidate(node, (Victim("d/v", priority),) * count)
 
-    preemption = Preemption(
+    preemption = PreemptionExplanation(
         eligible=True,
         candidates=(candidate("a", 9), candidate("b", 1, 5), candidate("c", 0), candidate("d", 0)),
         chosen="c",

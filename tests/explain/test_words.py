@@ -9,10 +9,10 @@ from kubesched.explain.report import (
     Answer,
     NodeScore,
     NotHelped,
-    Outcome,
     PodExplanation,
-    Preemption,
+    PodOutcome,
     PreemptionCandidate,
+    PreemptionExplanation,
     PreFilterStep,
     Victim,
 )
@@ -28,7 +28,7 @@ from kubesched.explain.words import (
 )
 
 
-def report(outcome: Outcome, **fields: object) -> PodExplanation:
+def report(outcome: PodOutcome, **fields: object) -> PodExplanation:
     """Return a report on the pod shop/web-1."""
     return PodExplanation(
         pod="shop/web-1",
@@ -47,48 +47,54 @@ CANDIDATE = PreemptionCandidate("a", (Victim("x/y", 0), Victim("x/z", 0)))
     ("found", "first", "second"),
     [
         pytest.param(
-            report(Outcome.SCHEDULABLE, node="a", node_count=3, feasible_count=2, scores=SCORES),
+            report(PodOutcome.SCHEDULABLE, node="a", node_count=3, feasible_count=2, scores=SCORES),
             "Pod shop/web-1 goes to a.",
             "It fits 2 of 3 nodes; a scores highest, 90 to 70 of b.",
             id="best",
         ),
         pytest.param(
             report(
-                Outcome.SCHEDULABLE, node="a", node_count=3, feasible_count=3, ties=("a", "b", "c")
+                PodOutcome.SCHEDULABLE,
+                node="a",
+                node_count=3,
+                feasible_count=3,
+                ties=("a", "b", "c"),
             ),
             "Pod shop/web-1 goes to a.",
             "It fits 3 of 3 nodes; a ties with b and c, and one of them is drawn.",
             id="ties",
         ),
         pytest.param(
-            report(Outcome.SCHEDULABLE, node="a", node_count=3, feasible_count=1),
+            report(PodOutcome.SCHEDULABLE, node="a", node_count=3, feasible_count=1),
             "Pod shop/web-1 goes to a.",
             "Of 3 nodes no other can take the pod.",
             id="only-feasible",
         ),
         pytest.param(
-            report(Outcome.SCHEDULABLE, node="a", node_count=1, feasible_count=1),
+            report(PodOutcome.SCHEDULABLE, node="a", node_count=1, feasible_count=1),
             "Pod shop/web-1 goes to a.",
             "It is the only node there is.",
             id="only-node",
         ),
         pytest.param(
-            report(Outcome.SCHEDULABLE, node="a", node_count=3, nominated_hit=True),
+            report(PodOutcome.SCHEDULABLE, node="a", node_count=3, nominated_hit=True),
             "Pod shop/web-1 goes to a.",
             "It has been promised that node before and fits it, so no other was looked at.",
             id="nominated",
         ),
         pytest.param(
-            report(Outcome.UNSCHEDULABLE, node_count=1),
+            report(PodOutcome.UNSCHEDULABLE, node_count=1),
             "Pod shop/web-1 does not fit the only node.",
             "",
             id="one-node",
         ),
         pytest.param(
             report(
-                Outcome.UNSCHEDULABLE,
+                PodOutcome.UNSCHEDULABLE,
                 node_count=2,
-                preemption=Preemption(eligible=True, candidates=(CANDIDATE,), chosen="a"),
+                preemption=PreemptionExplanation(
+                    eligible=True, candidates=(CANDIDATE,), chosen="a"
+                ),
             ),
             "Pod shop/web-1 fits none of 2 nodes.",
             "Evicting 2 pods on a would make room for it.",
@@ -96,9 +102,9 @@ CANDIDATE = PreemptionCandidate("a", (Victim("x/y", 0), Victim("x/z", 0)))
         ),
         pytest.param(
             report(
-                Outcome.UNSCHEDULABLE,
+                PodOutcome.UNSCHEDULABLE,
                 node_count=2,
-                preemption=Preemption(
+                preemption=PreemptionExplanation(
                     eligible=True, not_helped=(NotHelped("a", Answer("", "Unschedulable")),)
                 ),
             ),
@@ -108,28 +114,28 @@ CANDIDATE = PreemptionCandidate("a", (Victim("x/y", 0), Victim("x/z", 0)))
         ),
         pytest.param(
             report(
-                Outcome.UNSCHEDULABLE,
+                PodOutcome.UNSCHEDULABLE,
                 node_count=2,
-                preemption=Preemption(eligible=True, not_tried=2),
+                preemption=PreemptionExplanation(eligible=True, not_tried=2),
             ),
             "Pod shop/web-1 fits none of 2 nodes.",
             "Evicting other pods would help on no node.",
             id="incurable",
         ),
         pytest.param(
-            report(Outcome.UNSCHEDULABLE),
+            report(PodOutcome.UNSCHEDULABLE),
             "Pod shop/web-1 cannot be placed: there are no nodes.",
             "",
             id="no-nodes",
         ),
         pytest.param(
-            report(Outcome.GATED, held_by=Answer("SchedulingGates", "x", ("waiting",))),
+            report(PodOutcome.GATED, held_by=Answer("SchedulingGates", "x", ("waiting",))),
             "Pod shop/web-1 is held back by SchedulingGates: waiting.",
             "",
             id="gated",
         ),
         pytest.param(
-            report(Outcome.ERROR, message="boom"),
+            report(PodOutcome.ERROR, message="boom"),
             "Pod shop/web-1 cannot be judged: boom.",
             "",
             id="error",
@@ -144,11 +150,13 @@ def test_headline_and_summary(found: PodExplanation, first: str, second: str) ->
 def test_choice() -> None:
     """The choice is explained where there was one."""
     other = PreemptionCandidate("b", (Victim("x/y", 0),))
-    alone = Preemption(eligible=True, candidates=(CANDIDATE,), chosen="a", decided_by="x")
-    chosen = Preemption(
+    alone = PreemptionExplanation(
+        eligible=True, candidates=(CANDIDATE,), chosen="a", decided_by="x"
+    )
+    chosen = PreemptionExplanation(
         eligible=True, candidates=(CANDIDATE, other), chosen="a", decided_by="fewest victims"
     )
-    tied = Preemption(
+    tied = PreemptionExplanation(
         eligible=True,
         candidates=(CANDIDATE, other),
         chosen="a",

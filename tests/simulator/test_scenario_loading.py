@@ -11,13 +11,13 @@ import pytest
 from kubesched.config.field_errors import ConfigError
 from kubesched.simulator.scenario import (
     DeploymentSpec,
-    Event,
     NodeFailure,
     NodeGroup,
     PodArrivals,
     RunTime,
     Scaling,
     Scenario,
+    ScenarioEvent,
     Uniform,
     Workload,
 )
@@ -62,7 +62,7 @@ def test_reads_everything() -> None:
                 requests={"cpu": "500m"},
             ),
         ),
-        events=(Event(at=600.0, fail=NodeFailure(("small-*",), count=1, duration=300.0)),),
+        events=(ScenarioEvent(at=600.0, fail=NodeFailure(("small-*",), count=1, duration=300.0)),),
     )
     assert expected == load_scenario(TEXT)
 

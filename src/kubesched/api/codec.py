@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubesched.api.meta import KubeObject, KubeStruct, ObjectMeta
-from kubesched.api.object_checks import first_fault
+from kubesched.api.object_checks import first_invalid_value
 from kubesched.api.scheme import Kind, find_kind, kind_of
 from kubesched.api.yaml_syntax import YamlError, dump, load_documents
 
@@ -284,9 +284,9 @@ def _check(item: Any, kind: Kind, source: Source) -> None:
         raise DecodeError(source, "it is there twice", object_name=name, path="$.kind")
     if not metadata.name:
         raise DecodeError(source, "missing", object_name=kind.kind, path="$.metadata.name")
-    fault = first_fault(item)
-    if fault is not None:
-        raise DecodeError(source, fault.message, object_name=name, path=fault.path)
+    invalid = first_invalid_value(item)
+    if invalid is not None:
+        raise DecodeError(source, invalid.message, object_name=name, path=invalid.path)
 
 
 def _placed(item: Any, namespace: str) -> KubeObject:

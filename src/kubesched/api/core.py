@@ -6,6 +6,7 @@ Differs:  only fields that scheduling, explaining and simulating read are kept.
 
 from msgspec import field
 
+from kubesched.api.events import EventSeries
 from kubesched.api.meta import Int32, Int64, KubeStruct, ObjectMeta
 from kubesched.api.node import (
     AttachedVolume,
@@ -106,10 +107,9 @@ __all__ = [
     "ContainerResizePolicy",
     "ContainerResourceClaim",
     "ContainerStatus",
+    "CoreEvent",
     "EmptyDirVolumeSource",
     "EphemeralVolumeSource",
-    "Event",
-    "EventSeries",
     "EventSource",
     "GCEPersistentDiskVolumeSource",
     "HostPathVolumeSource",
@@ -251,14 +251,7 @@ class EventSource(KubeStruct):
     host: str = ""
 
 
-class EventSeries(KubeStruct):
-    """How often an event came again."""
-
-    count: Int32 = 0
-    last_observed_time: str | None = None
-
-
-class Event(KubeStruct):
+class CoreEvent(KubeStruct):
     """Something that happened to an object, as the core group writes it."""
 
     api_version: str = ""

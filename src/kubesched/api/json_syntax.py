@@ -23,7 +23,7 @@ _SPELLED: Final = {
 }  # fmt: skip
 
 
-def text_fault(text: bytes) -> str:
+def json_text_error(text: bytes) -> str:
     """Return why a text is no JSON value, "" if it is one."""
     scanner = _Scanner(text, "unexpected end of JSON input")
     try:
@@ -34,7 +34,7 @@ def text_fault(text: bytes) -> str:
     return ""
 
 
-def stream_fault(text: bytes) -> str:
+def json_stream_error(text: bytes) -> str:
     """Return why no JSON value stands at the beginning of a text, "" if one does."""
     if not text.strip(_BLANKS):
         return "EOF"

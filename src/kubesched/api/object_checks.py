@@ -20,7 +20,7 @@ _TIME_SUFFIXES: Final = ("_time", "_timestamp")
 _QUANTITY_PARTS: Final = frozenset(get_args(Quantity))
 
 
-class Fault(NamedTuple):
+class InvalidValue(NamedTuple):
     """What is wrong, and at which path."""
 
     path: str
@@ -32,59 +32,59 @@ class _Place(NamedTuple):
 
     attribute: str
     name: str
-    check: Callable[[Any], Fault | None]
+    check: Callable[[Any], InvalidValue | None]
 
 
-def first_fault(item: KubeStruct) -> Fault | None:
+def first_invalid_value(item: KubeStruct) -> InvalidValue | None:
     """Return the first quantity or time that cannot be parsed, None if all can."""
-    fault = _check_struct(item)
-    return None if fault is None else Fault(f"${fault.path}", fault.message)
+    found = _check_struct(item)
+    return None if found is None else InvalidValue(f"${found.path}", found.message)
 
 
-def _check_struct(item: KubeStruct) -> Fault | None:
-    """Return the first fault, with its path from `item`: most have none, so paths cost nothing."""
+def _check_struct(item: KubeStruct) -> InvalidValue | None:
+    """Return the first found, with its path from `item`: most have none, so paths cost nothing."""
     for attribute, name, check in _places(type(item)):
         value = getattr(item, attribute)
         # Most fields are absent, and an absent one has nothing to check.
-        if value and (fault := check(value)) is not None:
-            return Fault(f".{name}{fault.path}", fault.message)
+        if value and (found := check(value)) is not None:
+            return InvalidValue(f".{name}{found.path}", found.message)
     return None
 
 
-def _check_structs(items: tuple[KubeStruct, ...]) -> Fault | None:
+def _check_structs(items: tuple[KubeStruct, ...]) -> InvalidValue | None:
     for index, item in enumerate(items):
-        if (fault := _check_struct(item)) is not None:
-            return Fault(f"[{index}]{fault.path}", fault.message)
+        if (found := _check_struct(item)) is not None:
+            return InvalidValue(f"[{index}]{found.path}", found.message)
     return None
 
 
-def _check_struct_map(items: dict[str, KubeStruct]) -> Fault | None:
+def _check_struct_map(items: dict[str, KubeStruct]) -> InvalidValue | None:
     for key, item in items.items():
-        if (fault := _check_struct(item)) is not None:
-            return Fault(f".{key}{fault.path}", fault.message)
+        if (found := _check_struct(item)) is not None:
+            return InvalidValue(f".{key}{found.path}", found.message)
     return None
 
 
-def _check_quantity(quantity: Quantity) -> Fault | None:
+def _check_quantity(quantity: Quantity) -> InvalidValue | None:
     try:
         parse_quantity(quantity)
     except ValueError as error:
-        return Fault("", str(error))
+        return InvalidValue("", str(error))
     return None
 
 
-def _check_quantity_map(quantities: dict[str, Quantity]) -> Fault | None:
+def _check_quantity_map(quantities: dict[str, Quantity]) -> InvalidValue | None:
     for key, quantity in quantities.items():
-        if (fault := _check_quantity(quantity)) is not None:
-            return Fault(f".{key}", fault.message)
+        if (found := _check_quantity(quantity)) is not None:
+            return InvalidValue(f".{key}", found.message)
     return None
 
 
-def _check_time(text: str) -> Fault | None:
+def _check_time(text: str) -> InvalidValue | None:
     try:
         parse_time(text)
     except ValueError as error:
-        return Fault("", str(error))
+        return InvalidValue("", str(error))
     return None
 
 
@@ -99,7 +99,7 @@ def _places(type_: type[KubeStruct]) -> tuple[_Place, ...]:
     return tuple(places)
 
 
-def _check_of(name: str, hint: Any) -> Callable[[Any], Fault | None] | None:
+def _check_of(name: str, hint: Any) -> Callable[[Any], InvalidValue | None] | None:
     """Return the check of a field, None if there is nothing to check."""
     parts = _union_parts(hint)
     if parts == _QUANTITY_PARTS:
@@ -109,7 +109,7 @@ def _check_of(name: str, hint: Any) -> Callable[[Any], Fault | None] | None:
     return _check_of_collection(next(iter(parts))) if len(parts) == 1 else None
 
 
-def _check_of_collection(part: Any) -> Callable[[Any], Fault | None] | None:
+def _check_of_collection(part: Any) -> Callable[[Any], InvalidValue | None] | None:
     origin, arguments = get_origin(part), get_args(part)
     if origin is dict and _union_parts(arguments[1]) == _QUANTITY_PARTS:
         return _check_quantity_map

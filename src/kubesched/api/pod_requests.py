@@ -17,34 +17,16 @@ from kubesched.api.resource_names import (
     CPU,
     MEMORY,
     is_counted_resource_name,
-    is_extended_resource_name,
     is_huge_page_resource_name,
-    is_scalar_resource_name,
 )
 
-__all__ = [
-    "DEFAULT_MEMORY_BYTES",
-    "DEFAULT_MILLI_CPU",
-    "Amounts",
-    "has_pod_level_requests",
-    "is_counted_resource_name",
-    "is_extended_resource_name",
-    "is_pod_level_resource",
-    "is_scalar_resource_name",
-    "pod_limit_amounts",
-    "pod_limits",
-    "pod_request_amounts",
-    "pod_requests",
-    "reported_resources",
-]
-
-DEFAULT_MILLI_CPU: Final = 100
-DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024
+_DEFAULT_MILLI_CPU: Final = 100
+_DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024
 
 Amounts = dict[str, Amount]
 _DEFAULTS: Final[Mapping[str, Amount]] = {
-    CPU: Amount(DEFAULT_MILLI_CPU, -3),
-    MEMORY: Amount(DEFAULT_MEMORY_BYTES, 0),
+    CPU: Amount(_DEFAULT_MILLI_CPU, -3),
+    MEMORY: Amount(_DEFAULT_MEMORY_BYTES, 0),
 }
 _ALWAYS: Final = "Always"
 

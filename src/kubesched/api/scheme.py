@@ -11,6 +11,7 @@ from kubesched.api.batch import CronJob, Job
 from kubesched.api.coordination import Lease
 from kubesched.api.core import (
     Binding,
+    CoreEvent,
     Namespace,
     Node,
     PersistentVolume,
@@ -19,7 +20,6 @@ from kubesched.api.core import (
     ReplicationController,
     Service,
 )
-from kubesched.api.core import Event as CoreEvent
 from kubesched.api.events import Event
 from kubesched.api.meta import KubeStruct
 from kubesched.api.policy import PodDisruptionBudget

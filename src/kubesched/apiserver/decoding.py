@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.json_syntax import text_fault
+from kubesched.api.json_syntax import json_text_error
 from kubesched.api.protobuf_wire import ProtobufError
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.apiserver import defaults, protobuf, schema
@@ -26,11 +26,11 @@ from kubesched.apiserver.protobuf import NoMessageError
 from kubesched.apiserver.request import JSON, Request
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 from kubesched.apiserver.schema import (
-    DecodeError,
     ListType,
     MapType,
     ObjectType,
     Place,
+    SchemaError,
     ValueType,
 )
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
@@ -109,7 +109,7 @@ def _from_json(text: bytes) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        fault = text_fault(text) or "unexpected end of JSON input"
+        fault = json_text_error(text) or "unexpected end of JSON input"
         raise BodyError(f"couldn't get version/kind; json parse error: {fault}") from None
 
 
@@ -152,7 +152,7 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
     object_type = resource.type
     try:
         read, unknown = schema.decoded(object_type, value)
-    except DecodeError as error:
+    except SchemaError as error:
         raise unfit(resource, str(error)) from None
     if operation.validation != "Ignore" and (unknown or is_longer(operation, sent)):
         # Fields that stand twice are seen in texts only.
@@ -267,7 +267,7 @@ def field_problems(object_type: ObjectType, obj: Plain, text: bytes) -> list[str
         return list(dict.fromkeys(_of_object(object_type, members, None)))
     try:
         return [_unknown(path) for path in schema.decoded(object_type, obj)[1]]
-    except DecodeError:
+    except SchemaError:
         # What does not fit its type is reported otherwise.
         return []
 

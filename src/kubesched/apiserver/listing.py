@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.errors import GoneError
-from kubesched.api.json_syntax import text_fault
+from kubesched.api.json_syntax import json_text_error
 from kubesched.apiserver.list_options import EXACT, ListOptions, list_version
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import Resource
@@ -217,7 +217,7 @@ def page_of(token: str) -> Page:
     try:
         fields = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        raise _malformed(text_fault(text) or "json: no object") from None
+        raise _malformed(json_text_error(text) or "json: no object") from None
     if not isinstance(fields, dict) or fields.get("v") != _ENCODING:
         raise bad_request(
             "invalid continue token: continue key is not valid: server does not "

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.api.json_syntax import text_fault
+from kubesched.api.json_syntax import json_text_error
 from kubesched.apiserver import defaults, json_patch, server_side_apply, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.operation import APPLY_TYPE, Operation
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import DecodeError, decoded
+from kubesched.apiserver.schema import SchemaError, decoded
 from kubesched.apiserver.status import bad_request, unfit_patch, unsupported_patch_type
 from kubesched.apiserver.times import Clock
 
@@ -67,7 +67,7 @@ class Patch:
         try:
             return msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError):
-            fault = text_fault(body) or "unexpected end of JSON input"
+            fault = json_text_error(body) or "unexpected end of JSON input"
             raise bad_request(f"error decoding patch: {fault}") from None
 
     def apply(self, current: Plain | None) -> Plain:
@@ -88,7 +88,7 @@ class Patch:
         object_type = self._resource.type
         try:
             read, unknown = decoded(object_type, changed)
-        except DecodeError as error:
+        except SchemaError as error:
             raise unfit_patch(str(error)) from None
         if unknown or self._may_repeat_fields():
             self._check_fields(changed)

@@ -61,7 +61,7 @@ _QUANTITY_FORM: Final = (
 )
 
 
-class DecodeError(ValueError):
+class SchemaError(ValueError):
     """A value does not fit its type; the message is upstream's."""
 
 
@@ -209,7 +209,7 @@ class ValueType(Protocol):
         """Return a value as the server writes it; None if there is none.
 
         Raises:
-            DecodeError: It is a text that cannot be understood.
+            SchemaError: It is a text that cannot be understood.
         """
 
     def is_equal(self, one: Any, other: Any) -> bool:
@@ -496,12 +496,12 @@ def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
     """Return a body as the server writes it, and the paths of the fields that are not known.
 
     Raises:
-        DecodeError: A value does not fit.
+        SchemaError: A value does not fit.
     """
     reading = Reading(object_type.go_name)
     read = object_type.read(value, None, reading)
     if reading.misfit:
-        raise DecodeError(reading.misfit)
+        raise SchemaError(reading.misfit)
     return read, reading.unknown
 
 
@@ -513,7 +513,7 @@ def unknown_field_paths(group: str, version: str, kind: str, obj: Plain) -> list
     object_type = type_of(group, version, kind)
     try:
         return [] if object_type is None else decoded(object_type, obj)[1]
-    except DecodeError:
+    except SchemaError:
         return []
 
 
@@ -651,21 +651,21 @@ def _merging(text: str) -> Merging:
 
 def _read_bytes(value: Any, place: Place | None) -> str:
     if not isinstance(value, str):
-        raise DecodeError(_misfit(value, "[]uint8", place))
+        raise SchemaError(_misfit(value, "[]uint8", place))
     text = value.replace("\r", "").replace("\n", "")
     try:
         return base64.b64encode(base64.b64decode(text, validate=True)).decode()
     except (binascii.Error, ValueError):
-        raise DecodeError("illegal base64 data") from None
+        raise SchemaError("illegal base64 data") from None
 
 
 def _read_quantity(value: Any, _place: Place | None) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise DecodeError(_QUANTITY_FORM)
+        raise SchemaError(_QUANTITY_FORM)
     try:
         return canonical(value)
     except QuantityError as error:
-        raise DecodeError(str(error).rpartition(": ")[2]) from None
+        raise SchemaError(str(error).rpartition(": ")[2]) from None
 
 
 def _read_rounded_quantity(value: Any, place: Place | None) -> str:
@@ -682,11 +682,11 @@ def _read_rounded_quantity(value: Any, place: Place | None) -> str:
 def _time_reader(canonical_of: Callable[[str], str]) -> Callable[[Any, Place | None], str]:
     def read(value: Any, place: Place | None) -> str:
         if not isinstance(value, str):
-            raise DecodeError(_misfit(value, "string", place))
+            raise SchemaError(_misfit(value, "string", place))
         try:
             return canonical_of(value)
         except TimeError as error:
-            raise DecodeError(str(error)) from None
+            raise SchemaError(str(error)) from None
 
     return read
 
@@ -694,7 +694,7 @@ def _time_reader(canonical_of: Callable[[str], str]) -> Callable[[Any, Place | N
 def _read_int_or_string(value: Any, place: Place | None) -> int | str:
     if isinstance(value, str) or _is_int(value, 32):
         return value  # type: ignore[no-any-return]  # narrowed above, for one half of the union
-    raise DecodeError(_misfit(value, "int32", place))
+    raise SchemaError(_misfit(value, "int32", place))
 
 
 def _read_anything(value: Any, _place: Place | None) -> Any:

@@ -61,7 +61,7 @@ class DeviceSelectorError(ValueError):
     """A selector does not compile; the message is upstream's."""
 
 
-class CompiledSelector:
+class CompiledDeviceSelector:
     """A compiled expression that is evaluated on devices."""
 
     __slots__ = ("_evaluate", "expression")
@@ -89,7 +89,7 @@ class CompiledSelector:
 
 
 @lru_cache(1024)
-def compile_selector(expression: str) -> CompiledSelector:
+def compile_selector(expression: str) -> CompiledDeviceSelector:
     """Compile an expression. Raises DeviceSelectorError."""
     try:
         node = parse(expression)
@@ -101,7 +101,7 @@ def compile_selector(expression: str) -> CompiledSelector:
         raise DeviceSelectorError("compilation failed: expression is too deep") from error
     if result not in OUTPUT_TYPES:
         raise DeviceSelectorError(f"must evaluate to bool or the unknown type, not {result}")
-    return CompiledSelector(expression, evaluate)
+    return CompiledDeviceSelector(expression, evaluate)
 
 
 def device_variables(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kubesched.cli.output import Writer
 from kubesched.explain.groups import ReasonGroup, not_helped_groups, rejection_groups
-from kubesched.explain.report import Outcome, PodExplanation, Unknown
+from kubesched.explain.report import PodExplanation, PodOutcome, Unknown
 from kubesched.explain.tables import (
     candidate_table,
     deciding_plugins,
@@ -63,7 +63,7 @@ def write_unknown(writer: Writer, unknown: Sequence[Unknown]) -> None:
 
 
 def _write_condition(writer: Writer, report: PodExplanation) -> None:
-    if report.outcome is Outcome.UNSCHEDULABLE and report.message:
+    if report.outcome is PodOutcome.UNSCHEDULABLE and report.message:
         writer.heading("What kubectl shows")
         writer.line(report.message, indent=_INDENT)
 

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from kubesched.cli.errors import naming, printable
 from kubesched.cli.options import OutputFormat
-from kubesched.explain.tables import Column, Table
+from kubesched.explain.tables import Column, TextTable
 
 API_VERSION: Final = "kubesched.dev/v1"
 _GAP: Final = "  "
@@ -69,7 +69,7 @@ class Writer(Protocol):
         """Write a line."""
         ...
 
-    def table(self, table: Table, *, indent: int = 0) -> None:
+    def table(self, table: TextTable, *, indent: int = 0) -> None:
         """Write a table."""
         ...
 
@@ -89,7 +89,7 @@ class PlainWriter:
         """Write a line."""
         write_line((" " * indent + printable(text)).rstrip())
 
-    def table(self, table: Table, *, indent: int = 0) -> None:
+    def table(self, table: TextTable, *, indent: int = 0) -> None:
         """Write a table."""
         for line in aligned(table):
             write_line((" " * indent + line).rstrip())
@@ -111,7 +111,7 @@ def is_colourful() -> bool:
     return sys.stdout.isatty()
 
 
-def aligned(table: Table) -> Iterator[str]:
+def aligned(table: TextTable) -> Iterator[str]:
     """Yield a table's lines, columns aligned, as wide as they are."""
     headings = [heading_of(column) for column in table.columns]
     rows = [headings, *([printable(cell) for cell in row] for row in table.rows)]
@@ -166,9 +166,11 @@ def progress(label: str, total: int, *, worthwhile: bool = True) -> Iterator[Pro
         yield _Bar(bar.update)
 
 
-def simple_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *numbers: str) -> Table:
+def simple_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *numbers: str
+) -> TextTable:
     """Return a table from headings and rows; `numbers` are the headings aligned to the right."""
-    return Table(
+    return TextTable(
         tuple(Column(heading, heading in numbers) for heading in headings),
         tuple(tuple(row) for row in rows),
     )

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from kubesched.cli.errors import printable
 from kubesched.cli.output import aligned, heading_of
-from kubesched.explain.tables import Table
+from kubesched.explain.tables import TextTable
 
 _HEADING_WIDTH: Final = 10
 _NAME_WIDTH: Final = 13
@@ -44,7 +44,7 @@ class RichWriter:
             Padding(Text(printable(text), style=style), (0, 0, 0, indent), expand=False)
         )
 
-    def table(self, table: Table, *, indent: int = 0) -> None:
+    def table(self, table: TextTable, *, indent: int = 0) -> None:
         """Write a table."""
         drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
         is_wide = max(map(len, aligned(table))) + indent > self._console.width

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubesched.cli.output import simple_table
-from kubesched.explain.tables import Column, Table
+from kubesched.explain.tables import Column, TextTable
 from kubesched.explain.words import names
 from kubesched.simulator.report import (
     NodeUse,
@@ -25,7 +25,7 @@ _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _NONE: Final = "-"
 
 
-def amount_table(summary: Summary) -> Table:
+def amount_table(summary: Summary) -> TextTable:
     """Return one row per resource: how much there is, and how much is requested."""
     headings = ("resource", "allocatable", "before", "after", "share")
     rows = [
@@ -41,7 +41,7 @@ def amount_table(summary: Summary) -> Table:
     return simple_table(headings, rows, *headings[1:])
 
 
-def zone_table(report: SimulationReport) -> Table:
+def zone_table(report: SimulationReport) -> TextTable:
     """Return one row per zone with the shares of each resource."""
     resources = _asked_for(report.summary)
     has_regions = len({zone.region for zone in report.zones}) > 1
@@ -51,10 +51,10 @@ def zone_table(report: SimulationReport) -> Table:
         place = (zone.region, zone.zone) if has_regions else (zone.zone,)
         cells = [word or _NONE for word in place]
         rows.append((*cells, str(zone.nodes), str(zone.placed), *_cells(zone.resources, resources)))
-    return Table(_columns(words, ("nodes", "placed", *resources)), tuple(rows))
+    return TextTable(_columns(words, ("nodes", "placed", *resources)), tuple(rows))
 
 
-def node_table(nodes: Sequence[NodeUse], summary: Summary) -> Table:
+def node_table(nodes: Sequence[NodeUse], summary: Summary) -> TextTable:
     """Return one row per node with the shares of each resource."""
     resources = _asked_for(summary)
     words = ("node", "zone") if any(node.zone for node in nodes) else ("node",)
@@ -62,10 +62,10 @@ def node_table(nodes: Sequence[NodeUse], summary: Summary) -> Table:
     for node in nodes:
         place = (node.node, node.zone or _NONE)[: len(words)]
         rows.append((*place, str(node.placed), *_cells(node.resources, resources)))
-    return Table(_columns(words, ("placed", *resources)), tuple(rows))
+    return TextTable(_columns(words, ("placed", *resources)), tuple(rows))
 
 
-def placement_table(placements: Sequence[Placement]) -> Table:
+def placement_table(placements: Sequence[Placement]) -> TextTable:
     """Return one row per pod that has a node."""
     headings = ("pod", "node", "attempts", "preempted")
     rows = [
@@ -74,7 +74,7 @@ def placement_table(placements: Sequence[Placement]) -> Table:
     return simple_table(headings, rows, "attempts")
 
 
-def unplaced_table(unplaced: Sequence[Unplaced]) -> Table:
+def unplaced_table(unplaced: Sequence[Unplaced]) -> TextTable:
     """Return one row per message, the most frequent first."""
     groups: dict[tuple[str, str], list[str]] = {}
     for pod in unplaced:

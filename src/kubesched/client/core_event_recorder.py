@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.api.core import Event, EventSource, ObjectReference
+from kubesched.api.core import CoreEvent, EventSource, ObjectReference
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheme import kind_of
@@ -30,7 +30,7 @@ from kubesched.client.event_references import (
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
 from kubesched.client.timestamps import second_time
 
-_EVENTS: Final = kind_of(Event)
+_EVENTS: Final = kind_of(CoreEvent)
 _RETRY_SECONDS: Final = 10.0
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class CoreEventRecorder:
         # The first wait is any part of the whole, so that clients do not come together.
         return _RETRY_SECONDS * (self._random.random() if tries == 1 else 1.0)
 
-    def _name_and_time(self, event: Event, now_ns: int) -> tuple[str, str]:
+    def _name_and_time(self, event: CoreEvent, now_ns: int) -> tuple[str, str]:
         return f"{event.involved_object.name}.{now_ns:x}", second_time(now_ns)
 
     def statistics(self) -> EventStatistics:
@@ -104,7 +104,7 @@ class CoreEventRecorder:
             name=event_name(involved, now_ns, self._random), namespace=event_namespace(involved)
         )
         event = self._correlator.correlate(
-            Event(
+            CoreEvent(
                 metadata=metadata,
                 involved_object=involved,
                 reason=reason,
@@ -120,7 +120,7 @@ class CoreEventRecorder:
         if event is not None:
             self._queue.put(event)
 
-    async def _write(self, event: Event) -> None:
+    async def _write(self, event: CoreEvent) -> None:
         """Write an event, or what is new of it."""
         namespace = event.metadata.namespace
         if event.count > 1:
@@ -146,11 +146,11 @@ class CoreEventRecorder:
         await self._rest.send(Request(method="POST", path=path_of(_EVENTS, namespace), body=body))
 
 
-def _words(event: Event) -> str:
+def _words(event: CoreEvent) -> str:
     return f"{event.metadata.name} {event.reason}"
 
 
-def _body(event: Event) -> dict[str, Any]:
+def _body(event: CoreEvent) -> dict[str, Any]:
     return {
         "kind": "Event",
         "apiVersion": _EVENTS.api_version,

@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from kubesched.api.core import Event
+from kubesched.api.core import CoreEvent
 
 V = TypeVar("V")
 
@@ -72,7 +72,7 @@ class EventCorrelator:
     """Remembers the events of one source."""
 
     def __init__(
-        self, now_ns: Callable[[], int], name_of: Callable[[Event, int], tuple[str, str]]
+        self, now_ns: Callable[[], int], name_of: Callable[[CoreEvent, int], tuple[str, str]]
     ) -> None:
         """Set up.
 
@@ -86,13 +86,13 @@ class EventCorrelator:
         self._observed: _Cache[_Observed] = _Cache()
         self._buckets: _Cache[_Bucket] = _Cache()
 
-    def correlate(self, event: Event) -> Event | None:
+    def correlate(self, event: CoreEvent) -> CoreEvent | None:
         """Return the event to write, None for none; one with a count above 1 exists already."""
         combined, key = self._combined(event)
         counted = self._counted(combined, key)
         return counted if self._is_let_through(counted) else None
 
-    def _combined(self, event: Event) -> tuple[Event, _Key]:
+    def _combined(self, event: CoreEvent) -> tuple[CoreEvent, _Key]:
         """Return the event, or one that stands for it and others that differ in the message."""
         now_ns = self._now_ns()
         group = (
@@ -112,7 +112,7 @@ class EventCorrelator:
         # One message is forgotten, so that they do not become more and more.
         del similar.messages[next(iter(similar.messages))]
         name, timestamp = self._name_of(event, now_ns)
-        combined = Event(
+        combined = CoreEvent(
             metadata=msgspec.structs.replace(event.metadata, name=name),
             involved_object=event.involved_object,
             reason=event.reason,
@@ -125,7 +125,7 @@ class EventCorrelator:
         )
         return combined, group
 
-    def _counted(self, event: Event, key: _Key) -> Event:
+    def _counted(self, event: CoreEvent, key: _Key) -> CoreEvent:
         """Return the event as the next occurrence of the one that was written."""
         last = self._observed.get(key)
         if last is not None:
@@ -139,7 +139,7 @@ class EventCorrelator:
         self._observed.put(key, observed)
         return event
 
-    def _is_let_through(self, event: Event) -> bool:
+    def _is_let_through(self, event: CoreEvent) -> bool:
         """Whether there have not been too many events about the object lately."""
         now_ns = self._now_ns()
         key = (*_source_and_object(event), event.type)
@@ -156,7 +156,7 @@ class EventCorrelator:
         return True
 
 
-def _source_and_object(event: Event) -> _Key:
+def _source_and_object(event: CoreEvent) -> _Key:
     there = event.involved_object
     return (
         *(event.source.component, event.source.host),

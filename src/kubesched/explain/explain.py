@@ -20,9 +20,9 @@ from kubesched.explain.report import (
     Answer,
     NodeScore,
     NodeVerdict,
-    Outcome,
     PluginScore,
     PodExplanation,
+    PodOutcome,
     PostFilterStep,
     PreFilterStep,
     RetryEvents,
@@ -42,7 +42,7 @@ def explain_gate(profile: Profile, pod: PodInfo, held: Status, node_count: int) 
         pod=pod.key,
         scheduler_name=profile.scheduler_name,
         priority=pod.priority,
-        outcome=Outcome.GATED,
+        outcome=PodOutcome.GATED,
         message=held.message,
         nominated_node=pod.pod.status.nominated_node_name,
         node_count=node_count,
@@ -94,12 +94,12 @@ def answer_of(status: Status, detail: str = "") -> Answer:
     return Answer(status.plugin, status.code.label, tuple(sorted(status.all_reasons)), detail)
 
 
-def _outcome(decision: Decision) -> Outcome:
+def _outcome(decision: Decision) -> PodOutcome:
     if isinstance(decision, Placed):
-        return Outcome.SCHEDULABLE
+        return PodOutcome.SCHEDULABLE
     if isinstance(decision, Failed) and not decision.status.is_rejected:
-        return Outcome.ERROR
-    return Outcome.UNSCHEDULABLE
+        return PodOutcome.ERROR
+    return PodOutcome.UNSCHEDULABLE
 
 
 # Before the nodes.

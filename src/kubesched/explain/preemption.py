@@ -13,8 +13,8 @@ import numpy as np
 from kubesched.explain.report import (
     Answer,
     NotHelped,
-    Preemption,
     PreemptionCandidate,
+    PreemptionExplanation,
     Victim,
 )
 from kubesched.framework.preemption.candidate import Candidate
@@ -24,7 +24,7 @@ from kubesched.framework.status import Code, NodeToStatus, Status
 
 def explain_preemption(
     report: PreemptionReport, statuses: NodeToStatus, answer_of: Callable[[Status], Answer]
-) -> Preemption:
+) -> PreemptionExplanation:
     """Explain whom to evict, where, and why there.
 
     Args:
@@ -33,8 +33,8 @@ def explain_preemption(
         answer_of: Writes a status as part of a report.
     """
     if not report.eligible:
-        return Preemption(eligible=False, reason=report.reason)
-    return Preemption(
+        return PreemptionExplanation(eligible=False, reason=report.reason)
+    return PreemptionExplanation(
         eligible=True,
         candidates=tuple(
             _candidate(found) for found in sorted(report.candidates, key=lambda c: c.node_name)

@@ -14,7 +14,7 @@ import msgspec
 from kubesched.framework.needed_kinds import Decides
 
 
-class Outcome(StrEnum):
+class PodOutcome(StrEnum):
     """What becomes of the pod."""
 
     SCHEDULABLE = "Schedulable"
@@ -159,7 +159,7 @@ class NotHelped(_Part, frozen=True):
     answer: Answer
 
 
-class Preemption(_Part, frozen=True):
+class PreemptionExplanation(_Part, frozen=True):
     """How it was decided whom to evict.
 
     Attributes:
@@ -231,7 +231,7 @@ class PodExplanation(_Part, frozen=True, kw_only=True):
     pod: str
     scheduler_name: str
     priority: int
-    outcome: Outcome
+    outcome: PodOutcome
     node: str = ""
     message: str = ""
     waits_for: tuple[str, ...] = ()
@@ -249,7 +249,7 @@ class PodExplanation(_Part, frozen=True, kw_only=True):
     scores: tuple[NodeScore, ...] = ()
     skipped_scores: tuple[str, ...] = ()
     post_filters: tuple[PostFilterStep, ...] = ()
-    preemption: Preemption | None = None
+    preemption: PreemptionExplanation | None = None
     retry_after: tuple[RetryEvents, ...] = ()
     unknown: tuple[Unknown, ...] = ()
 

@@ -13,8 +13,8 @@ from kubesched.explain.report import (
     NodeScore,
     NodeVerdict,
     PluginScore,
-    Preemption,
     PreemptionCandidate,
+    PreemptionExplanation,
 )
 
 _VICTIMS_MAX = 3
@@ -27,14 +27,14 @@ class Column(msgspec.Struct, frozen=True):
     is_number: bool = False
 
 
-class Table(msgspec.Struct, frozen=True):
+class TextTable(msgspec.Struct, frozen=True):
     """Columns and rows of cells."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-def verdict_table(verdicts: Sequence[NodeVerdict]) -> Table:
+def verdict_table(verdicts: Sequence[NodeVerdict]) -> TextTable:
     """Return one row per node and rejection; a node that fits has one row."""
     headings = ("node", "fits", "plugin", "code", "reason", "detail")
     rows: list[tuple[str, ...]] = []
@@ -47,13 +47,13 @@ def verdict_table(verdicts: Sequence[NodeVerdict]) -> Table:
             (verdict.node, "no", answer.plugin, answer.code, answer.message, answer.detail)
             for answer in answers
         )
-    return Table(tuple(Column(heading) for heading in headings), tuple(rows))
+    return TextTable(tuple(Column(heading) for heading in headings), tuple(rows))
 
 
 # Scores.
 
 
-def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> Table:
+def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> TextTable:
     """Return one row per node: rank, total, and what each of `plugins` adds.
 
     A cell is the weighted score; where the plugin's own score was brought into 0..100 first, that
@@ -63,7 +63,7 @@ def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> Table:
     columns = [Column("rank", is_number=True), Column("node"), Column("total", is_number=True)]
     columns += (Column(_score_heading(first[name]), is_number=True) for name in plugins)
     rows = tuple(_score_row(node, plugins) for node in scores)
-    return Table(tuple(columns), rows)
+    return TextTable(tuple(columns), rows)
 
 
 def deciding_plugins(scores: Sequence[NodeScore]) -> tuple[str, ...]:
@@ -106,16 +106,18 @@ def _score_cell(score: PluginScore) -> str:
 # Preemption.
 
 
-def candidate_table(preemption: Preemption, top: int) -> Table:
+def candidate_table(preemption: PreemptionExplanation, top: int) -> TextTable:
     """Return one row per candidate: the chosen one, those that tie with it, then by harm done."""
     headings = ("node", "chosen", "victims", "top priority", "budgets violated", "who")
     numbers = ("victims", "top priority", "budgets violated")
     columns = tuple(Column(heading, heading in numbers) for heading in headings)
     ordered = sorted(preemption.candidates, key=lambda c: _harm(preemption, c))
-    return Table(columns, tuple(_candidate_row(preemption, c) for c in ordered[:top]))
+    return TextTable(columns, tuple(_candidate_row(preemption, c) for c in ordered[:top]))
 
 
-def _harm(preemption: Preemption, found: PreemptionCandidate) -> tuple[bool, bool, int, int, int]:
+def _harm(
+    preemption: PreemptionExplanation, found: PreemptionCandidate
+) -> tuple[bool, bool, int, int, int]:
     return (
         found.node != preemption.chosen,
         found.node not in preemption.ties,
@@ -125,7 +127,9 @@ def _harm(preemption: Preemption, found: PreemptionCandidate) -> tuple[bool, boo
     )
 
 
-def _candidate_row(preemption: Preemption, found: PreemptionCandidate) -> tuple[str, ...]:
+def _candidate_row(
+    preemption: PreemptionExplanation, found: PreemptionCandidate
+) -> tuple[str, ...]:
     chosen = "yes" if found.node == preemption.chosen else ""
     if not chosen and found.node in preemption.ties:
         chosen = "ties"

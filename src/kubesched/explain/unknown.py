@@ -13,7 +13,13 @@ import msgspec
 from kubesched.api.core import Node
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheduling import PriorityClass
-from kubesched.explain.report import NodeVerdict, Outcome, PodExplanation, Preemption, Unknown
+from kubesched.explain.report import (
+    NodeVerdict,
+    PodExplanation,
+    PodOutcome,
+    PreemptionExplanation,
+    Unknown,
+)
 from kubesched.explain.saving import KUBECTL_NAMES, get_command
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.scheduler.decision import Decision, Failed, Rejected
@@ -42,7 +48,7 @@ def with_unknown(
     kinds.add(always)
     every = [one for found in needed.values() for one in found]
     guessing = guessing_plugins(rejecting, needed)
-    if report.outcome is Outcome.SCHEDULABLE:
+    if report.outcome is PodOutcome.SCHEDULABLE:
         kinds.add(one for one in every if one.decides is Decides.FIT)
         if report.feasible_count > 1:
             kinds.add(one for one in every if one.decides is Decides.CHOICE)
@@ -59,7 +65,9 @@ def with_unknown(
     return msgspec.structs.replace(report, preemption=preemption)
 
 
-def _is_found_by(preemption: Preemption | None, needed: Mapping[str, Sequence[NeededKind]]) -> bool:
+def _is_found_by(
+    preemption: PreemptionExplanation | None, needed: Mapping[str, Sequence[NeededKind]]
+) -> bool:
     """Whether what was found out about evicting pods depends on what is needed."""
     if preemption is None:
         return False
@@ -67,7 +75,7 @@ def _is_found_by(preemption: Preemption | None, needed: Mapping[str, Sequence[Ne
     return bool(preemption.candidates or guessing_plugins(rejecting, needed))
 
 
-def _without_budgets(preemption: Preemption) -> Preemption:
+def _without_budgets(preemption: PreemptionExplanation) -> PreemptionExplanation:
     candidates = tuple(
         msgspec.structs.replace(found, pdb_violations=None) for found in preemption.candidates
     )
@@ -89,7 +97,7 @@ def _without_guesses(report: PodExplanation, guessing: Collection[str]) -> PodEx
     step = report.pre_filter
     return msgspec.structs.replace(
         report,
-        outcome=Outcome.UNKNOWN,
+        outcome=PodOutcome.UNKNOWN,
         message="",
         held_by=None,
         pre_filter=None if step is not None and step.plugin in guessing else step,

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from kubesched.explain.groups import ReasonGroup
 from kubesched.explain.report import (
-    Outcome,
     PodExplanation,
-    Preemption,
+    PodOutcome,
+    PreemptionExplanation,
     PreFilterStep,
     Unknown,
 )
@@ -26,15 +26,15 @@ def headline(report: PodExplanation) -> str:
     """Return the sentence that says what becomes of the pod."""
     subject = f"Pod {report.pod}"
     match report.outcome:
-        case Outcome.GATED:
+        case PodOutcome.GATED:
             held = report.held_by
             assert held is not None, "a gated pod is held by a plugin"
             return f"{subject} is held back by {held.plugin}: {held.message}."
-        case Outcome.ERROR:
+        case PodOutcome.ERROR:
             return f"{subject} cannot be judged: {report.message}."
-        case Outcome.UNKNOWN:
+        case PodOutcome.UNKNOWN:
             return f"Whether pod {report.pod} fits is not known."
-        case Outcome.SCHEDULABLE:
+        case PodOutcome.SCHEDULABLE:
             awaited = " and ".join(report.waits_for)
             text = f"{subject} goes to {report.node}{f' when it has {awaited}' * bool(awaited)}."
             return as_far_as_known(report, text)
@@ -46,9 +46,9 @@ def headline(report: PodExplanation) -> str:
 
 def summary(report: PodExplanation) -> str:
     """Return the sentence after the headline: how close it was, or what would help."""
-    if report.outcome is Outcome.SCHEDULABLE:
+    if report.outcome is PodOutcome.SCHEDULABLE:
         return _why_there(report)
-    if report.outcome is Outcome.UNSCHEDULABLE and report.preemption is not None:
+    if report.outcome is PodOutcome.UNSCHEDULABLE and report.preemption is not None:
         return as_far_as_known(report, preemption_sentence(report.preemption))
     return ""
 
@@ -92,7 +92,7 @@ def _why_there(report: PodExplanation) -> str:
     return f"{fits}; {best.node} scores highest, {best.total} to {second.total} of {second.node}."
 
 
-def preemption_sentence(preemption: Preemption) -> str:
+def preemption_sentence(preemption: PreemptionExplanation) -> str:
     """Return whether evicting pods would help, and where."""
     if not preemption.eligible:
         return f"It may not preempt other pods: {preemption.reason}."
@@ -105,7 +105,7 @@ def preemption_sentence(preemption: Preemption) -> str:
     return f"Evicting other pods was tried on {count(len(preemption.not_helped), 'node')}, in vain."
 
 
-def choice_sentence(preemption: Preemption) -> str:
+def choice_sentence(preemption: PreemptionExplanation) -> str:
     """Return why the chosen candidate was chosen; empty if there was no choice."""
     others = len(preemption.candidates) - 1
     if not preemption.chosen or not others:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.json_syntax import stream_fault
+from kubesched.api.json_syntax import json_stream_error
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -268,7 +268,7 @@ def _first_value(body: bytes) -> object:
     try:
         value: object = _JSON.raw_decode(text)[0]
     except (ValueError, RecursionError) as error:
-        raise WireError(stream_fault(body) or f"the answer cannot be read: {error}") from error
+        raise WireError(json_stream_error(body) or f"the answer cannot be read: {error}") from error
     return value
 
 

@@ -244,7 +244,7 @@ class PodSelection(_Part, frozen=True):
     count: Count | None = None
 
 
-class Event(_Part, frozen=True):
+class ScenarioEvent(_Part, frozen=True):
     """Something that happens at a time, or again and again; exactly one of the actions.
 
     Attributes:
@@ -344,7 +344,7 @@ class Scenario(_Part, frozen=True):
     priority_classes: tuple[PriorityClassSpec, ...] = ()
     objects: tuple[str, ...] = ()
     workloads: tuple[Workload, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[ScenarioEvent, ...] = ()
     faults: FaultPlan = FaultPlan()
     latencies: Latencies = Latencies()
     scheduler: SchedulerSpec = SchedulerSpec()

@@ -29,11 +29,11 @@ from kubesched.config.field_errors import (
 from kubesched.simulator.defaults import SYSTEM_CLASSES
 from kubesched.simulator.scenario import (
     VERSION,
-    Event,
     NodeGroup,
     PodArrivals,
     RunTime,
     Scenario,
+    ScenarioEvent,
     Workload,
 )
 from kubesched.simulator.scenario_objects import nodes_of, template_of
@@ -323,7 +323,7 @@ def _run_time_errors(run_time: RunTime, path: str) -> Iterator[FieldError]:
         yield invalid(child(path, "logNormal", "median"), 0, "must be longer than nothing")
 
 
-def _event_errors(event: Event, path: str) -> Iterator[FieldError]:
+def _event_errors(event: ScenarioEvent, path: str) -> Iterator[FieldError]:
     given = [name for name in _ACTIONS if getattr(event, name) is not None]
     yield from _one_of(given, _ACTIONS, path)
     if event.every == 0:

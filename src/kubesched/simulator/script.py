@@ -26,12 +26,12 @@ from kubesched.simulator.arrivals import arrival_seconds, run_seconds
 from kubesched.simulator.controllers import pod_of_template
 from kubesched.simulator.kubelets import RUN_SECONDS
 from kubesched.simulator.scenario import (
-    Event,
     NodeGroup,
     NodeSelection,
     PodArrivals,
     PodSelection,
     Scenario,
+    ScenarioEvent,
     TraceSpec,
     Workload,
 )
@@ -200,7 +200,7 @@ class Script:
 
     # Events.
 
-    def _happen(self, event: Event, random: Random, times: int) -> None:
+    def _happen(self, event: ScenarioEvent, random: Random, times: int) -> None:
         nodes = self._world.nodes
         evicts = event.drain is None or not event.drain.disable_eviction
         for selection, action in (

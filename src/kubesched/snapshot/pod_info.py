@@ -22,8 +22,6 @@ from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
 from kubesched.snapshot.host_ports import HostPort, host_ports_of
 
 _TEMPLATES_MAX: Final = 16_384
-DEFAULT_MILLI_CPU: Final = 100
-DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024
 
 Labels = tuple[tuple[str, str], ...]
 

@@ -18,11 +18,11 @@ from kubesched.apiserver.defaults import core, older_fields, others, workloads
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import (
-    DecodeError,
     Field,
     ListType,
     MapType,
     ObjectType,
+    SchemaError,
     ValueType,
     decoded,
 )
@@ -49,7 +49,7 @@ def with_defaults(resource: Resource, obj: Plain) -> Plain:
     object_type = resource.type
     try:
         read, _ = decoded(object_type, obj)
-    except DecodeError as error:
+    except SchemaError as error:
         raise bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a '
             f"{resource.kind}: {error}"

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.pod_requests import is_extended_resource_name
 from kubesched.api.resource import DeviceClass
+from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.config.args import decode_args
 from kubesched.config.field_errors import ConfigError
 from kubesched.framework.cluster_event import (

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.pod_requests import is_scalar_resource_name, pod_requests
+from kubesched.api.pod_requests import pod_requests
 from kubesched.api.quantity import milli_value, value
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
+from kubesched.api.resource_names import is_scalar_resource_name
 from kubesched.plugins.node_resources.scoring import NATIVE
 
 IsBacked = Callable[[str], bool]

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.pod_requests import is_scalar_resource_name
+from kubesched.api.resource_names import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
 from kubesched.plugins.node_resources.int64 import wrap
 from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable

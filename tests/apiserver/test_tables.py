@@ -238,29 +238,6 @@ def test_readiness_gates_and_address() -> None:
             id="service",
         ),
         pytest.param(
-            "",
-            "endpoints",
-            {
-                "subsets": [
-                    {"addresses": [{"ip": f"::{at}"} for at in range(5)], "ports": [{"port": 1}]}
-                ]
-            },
-            ["", "[::0]:1,[::1]:1,[::2]:1 + 2 more...", "<unknown>"],
-            id="endpoints",
-        ),
-        pytest.param(
-            "",
-            "resourcequotas",
-            {
-                "status": {
-                    "hard": {"limits.cpu": "2", "pods": "3", "cpu": "1"},
-                    "used": {"pods": "1"},
-                }
-            },
-            ["", "cpu: 0/1, pods: 1/3", "limits.cpu: 0/2", "<unknown>"],
-            id="quota",
-        ),
-        pytest.param(
             "apps",
             "deployments",
             {
@@ -308,25 +285,6 @@ def test_readiness_gates_and_address() -> None:
             id="cron job",
         ),
         pytest.param(
-            "apps",
-            "controllerrevisions",
-            {
-                "metadata": {
-                    "ownerReferences": [
-                        {
-                            "apiVersion": "apps/v1",
-                            "kind": "StatefulSet",
-                            "name": "w",
-                            "controller": True,
-                        }
-                    ]
-                },
-                "revision": 3,
-            },
-            ["", "statefulset.apps/w", 3, "<unknown>"],
-            id="revision",
-        ),
-        pytest.param(
             "storage.k8s.io",
             "storageclasses",
             {"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}},
@@ -364,7 +322,7 @@ def test_readiness_gates_and_address() -> None:
                     "volumeLifecycleModes": ["Persistent"],
                 }
             },
-            ["", True, False, False, "a", False, "Persistent", "<unknown>"],
+            ["", True, False, False, False, "Persistent", "<unknown>"],
             id="driver",
         ),
         pytest.param(

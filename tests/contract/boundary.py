@@ -20,7 +20,12 @@ NOT_CHECKED: Final[dict[str, tuple[str, ...]]] = {
     # What Windows alone has.
     "Pod": ("spec.securityContext.windowsOptions", "spec.hostNetwork"),
     # Volumes that clusters no longer have.
-    "PersistentVolume": ("spec.fc", "spec.flocker", "spec.scaleIO"),
+    "PersistentVolume": (
+        *("spec.fc", "spec.flocker", "spec.scaleIO"),
+        *("spec.csi.controllerExpandSecretRef", "spec.csi.controllerPublishSecretRef"),
+        *("spec.csi.nodeExpandSecretRef", "spec.csi.nodePublishSecretRef"),
+        "spec.csi.nodeStageSecretRef",
+    ),
     # What depends on several fields of kinds that scheduling does not read.
     "CSIDriver": (
         "spec.attachedRequired",
@@ -30,8 +35,13 @@ NOT_CHECKED: Final[dict[str, tuple[str, ...]]] = {
         "spec.volumeLifecycleModes",
     ),
     "CSINode": ("spec.drivers",),
+    **dict.fromkeys(
+        ("DaemonSet", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"),
+        ("status.",),
+    ),
     "EndpointSlice": ("endpoints", "ports"),
     "Endpoints": ("subsets[0]",),
+    "RuntimeClass": ("scheduling.tolerations",),
     "Service": (
         "spec.clusterIPs",
         "spec.externalTrafficPolicy",

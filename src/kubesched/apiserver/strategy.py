@@ -7,7 +7,8 @@ Upstream: pkg/registry/*/*/strategy.go, staging/src/k8s.io/apiserver/pkg/registr
           pkg/api/pod/util.go (DropDisabledPodFields, v1.36)
 Invariants: neither the new nor the old object is changed; what comes back shares parts with them.
 Differs:  a scheduling group is kept, although the feature is off by default. AppArmor annotations
-          are not copied to the security context. A CustomResourceDefinition is established at once.
+          are not copied to the security context. Daemon sets do not note the generation of their
+          template. A CustomResourceDefinition is established at once.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kubesched.api.requirements import parse_int64
-from kubesched.apiserver.admission.services import without_fields_of_old_type
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain, deep_copy, get, without
 from kubesched.apiserver.qos_class import qos_class
@@ -25,7 +24,6 @@ from kubesched.apiserver.warnings import TEMPLATES
 
 _KUBERNETES: Final = "kubernetes"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 # The status of a pod is looked at before it is dropped.
 _KEEPS_STATUS_ON_CREATE: Final = frozenset(("APIService", "Node", "Pod"))
 _RESETS_METADATA_FOR_STATUS: Final = frozenset(
@@ -439,26 +437,6 @@ def _with_data_sources(spec: Plain, old: Plain) -> Plain:
     return spec
 
 
-def _with_template_generation(obj: Plain, generation: int) -> Plain:
-    metadata = obj["metadata"]
-    annotations = {**metadata.get("annotations", {}), _TEMPLATE_GENERATION: str(generation)}
-    return {**obj, "metadata": {**metadata, "annotations": annotations}}
-
-
-def _template_generation(obj: Plain) -> int:
-    text = obj["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, "")
-    return parse_int64(text) or 0
-
-
-def _create_daemon_set(_resource: Resource, obj: Plain) -> Plain:
-    return _with_template_generation(obj, max(_template_generation(obj), 1))
-
-
-def _update_daemon_set(new: Plain, old: Plain) -> Plain:
-    is_changed = new["spec"].get("template") != old["spec"].get("template")
-    return _with_template_generation(new, _template_generation(old) + is_changed)
-
-
 def _create_job(resource: Resource, obj: Plain) -> Plain:
     if obj["spec"].get("manualSelector"):
         return obj
@@ -502,7 +480,6 @@ def _update_secret(new: Plain, old: Plain) -> Plain:
 
 _ON_CREATE: Final[Mapping[str, Callable[[Resource, Plain], Plain]]] = {
     "CustomResourceDefinition": _create_definition,
-    "DaemonSet": _create_daemon_set,
     "Job": _create_job,
     "Namespace": _create_namespace,
     "Node": _create_node,
@@ -511,9 +488,7 @@ _ON_CREATE: Final[Mapping[str, Callable[[Resource, Plain], Plain]]] = {
     "Pod": _create_pod,
 }
 _ON_UPDATE: Final[Mapping[str, Callable[[Plain, Plain], Plain]]] = {
-    "DaemonSet": _update_daemon_set,
     "Node": _update_node,
     "PersistentVolumeClaim": _update_claim,
     "Secret": _update_secret,
-    "Service": without_fields_of_old_type,
 }

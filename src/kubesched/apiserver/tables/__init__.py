@@ -24,7 +24,7 @@ from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.stored_object import EVENTS_GROUP, to_core
 from kubesched.apiserver.tables.cells import CELLS, NONE, join, modes_text, pod_row_conditions
-from kubesched.apiserver.tables.durations import since
+from kubesched.apiserver.tables.durations import UNKNOWN, since
 
 __all__ = ["columns_of", "table_of"]
 
@@ -169,9 +169,12 @@ def _cell(text: str, kind: str) -> Cell:
         return CELLS[text[1:]]
     if text.startswith("."):
         path, _, default = text.partition(" or ")
-        return _at(path, kind, default or _ZEROS.get(kind, ""))
-    word, *paths = text.split()
-    return _WORDS[word](*(_parts(path) for path in paths))
+        return _at(path, "string" if default else kind, default or _ZEROS.get(kind, ""))
+    word, _, paths = text.partition(" ")
+    if word == "age":
+        path, has_default, default = paths.partition(" or")
+        return _age(_parts(path), default.strip() if has_default else UNKNOWN)
+    return _WORDS[word](*(_parts(path) for path in paths.split()))
 
 
 def _parts(path: str) -> tuple[str, ...]:
@@ -190,8 +193,8 @@ def _at(path: str, kind: str, default: Any) -> Cell:
     return cell
 
 
-def _age(path: tuple[str, ...]) -> Cell:
-    return lambda value, now: since(get(value, *path), now)
+def _age(path: tuple[str, ...], default: str) -> Cell:
+    return lambda value, now: since(get(value, *path), now) if get(value, *path) else default
 
 
 def _count(*paths: tuple[str, ...]) -> Cell:
@@ -245,7 +248,6 @@ def _selector(path: tuple[str, ...]) -> Cell:
 
 
 _WORDS: Final[Mapping[str, Callable[..., Cell]]] = {
-    "age": _age,
     "count": _count,
     "flag": _flag,
     "images": _of_containers("image"),

@@ -16,19 +16,11 @@ from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.tables.durations import UNKNOWN, human_duration, since
 
 NONE: Final = "<none>"
-UNSET: Final = "<unset>"
-_LISTED_MAX: Final = 3
 
 
 def join(labels: Mapping[str, str] | None) -> str:
     """Return labels as a selector that asks for them."""
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) if labels else NONE
-
-
-def _shortened(texts: Sequence[str]) -> str:
-    shown = ",".join(texts[:_LISTED_MAX])
-    rest = len(texts) - _LISTED_MAX
-    return f"{shown} + {rest} more..." if rest > 0 else shown
 
 
 # Pods.
@@ -309,11 +301,6 @@ def _claim_of_volume(volume: Plain, _now: datetime) -> str:
     return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
 
 
-def _claim_capacity(claim: Plain, _now: datetime) -> str:
-    is_bound = get(claim, "spec", "volumeName")
-    return str(get(claim, "status", "capacity", "storage") or 0) if is_bound else ""
-
-
 _ACCESS_MODES: Final = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
@@ -327,22 +314,12 @@ def modes_text(modes: Sequence[str] | None) -> str:
     return ",".join(short for mode, short in _ACCESS_MODES.items() if mode in (modes or ()))
 
 
-def _claim_modes(claim: Plain, _now: datetime) -> str:
-    is_bound = get(claim, "spec", "volumeName")
-    return modes_text(get(claim, "status", "accessModes")) if is_bound else ""
-
-
 def _class_name(storage_class: Plain, _now: datetime) -> str:
     annotations = get(storage_class, "metadata", "annotations") or {}
     names = ("storageclass.kubernetes.io", "storageclass.beta.kubernetes.io")
     is_default = any(annotations.get(f"{name}/is-default-class") == "true" for name in names)
     name = str(get(storage_class, "metadata", "name") or "")
     return f"{name} (default)" if is_default else name
-
-
-def _audiences(driver: Plain, _now: datetime) -> str:
-    requests = get(driver, "spec", "tokenRequests")
-    return UNSET if requests is None else ",".join(one.get("audience", "") for one in requests)
 
 
 def _claim_state(claim: Plain, _now: datetime) -> str:
@@ -357,7 +334,7 @@ def _claim_state(claim: Plain, _now: datetime) -> str:
     return ",".join(state for state, holds in states.items() if holds)
 
 
-# Services, endpoints and quotas.
+# Services.
 
 
 def _service_ports(service: Plain, _now: datetime) -> str:
@@ -380,51 +357,7 @@ def _service_address(service: Plain, _now: datetime) -> str:
     return ",".join([*sorted(filter(None, found)), *external]) or "<pending>"
 
 
-def _endpoints(endpoints: Plain, _now: datetime) -> str:
-    texts = []
-    for subset in endpoints.get("subsets") or ():
-        addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]
-        shown = [f"[{one}]" if ":" in one else one for one in addresses]
-        ports = subset.get("ports")
-        if ports:
-            texts += [f"{one}:{port['port']}" for port in ports for one in shown]
-        else:
-            texts += addresses
-    return _shortened(texts) if endpoints.get("subsets") else NONE
-
-
-def _slice_ports(endpoint_slice: Plain, _now: datetime) -> str:
-    ports = endpoint_slice.get("ports") or ()
-    return _shortened([str(one.get("port") or one.get("name") or "*") for one in ports]) or UNSET
-
-
-def _slice_endpoints(endpoint_slice: Plain, _now: datetime) -> str:
-    endpoints = endpoint_slice.get("endpoints") or ()
-    return _shortened([one for each in endpoints for one in each.get("addresses") or ()]) or UNSET
-
-
-def _quota(*, is_of_limits: bool) -> Callable[[Plain, datetime], str]:
-    def cell(quota: Plain, _now: datetime) -> str:
-        hard, used = (get(quota, "status", name) or {} for name in ("hard", "used"))
-        return ", ".join(
-            f"{name}: {used.get(name, '0')}/{hard[name]}"
-            for name in sorted(hard)
-            if name.startswith("limits.") == is_of_limits
-        )
-
-    return cell
-
-
 # Workloads.
-
-
-def _controller(revision: Plain, _now: datetime) -> str:
-    for reference in get(revision, "metadata", "ownerReferences") or ():
-        if reference.get("controller"):
-            group = reference["apiVersion"].rpartition("/")[0]
-            kind = f"{reference['kind']}.{group}" if group else reference["kind"]
-            return f"{kind.lower()}/{reference['name']}"
-    return NONE
 
 
 def _conditions(value: Plain) -> dict[str, Plain]:
@@ -459,16 +392,6 @@ def _job_duration(job: Plain, now: datetime) -> str:
     return human_duration((until - datetime.fromisoformat(start)).total_seconds())
 
 
-def _suspended(cron_job: Plain, _now: datetime) -> str:
-    suspended = get(cron_job, "spec", "suspend")
-    return UNSET if suspended is None else str(suspended)
-
-
-def _last_schedule(cron_job: Plain, now: datetime) -> str:
-    last = get(cron_job, "status", "lastScheduleTime")
-    return since(last, now) if last else NONE
-
-
 def _group_policy(group: Plain, _now: datetime) -> str:
     return "Basic" if get(group, "spec", "schedulingPolicy", "gang") is None else "Gang"
 
@@ -483,21 +406,11 @@ def _group_status(group: Plain, _now: datetime) -> str:
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
-def _taint_added(rule: Plain, now: datetime) -> str:
-    added = get(rule, "spec", "taint", "timeAdded")
-    return since(added, now) if added else ""
-
-
 CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
-    "audiences": _audiences,
-    "claim_capacity": _claim_capacity,
-    "claim_modes": _claim_modes,
     "claim_of_volume": _claim_of_volume,
     "claim_state": _claim_state,
     "class_name": _class_name,
     "completions": _completions,
-    "controller": _controller,
-    "endpoints": _endpoints,
     "event_count": _event_count,
     "event_first": _event_first,
     "event_last": _event_last,
@@ -511,7 +424,6 @@ CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
     "job_duration": _job_duration,
     "job_status": _job_status,
     "kernel": _kernel,
-    "last_schedule": _last_schedule,
     "node_roles": _node_roles,
     "node_status": _node_status,
     "phase": _phase,
@@ -520,14 +432,8 @@ CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
     "pod_ready": _pod_ready,
     "pod_restarts": _pod_restarts,
     "pod_status": _pod_status,
-    "quota_limits": _quota(is_of_limits=True),
-    "quota_requests": _quota(is_of_limits=False),
     "service_address": _service_address,
     "service_ports": _service_ports,
-    "slice_endpoints": _slice_endpoints,
-    "slice_ports": _slice_ports,
     "storage_class": _storage_class,
-    "suspended": _suspended,
-    "taint_added": _taint_added,
 }
 """By the names that `columns.txt` calls them."""

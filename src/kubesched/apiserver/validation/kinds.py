@@ -19,7 +19,7 @@ from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.apiserver.field_errors import FieldErrors, go_quoted
-from kubesched.apiserver.formats import dns_label, dns_subdomain, network_family
+from kubesched.apiserver.formats import network_family
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.validation.amounts import check_amount, check_overhead
@@ -146,14 +146,6 @@ def _check_runtime_class(runtime_class: Plain, path: str, errors: FieldErrors) -
     fixed = (runtime_class.get("overhead") or {}).get("podFixed")
     if fixed:
         check_overhead(fixed, "overhead", errors)
-    tolerations = (runtime_class.get("scheduling") or {}).get("tolerations") or ()
-    names = ("key", "operator", "value", "effect")
-    seen: list[list[str]] = []
-    for index, toleration in enumerate(tolerations):
-        key = [toleration.get(name, "") for name in names]
-        if key in seen:
-            errors.duplicate(f"scheduling.tolerations[{index}]", toleration)
-        seen.append(key)
 
 
 def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -270,21 +262,6 @@ def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
         errors.required(f"{path}.csi", detail)
 
 
-_FORMS_OF_SECRETS: Final = {"name": dns_subdomain, "namespace": dns_label}
-
-
-def _check_secret_references(source: Plain, path: str, errors: FieldErrors) -> None:
-    kinds = ("controllerPublish", "controllerExpand", "nodePublish", "nodeExpand", "nodeStage")
-    for kind in kinds:
-        secret = source.get(f"{kind}SecretRef")
-        for name in ("name", "namespace"):
-            at, form = f"{path}.{kind}SecretRef.{name}", _FORMS_OF_SECRETS[name]
-            if secret is not None and not secret.get(name):
-                errors.required(at)
-            elif secret is not None:
-                errors.each(at, secret[name], form(secret[name]))
-
-
 def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     spec, before = new["spec"], old["spec"]
     reference = "controllerExpandSecretRef"
@@ -303,18 +280,6 @@ def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     if before.get("volumeAttributesClassName") and not spec.get("volumeAttributesClassName"):
         detail = "update from non-nil value to nil is forbidden"
         errors.forbidden("spec.volumeAttributesClassName", detail)
-
-
-def _check_topology_terms(storage_class: Plain, path: str, errors: FieldErrors) -> None:
-    del path
-    for index, term in enumerate(storage_class.get("allowedTopologies") or ()):
-        at = f"allowedTopologies[{index}].matchLabelExpressions"
-        expressions = term.get("matchLabelExpressions") or ()
-        for number, expression in enumerate(expressions):
-            if not expression.get("values"):
-                errors.required(f"{at}[{number}].values")
-            if expression["key"] in [one["key"] for one in expressions[:number]]:
-                errors.duplicate(f"{at}[{number}].key", expression["key"])
 
 
 # Claims on devices, and slices of them.
@@ -358,7 +323,7 @@ def _check_slice(spec: Plain, path: str, errors: FieldErrors) -> None:
             errors.invalid(f"{path}.{name}", False, "must be either unset or set to true")
 
 
-# Workloads: their selector takes the pods of their template, and the counts of a status fit.
+# Workloads: their selector takes the pods of their template.
 
 _NO_MATCH: Final = "`selector` does not match template `labels`"
 
@@ -408,17 +373,6 @@ def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
         errors.required(f"{path}.completions", detail)
 
 
-def _check_counts(status: Plain, path: str, errors: FieldErrors) -> None:
-    """Add counts that are larger than those that they are a part of."""
-    names = ("fullyLabeledReplicas", "readyReplicas", "updatedReplicas", "currentReplicas")
-    for part, whole, shown in (
-        *((name, "replicas", "status.replicas") for name in (*names, "availableReplicas")),
-        ("availableReplicas", "readyReplicas", "readyReplicas"),
-    ):
-        if status.get(part, 0) > status.get(whole, 0):
-            errors.invalid(f"{path}.{part}", status[part], f"cannot be greater than {shown}")
-
-
 _SET_FIELDS: Final = (
     *("minReadySeconds", "ordinals", "persistentVolumeClaimRetentionPolicy", "replicas"),
     *("revisionHistoryLimit", "template", "updateStrategy"),
@@ -439,7 +393,7 @@ def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         errors.forbidden("spec", detail)
 
 
-# Events and custom resources.
+# Events, services and custom resources.
 
 
 def _check_event(event: Plain, errors: FieldErrors) -> None:
@@ -537,24 +491,18 @@ def _type(name: str, group: str = "") -> ObjectType:
 
 
 CHECKS: Final[Mapping[str, Check]] = {
-    "apps_v1/DeploymentStatus": _check_counts,
-    "apps_v1/ReplicaSetStatus": _check_counts,
-    "apps_v1/StatefulSetStatus": _check_counts,
     "batch_v1/JobSpec": _check_job,
-    "core_v1/CSIPersistentVolumeSource": _check_secret_references,
     "core_v1/NamespaceSpec": _check_namespace_spec,
     "core_v1/Node": _check_node,
     "core_v1/PersistentVolumeClaimSpec": _check_claim_spec,
     "core_v1/PersistentVolumeClaimStatus": _check_claim_status,
     "core_v1/PersistentVolumeSpec": _check_volume,
-    "core_v1/ReplicationControllerStatus": _check_counts,
     "core_v1/ServiceSpec": _check_service,
     "meta_v1/Condition": check_condition,
     "node_v1/RuntimeClass": _check_runtime_class,
     "policy_v1/PodDisruptionBudgetSpec": _check_budget,
     "resource_v1/DeviceConstraint": _check_device_constraint,
     "resource_v1/ResourceSliceSpec": _check_slice,
-    "storage_v1/StorageClass": _check_topology_terms,
 }
 """What is wrong with an object of a type, wherever it stands."""
 LATE_CHECKS: Final[Mapping[str, Check]] = {

@@ -1,1 +1,1 @@
-"""The contract between the scheduler and its plugins: what may be asked, answered, asked back."""
+"""The contract between the scheduler and its plugins: extension points, statuses, services."""

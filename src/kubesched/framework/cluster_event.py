@@ -1,6 +1,7 @@
-"""ClusterEvent names a change in the cluster that may make a waiting pod schedulable.
+"""ClusterEvent: a change in the cluster that may make a waiting pod schedulable.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go
+          (v1.36)
 Differs:  nothing.
 """
 
@@ -16,7 +17,7 @@ from kubesched.api.core import Pod
 
 
 class Action(IntFlag):
-    """What happened to an object; the bits stand in upstream's order, which matching relies on."""
+    """What happened to an object; matching relies on upstream's order of the bits."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -53,7 +54,7 @@ _ACTION_LABELS: Final = {
     Action.ALL: "All",
 }
 
-# Resources, as they stand in event labels.
+# Resources, as written in event labels.
 POD: Final = "Pod"
 ASSIGNED_POD: Final = "AssignedPod"
 UNSCHEDULABLE_POD: Final = "UnschedulablePod"
@@ -75,7 +76,7 @@ _POD_KINDS: Final = frozenset({ASSIGNED_POD, UNSCHEDULABLE_POD})
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
-    """A resource and the actions on it; as a registration a set of actions, as an event one."""
+    """A resource and actions on it: a set of actions if registered, one action if it occurs."""
 
     resource: str
     action: Action
@@ -83,7 +84,7 @@ class ClusterEvent(msgspec.Struct, frozen=True):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for any change of anything."""
+        """Whether it covers every change of every resource."""
         return self.resource == WILDCARD and self.action == Action.ALL
 
     @property
@@ -96,8 +97,8 @@ class ClusterEvent(msgspec.Struct, frozen=True):
     def matches(self, incoming: ClusterEvent) -> bool:
         """Whether this registration covers the `incoming` event.
 
-        An unspecific incoming `Update` does not match a registration of one specific bit, because
-        its value is larger; so upstream compares, and so do we.
+        As upstream, an incoming `Update` without details does not match a registration of one
+        specific update, because its value is larger.
         """
         if self.is_wildcard:
             return True
@@ -107,20 +108,20 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         return bool(same and self.action & incoming.action and incoming.action <= self.action)
 
 
-# (target pod, old object, new object) -> whether the pod is worth another try.
+# (waiting pod, old object, new object) -> whether to retry the pod.
 QueueingHint = Callable[[Pod, object | None, object | None], bool]
 
 
 class Filing(msgspec.Struct, frozen=True):
-    """Names under which waiting pods are filed, so that a hint is not asked about every pod.
+    """An index of waiting pods by name, so that an event need not call the hint for every pod.
 
-    A hint with a filing is false unless the change has one of the pod's names. Neither function
-    raises.
+    A hint with a filing returns false unless the change has one of the pod's names. Neither
+    function raises.
 
     Attributes:
         of_pod: Returns the pod's names, such as those of the claims it uses.
-        of_change: Returns the name of a change, which is an old and a new object; None if the hint
-            is to be asked about all pods.
+        of_change: Returns the name of a change, given the old and the new object; None to call the
+            hint for all pods.
     """
 
     of_pod: Callable[[Pod], Iterable[str]]
@@ -128,15 +129,14 @@ class Filing(msgspec.Struct, frozen=True):
 
 
 class ClusterEventWithHint(msgspec.Struct, frozen=True):
-    """A registration of a plugin.
+    """A plugin's registration of an event.
 
     Attributes:
-        event: After which a pod may be tried again.
-        hint: Weighs the event for a pod; None: always try.
-        per_template: Whether the hint's answer depends on nothing of the waiting pod but its
-            namespace, labels, controller and specification: then it is asked once for all pods
-            that share them.
-        filing: Says about which pods to ask the hint; None for all.
+        event: The event after which a rejected pod may fit.
+        hint: Decides per pod whether to retry it; None means always.
+        per_template: Whether the hint reads only the waiting pod's namespace, labels, controller
+            and spec, so that one call serves all pods that share them.
+        filing: Selects the pods for which to call the hint; None means all.
     """
 
     event: ClusterEvent

@@ -1,9 +1,9 @@
-"""CycleState holds what plugins know of one pod during one scheduling cycle.
+"""CycleState: the plugins' data about one pod during one scheduling cycle.
 
 Upstream: pkg/scheduler/framework/cycle_state.go (v1.36)
-Invariants: a clone may be changed without the original seeing it.
-Differs:  a plugin's own state is typed and handed to it; string keys serve only what plugins
-          share with each other.
+Invariants: changing a clone does not change the original.
+Differs:  a plugin's own state is typed and passed to its methods; string keys are only for data
+          that plugins share.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ class Clonable(Protocol):
     """A state that `add_pod` and `remove_pod` change."""
 
     def clone(self) -> Self:
-        """Return a copy whose changes the original does not see."""
+        """Return a copy that can be changed independently."""
         ...
 
 
 def is_clonable(state: object) -> TypeGuard[Clonable]:
-    """Whether a state has a `clone`; an isinstance with the protocol costs ten times as much."""
+    """Whether a state has a `clone`; ten times faster than isinstance with the protocol."""
     return hasattr(state, "clone")
 
 
@@ -28,12 +28,12 @@ class CycleState:
     """The states of one pod's cycle.
 
     Attributes:
-        filter_states: Plugin name -> what its `pre_filter` returned.
-        score_states: Plugin name -> what its `pre_score` returned.
-        skip_filter: Plugins whose `pre_filter` said Skip.
-        skip_score: Plugins whose `pre_score` said Skip.
-        skip_pre_bind: Plugins whose preflight said Skip.
-        shared: What plugins share with each other, by key.
+        filter_states: Plugin name -> state returned by its `pre_filter`.
+        score_states: Plugin name -> state returned by its `pre_score`.
+        skip_filter: Plugins whose `pre_filter` returned Skip.
+        skip_score: Plugins whose `pre_score` returned Skip.
+        skip_pre_bind: Plugins whose `pre_bind_pre_flight` returned Skip.
+        shared: Data that plugins share, by key.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class CycleState:
         skip_filter: set[str],
         skip_score: set[str],
     ) -> Self:
-        """Begin with what is known; nothing is copied."""
+        """Create a cycle with existing states, which are not copied."""
         cycle = cls.__new__(cls)
         cycle.filter_states = filter_states
         cycle.score_states = score_states
@@ -72,7 +72,7 @@ class CycleState:
         return cycle
 
     def clone(self) -> CycleState:
-        """Copy; states that know how to clone themselves are cloned, others are shared."""
+        """Return a copy; filter states with a `clone` are cloned, other states are shared."""
         copy = CycleState()
         copy.filter_states = {
             name: state.clone() if is_clonable(state) else state

@@ -1,7 +1,7 @@
-"""Diagnosis says why a pod found no node: per node, per plugin, and as upstream's text.
+"""Diagnosis: why no node fits a pod, per node, per plugin, and as upstream's message.
 
 Upstream: pkg/scheduler/framework/types.go, Diagnosis and FitError (v1.36)
-Invariants: `node_names[i]` is the node of status `i`; one that succeeded counts as absent.
+Invariants: `node_names[i]` is the node of status `i`; a node with status success counts as absent.
 Differs:  statuses are dictionary-encoded; absent nodes are counted, not listed.
 """
 
@@ -23,13 +23,13 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """The outcome of a cycle that found no node.
 
     Attributes:
-        node_names: The nodes that were tried; must not change afterwards.
+        node_names: The nodes that were tried; must not be changed afterwards.
         node_to_status: One status per tried node, in the same order.
         absent_status: The status of every other node.
         unschedulable_plugins: Plugins that rejected the pod.
-        pending_plugins: Those of them that wait for something and will say so.
-        pre_filter_message: Why pre_filter rejected the pod as a whole; empty if it did not.
-        post_filter_message: What post_filter has to say; empty if it helped or was not asked.
+        pending_plugins: Those of them that returned Pending and will activate the pod themselves.
+        pre_filter_message: Why pre_filter rejected the pod on all nodes; empty if it did not.
+        post_filter_message: The message of post_filter; empty if it succeeded or did not run.
     """
 
     node_names: Sequence[str] = ()
@@ -42,11 +42,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_pre_filter(cls, status: Status, contributors: Iterable[str] = ()) -> Self:
-        """Every node has the status with which pre_filter rejected the pod.
+        """Return the diagnosis of a pod that pre_filter rejected on all nodes.
 
         Args:
             status: The rejection.
-            contributors: Plugins that restricted the nodes; events of theirs may help too.
+            contributors: Plugins that restricted the nodes; their events may help too.
         """
         return cls(
             absent_status=status,
@@ -63,13 +63,13 @@ class Diagnosis(msgspec.Struct, frozen=True):
         absent_status: Status | None = None,
         contributors: Iterable[str] = (),
     ) -> Self:
-        """The tried nodes have these statuses.
+        """Return the diagnosis of a pod that filters rejected.
 
         Args:
             node_names: The tried nodes.
             node_to_status: One status per tried node.
             absent_status: The status of the others; by default a rejection without a reason.
-            contributors: Plugins that restricted the nodes; events of theirs may help too.
+            contributors: Plugins that restricted the nodes; their events may help too.
         """
         found = [status for status, _ in _counts(node_to_status)]
         return cls(
@@ -81,18 +81,18 @@ class Diagnosis(msgspec.Struct, frozen=True):
         )
 
     def with_rejection_by(self, plugin: str) -> Self:
-        """Return the diagnosis with one more plugin that rejected the pod."""
+        """Return a copy with one more plugin that rejected the pod."""
         plugins = self.unschedulable_plugins | {plugin}
         return msgspec.structs.replace(self, unschedulable_plugins=plugins)
 
     def with_post_filter_message(self, message: str) -> Self:
-        """Return the diagnosis with what post_filter has to say."""
+        """Return a copy with the message of post_filter."""
         return msgspec.structs.replace(self, post_filter_message=message)
 
     def status_per_row(self, num_all_nodes: int) -> NodeToStatus:
-        """Return one status per node of the table: the absent one where nothing was tried.
+        """Return one status per row of the table; untried rows have the absent status.
 
-        Needs a diagnosis whose `node_names` are those of the table, or empty.
+        The diagnosis's `node_names` must be those of the table, or empty.
         """
         if not len(self.node_to_status):
             return NodeToStatus.everywhere(num_all_nodes, self.absent_status)
@@ -121,7 +121,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         return reasons
 
     def fit_error(self, num_all_nodes: int) -> str:
-        """Return upstream's text of the failure: the message of the pod's condition.
+        """Return upstream's failure message, as written to the pod's condition.
 
         Args:
             num_all_nodes: How many nodes there are, tried or not.
@@ -130,7 +130,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
         if self.pre_filter_message:
             text += f" {self.pre_filter_message}."
         elif reasons := self.reason_counts(num_all_nodes):
-            # Sorted as text with its number in front, so that 10 comes before 2.
+            # Sorted as text that begins with the number, so 10 comes before 2.
             text += f" {', '.join(sorted(f'{n} {reason}' for reason, n in reasons.items()))}."
         if self.post_filter_message:
             text += f" {self.post_filter_message}"

@@ -1,8 +1,8 @@
-"""Fields of pods that feature gates turn off are taken away before the scheduler looks at a pod.
+"""Removes the pod fields of disabled features before the scheduler reads the pod.
 
 Upstream: pkg/scheduler/framework/types.go, CalculateResource (v1.36)
-Differs:  upstream passes the gates to every sum of requests; queueing hints compare pods without
-          the fields, too.
+Differs:  upstream passes the gates to every sum of requests; here queueing hints, too, compare
+          pods without the fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubesched.config.feature_gates import FeatureGates
 
 
 def without_disabled_fields(pod: Pod, gates: FeatureGates) -> Pod:
-    """Return a pod as the scheduler reads it: the same object unless a gate is off."""
+    """Return the pod without fields of disabled features; the same object if none is set."""
     if pod.spec.resources is None:
         return pod
     if not gates.enabled("PodLevelResources"):

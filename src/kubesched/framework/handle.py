@@ -1,7 +1,7 @@
-"""Handle is what a plugin may ask back of the scheduler that holds it.
+"""Handle: the interface through which a plugin uses the scheduler.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, Handle (v1.36)
-Differs:  listers are part of the snapshot that each question carries.
+Differs:  listers are part of the snapshot that is passed to the plugin's methods.
 """
 
 from __future__ import annotations
@@ -23,72 +23,72 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 class Handle(Protocol):
-    """The profile, as its plugins see it."""
+    """The part of a profile that its plugins may use."""
 
     @property
     def scheduler_name(self) -> str:
-        """The profile's name, which pods name in `spec.schedulerName`."""
+        """The profile's name; pods refer to it in `spec.schedulerName`."""
         ...
 
     @property
     def feature_gates(self) -> FeatureGates:
-        """Which features are on."""
+        """The feature gates."""
         ...
 
     @property
     def objects(self) -> Objects:
-        """The cluster's other objects as they are now; for `sign` and queueing hints."""
+        """The cluster's objects other than nodes and pods; for `sign` and queueing hints."""
         ...
 
     @property
     def services(self) -> Services:
-        """What the scheduler gives its plugins."""
+        """Further services of the scheduler."""
         ...
 
     @property
     def random(self) -> Random:
-        """The run's random source; seeded."""
+        """The run's seeded random source."""
         ...
 
     def filter_with_nominated_pods(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, node: SelectedRows
     ) -> Status:
-        """Run all filters on the one row of `node`, first with pods nominated to it, then without.
+        """Run all filters on the single row of `node`, with and without pods nominated to it.
 
-        The states in `cycle` must be those of this what-if.
+        The states in `cycle` must match the pods of `node`.
         """
         ...
 
     def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows) -> NodeToStatus:
-        """Run all filters on rows whose pods are a what-if's; nothing is remembered.
+        """Run all filters on the rows of a what-if; results are not cached.
 
-        Nominated pods are left out. A row whose filter fails has that failure as its status, as
-        `filter_with_nominated_pods` gives it, and the other rows are answered all the same.
+        Nominated pods are ignored. A filter's failure becomes the status of its row, as in
+        `filter_with_nominated_pods`, and does not affect other rows.
         """
         ...
 
     def add_pod(
         self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: SelectedRows
     ) -> Status:
-        """Put `added` on the one row of `node` and into the states of `cycle`."""
+        """Add a pod to the single row of `node` and to the states of `cycle`."""
         ...
 
     def remove_pod(
         self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: SelectedRows
     ) -> Status:
-        """Take `removed` off the one row of `node` and out of the states of `cycle`."""
+        """Remove a pod from the single row of `node` and from the states of `cycle`."""
         ...
 
     @property
     def waiting_pods(self) -> WaitingPods:
-        """The pods that Permit plugins hold, of all profiles."""
+        """The pods of all profiles that wait for Permit plugins."""
         ...
 
     @property
     def pod_group_states(self) -> PodGroupStates:
-        """The members of pod groups as they are now."""
+        """The current members of pod groups."""
         ...
 
     def activate(self, pods: Sequence[PodInfo]) -> None:
-        """Ask the queue to try these pods now."""
+        """Move pods to the active queue."""
         ...

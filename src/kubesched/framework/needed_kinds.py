@@ -1,8 +1,8 @@
-"""Kinds of objects that a plugin's answer for a pod depends on, for explain and simulate.
+"""The kinds of objects that a plugin's answer for a pod depends on, for explain and simulate.
 
-A file that holds no object of a kind does not say that the cluster has none.
+An input file without objects of a kind does not prove that the cluster has none.
 
-Differs:  upstream lists every kind from its API server, and needs no such question.
+Differs:  not in upstream, which lists every kind from its API server.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from kubesched.snapshot.objects import KubernetesObject
 
 
 class Decides(StrEnum):
-    """What objects of a kind may change."""
+    """The part of a decision that objects of a kind may change."""
 
-    FIT = "Fit"  # which nodes can take the pod
+    FIT = "Fit"  # which nodes can run the pod
     CHOICE = "Choice"  # which of those nodes it gets
     VICTIMS = "Victims"  # which pods are evicted for it
 
 
 class NeededKind(NamedTuple):
-    """A kind, and what it is needed for.
+    """A kind and the reason why it is needed.
 
     Attributes:
         kind: The class of the objects.
-        why: A clause that says what the objects are to the pod.
-        decides: What they may change.
+        why: A clause that describes how the pod depends on the objects.
+        decides: What the objects may change.
     """
 
     kind: type[KubernetesObject]

@@ -1,4 +1,4 @@
-"""The normalisation that most score plugins share.
+"""The normalisation of scores that most score plugins use.
 
 Upstream: pkg/scheduler/framework/plugins/helper/normalize_score.go (v1.36)
 Differs:  nothing.
@@ -16,11 +16,14 @@ NODE_SCORE_MIN: Final = 0
 
 
 def normalize(scores: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Scale to 0..100 by the largest score; all stay 0 if none is above 0."""
+    """Return scores (int64 per row, none negative) scaled so that the largest becomes 100.
+
+    Returns them unchanged if all are 0.
+    """
     largest = int(scores.max(initial=0))
     return scores if largest == 0 else scores * NODE_SCORE_MAX // largest
 
 
 def normalize_reversed(scores: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Scale to 0..100 so that the largest score becomes 0; all become 100 if none is above 0."""
+    """Return scores scaled so that the largest becomes 0; all become 100 if all are 0."""
     return NODE_SCORE_MAX - normalize(scores)

@@ -1,6 +1,6 @@
-"""Plugins that answer for one node at a time, for logic that resists columns.
+"""Base classes for plugins that answer for one node at a time.
 
-A first plugin is written here in five minutes; `NodeTable` columns are there when it must be fast.
+They are the easiest way to write a plugin; one that must be fast uses the columns of `NodeTable`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ S = TypeVar("S")
 
 
 class NodeRow:
-    """One row of a table, as an object."""
+    """One row of a node table."""
 
     __slots__ = ("row", "table")
 
@@ -51,16 +51,16 @@ class NodeRow:
         return list(self.table.pods[self.row].values())
 
     def allocatable(self, resource: str) -> int:
-        """How much the node offers: cpu in milli, everything else in whole units."""
+        """The allocatable amount: CPU in thousandths of a core, others in whole units."""
         return int(self.table.allocatable_of(resource)[self.row])
 
     def requested(self, resource: str) -> int:
-        """How much its pods ask for."""
+        """The sum of the requests of the node's pods, in the units of `allocatable`."""
         return int(self.table.requested_of(resource)[self.row])
 
 
 class PerRowFilter(FilterPlugin[S], Generic[S]):
-    """A filter that looks at one node at a time, and not at nodes that are rejected already."""
+    """A filter for one node at a time; it runs only for nodes that no plugin has rejected yet."""
 
     survivors_only: ClassVar[bool] = True
 
@@ -69,14 +69,14 @@ class PerRowFilter(FilterPlugin[S], Generic[S]):
         """Return the node's status."""
 
     def filter(self, state: S, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Ask row by row."""
+        """Call `filter_node` for each row."""
         return NodeToStatus.of(
             [self.filter_node(state, pod, NodeRow(nodes, row)) for row in range(len(nodes))]
         )
 
 
 class PerRowScore(ScorePlugin[S], Generic[S]):
-    """A score that looks at one node at a time, and only at feasible nodes."""
+    """A score for one node at a time; it runs only for feasible nodes."""
 
     survivors_only: ClassVar[bool] = True
 
@@ -85,7 +85,7 @@ class PerRowScore(ScorePlugin[S], Generic[S]):
         """Return the node's score."""
 
     def score(self, state: S, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Ask row by row."""
+        """Call `score_node` for each row."""
         return np.array(
             [self.score_node(state, pod, NodeRow(nodes, row)) for row in range(len(nodes))],
             np.int64,

@@ -1,12 +1,12 @@
-"""The extension points: what the scheduler may ask of a plugin.
+"""The extension points: the methods that the scheduler calls on a plugin.
 
-A plugin is a class that inherits the extension points it implements. Every question about nodes is
-asked about a table of rows and answered with one value per row.
+A plugin is a class that inherits the extension points it implements. A method that takes a node
+table returns one value per row.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (v1.36)
-Differs:  Filter and Score answer for all rows at once; a plugin's state of a cycle is what its
-          pre_filter or pre_score returned, handed back to it typed; QueueSort gives a sort key
-          instead of a comparison.
+Differs:  Filter and Score answer for all rows at once; the value that pre_filter or pre_score
+          returns is passed to filter or score with its type; QueueSort returns a sort key instead
+          of comparing two pods.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ S = TypeVar("S")
 
 
 class Scope(Enum):
-    """What a plugin's answer for a row depends on, besides the pod; decides what is remembered."""
+    """What a plugin's answer for a row depends on, besides the pod; determines what is cached."""
 
     NODE = "node"  # that row's Node object
-    USAGE = "usage"  # what that row has to offer and what its pods ask for, as numbers
+    USAGE = "usage"  # that row's allocatable amounts and the sums of its pods' requests
     ROW = "row"  # that row's Node object and the pods on it
     NODES = "nodes"  # the Node objects of all rows
-    CLUSTER = "cluster"  # anything; never remembered
+    CLUSTER = "cluster"  # anything; never cached
 
 
 UNSIGNED: Final = object()
-"""What `sign` returns for a pod whose answers must not be remembered."""
+"""Returned by `sign` for a pod whose answers must not be cached."""
 
 
 class Plugin(ABC):
@@ -55,14 +55,14 @@ class Plugin(ABC):
     Attributes:
         name: The name in the configuration.
         scope: What the answers of `filter` and `score` depend on.
-        score_scope: The same for `score` alone, where it differs.
-        signed_kinds: Kinds of other objects that `sign` and remembered answers read; what was
-            remembered is void when one of them changes.
-        per_template: Whether the plugin's answers about a pod that it does not sign depend on
-            nothing of the pod but its template, and on nothing else but the snapshot.
-        survivors_only: Ask `filter` and `score` only about rows that nothing has rejected yet:
-            for plugins whose answer is costly or has effects of its own. Answers that are
-            remembered are asked about all rows.
+        score_scope: The scope of `score`, if it differs.
+        signed_kinds: Kinds of other objects that `sign` and cached answers read; a change of such
+            an object discards what was cached.
+        per_template: Whether the answers for a pod without a signature depend only on the pod's
+            template and the snapshot.
+        survivors_only: Whether `filter` and `score` receive only the rows that no plugin has
+            rejected yet, because an answer is costly or has side effects. Answers that are cached
+            are always computed for all rows.
     """
 
     name: ClassVar[str]
@@ -80,12 +80,12 @@ class Plugin(ABC):
         """Decode and validate the plugin's arguments.
 
         Args:
-            raw: What stands under `pluginConfig[].args`; None if nothing does.
-            handle: For feature gates that decide which fields are allowed.
+            raw: The value of `pluginConfig[].args`; None if absent.
+            handle: Provides the feature gates, which decide which fields are allowed.
             path: Field path of `raw`, for faults.
 
         Raises:
-            ConfigError: with every fault found.
+            ConfigError: With every fault found.
         """
         return raw
 
@@ -94,39 +94,39 @@ class Plugin(ABC):
         """Check the arguments of an in-tree plugin that the profile does not run.
 
         Args:
-            raw: What stands under `pluginConfig[].args`; None if nothing does.
-            handle: For feature gates that decide which fields are allowed.
+            raw: The value of `pluginConfig[].args`; None if absent.
+            handle: Provides the feature gates, which decide which fields are allowed.
             path: Field path of `raw`, for faults.
 
         Raises:
-            ConfigError: with every fault found.
+            ConfigError: With every fault found.
         """
         cls.decode_args(raw, handle, path)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint] | None:
-        """Events after which a pod this plugin rejected is worth another try.
+        """Return the events after which a pod that this plugin rejected may fit.
 
-        None means any event of the usual resources; an empty sequence means no event at all.
+        None means all events of the default resources, an empty sequence no event.
         """
         return None
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Return what the plugin reads of the pod, or UNSIGNED.
+        """Return a value with everything that the plugin reads of the pod, or UNSIGNED.
 
-        Two pods with equal signatures must get equal answers on equal rows.
+        Two pods with equal signatures must get equal answers for equal rows.
         """
         return UNSIGNED
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Return, for explain, kinds of other objects that the answer for the pod depends on."""
+        """Return, for explain, the kinds of other objects that the pod's answer depends on."""
         return ()
 
 
 class NoState(msgspec.Struct, frozen=True):
-    """Stands in for a state that is not there.
+    """Takes the place of a missing state.
 
     Attributes:
-        status: The answer of whoever needs the state: a failure, or for a filter a rejection.
+        status: The status of every row that needs the state: a failure, or a filter's rejection.
     """
 
     status: Status
@@ -137,7 +137,7 @@ class PreEnqueuePlugin(Plugin):
 
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Return success to let the pod in, a rejection to hold it back."""
+        """Return success to admit the pod, a rejection to keep it out."""
 
 
 class QueueSortPlugin(Plugin):
@@ -152,9 +152,9 @@ class PreFilterResult(msgspec.Struct, Generic[S], frozen=True):
     """The outcome of pre_filter.
 
     Attributes:
-        state: Handed to the plugin's filter.
-        status: Success, Skip (leave out my filter), or a rejection of the pod as a whole.
-        node_names: Only these nodes can be right; None means any.
+        state: Passed to the plugin's `filter`.
+        status: Success, Skip (do not call `filter`), or a rejection of the pod on all nodes.
+        node_names: The nodes that are possible at all; None means all.
     """
 
     state: S | None = None
@@ -166,7 +166,7 @@ PRE_FILTER_SKIP: Final[PreFilterResult[None]] = PreFilterResult(status=SKIP)
 
 
 class PreFilterPlugin(Plugin, Generic[S]):
-    """Looks at pod and cluster once before the rows are asked."""
+    """Prepares `filter`: runs once per pod, before any row is filtered."""
 
     @abstractmethod
     def pre_filter(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult[S]:
@@ -176,15 +176,15 @@ class PreFilterPlugin(Plugin, Generic[S]):
         """
 
     def describe_rejection(self, pod: PodInfo, snapshot: Snapshot) -> str:
-        """Return, for explain, what made `pre_filter` reject the pod: claims, classes.
+        """Return, for explain, what made `pre_filter` reject the pod, such as claims or classes.
 
-        Only asked for a pod that `pre_filter` rejected. Empty if the reason says it all.
+        Called only for a pod that `pre_filter` rejected. Empty if the reason is sufficient.
         """
         return ""
 
 
 class PreFilterExtensions(PreFilterPlugin[S]):
-    """A pre_filter state that can be asked "what if this pod were there, or gone".
+    """Updates a pre_filter state for what-if questions: a pod is added to a node, or removed.
 
     The state needs a `clone()`; both methods change it in place.
     """
@@ -199,10 +199,10 @@ class PreFilterExtensions(PreFilterPlugin[S]):
 
 
 class FilterPlugin(Plugin, Generic[S]):
-    """Says which rows cannot take the pod.
+    """Rejects rows that cannot run the pod.
 
     Attributes:
-        no_filter_state: How it fails where the profile does not run its `pre_filter`.
+        no_filter_state: The error text if the profile does not run the plugin's `pre_filter`.
     """
 
     no_filter_state: ClassVar[str] = "there is no state, because pre_filter is not enabled"
@@ -210,10 +210,10 @@ class FilterPlugin(Plugin, Generic[S]):
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> S | NoState | None:
-        """Return the state for `filter` where the profile does not run the plugin's `pre_filter`.
+        """Return the state for `filter` if the profile does not run the plugin's `pre_filter`.
 
-        A plugin that can do without `pre_filter` makes the state here; it cannot skip any more.
-        Others fail on every row that no earlier filter rejects.
+        A plugin that works without `pre_filter` builds its state here, and cannot skip. The
+        others fail on every row that no earlier filter rejects.
         With a `scope` other than CLUSTER the result must depend on the pod's signature alone.
         """
         if not isinstance(self, PreFilterPlugin):
@@ -225,9 +225,9 @@ class FilterPlugin(Plugin, Generic[S]):
         """Return one status per row of `nodes`."""
 
     def describe(self, state: S, pod: PodInfo, nodes: NodeTable) -> str:
-        """Return, for explain, what decided on the one row of `nodes`: quantities, taints, labels.
+        """Return, for explain, the quantities, taints or labels that decided on a row.
 
-        Only asked for a row that `filter` rejected. Empty if the reason says it all.
+        Called only for a one-row table that `filter` rejected. Empty if the reason is sufficient.
         """
         return ""
 
@@ -236,10 +236,10 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     """The outcome of post_filter.
 
     Attributes:
-        status: Success if something was done that may make the pod fit.
-        nominated_node_name: Node to nominate; "" clears a nomination, None leaves it alone.
+        status: Success if the pod may fit after the victims are evicted.
+        nominated_node_name: Node to nominate; "" clears a nomination, None keeps it.
         victims: The pods to evict.
-        details: How the decision came about, for explain.
+        details: How the decision was reached, for explain.
     """
 
     status: Status
@@ -249,7 +249,7 @@ class PostFilterResult(msgspec.Struct, frozen=True):
 
 
 class PostFilterPlugin(Plugin):
-    """Looks for a way out when no row is feasible."""
+    """Tries to make room when no row is feasible, for example by preemption."""
 
     @abstractmethod
     def post_filter(
@@ -269,7 +269,7 @@ PRE_SCORE_SKIP: Final[PreScoreResult[None]] = PreScoreResult(status=SKIP)
 
 
 class PreScorePlugin(Plugin, Generic[S]):
-    """Looks at pod, cluster and feasible rows once before rows are scored."""
+    """Prepares `score`: runs once per pod, before the feasible rows are scored."""
 
     @abstractmethod
     def pre_score(
@@ -288,11 +288,11 @@ class PreScorePlugin(Plugin, Generic[S]):
 
 
 class ScorePlugin(Plugin, Generic[S]):
-    """Rates the feasible rows.
+    """Scores the feasible rows.
 
     Attributes:
-        normalizes: Whether `normalize_score` does anything.
-        no_score_state: How it fails where the profile does not run its `pre_score`.
+        normalizes: Whether the plugin overrides `normalize_score`.
+        no_score_state: The error text if the profile does not run the plugin's `pre_score`.
     """
 
     normalizes: ClassVar[bool] = False
@@ -301,10 +301,10 @@ class ScorePlugin(Plugin, Generic[S]):
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> S | NoState | None:
-        """Return the state for `score` where the plugin has no `pre_score` that the profile runs.
+        """Return the state for `score` if the profile does not run the plugin's `pre_score`.
 
-        A plugin that can do without `pre_score` makes the state here; it cannot skip any more.
-        Others fail.
+        A plugin that works without `pre_score` builds its state here, and cannot skip. The
+        others fail.
         With a score scope other than CLUSTER the result must depend on the pod's signature alone.
         """
         if not isinstance(self, PreScorePlugin):
@@ -313,47 +313,50 @@ class ScorePlugin(Plugin, Generic[S]):
 
     @abstractmethod
     def score(self, state: S, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Return an int64 per row of `nodes`; answers for infeasible rows are not looked at."""
+        """Return an int64 per row of `nodes`; the scores of infeasible rows are ignored."""
 
     def normalize_score(
         self, state: S, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Bring the scores of the feasible rows into 0..100.
+        """Scale the scores of the feasible rows to 0..100.
 
         Args:
-            state: What `score` was given.
+            state: The state passed to `score`.
             pod: The pod to place.
             scores: int64 per feasible row.
-            rows: Which rows of the table those are, in the same order.
+            rows: The table rows of `scores`, in the same order.
 
-        With a score scope other than CLUSTER the result must depend on `scores` alone, and where
-        all are equal not on how many there are.
+        With a score scope other than CLUSTER the result must depend on `scores` alone; if all
+        scores are equal, it must not depend on their number.
         """
         return scores
 
 
 class ReservePlugin(Plugin):
-    """Takes and returns resources of its own for a pod that has been placed."""
+    """Reserves resources of its own for a pod that has been placed, and releases them."""
 
     @abstractmethod
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Take; a rejection or failure undoes the placement."""
+        """Reserve; a rejection or failure undoes the placement."""
 
     @abstractmethod
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Return what `reserve` took; called also if it took nothing, and more than once."""
+        """Release what `reserve` took.
+
+        The scheduler may call it more than once, and for a pod for which nothing was reserved.
+        """
 
 
 class PermitPlugin(Plugin):
-    """Lets a placed pod go on, holds it, or sends it back."""
+    """Approves, delays or rejects the binding of a placed pod."""
 
     @abstractmethod
     def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Return a status, and for Wait the timeout in seconds."""
+        """Return a status, and the timeout in seconds if it is Wait."""
 
 
 class PreBindPlugin(Plugin):
-    """Does what must be done before binding; may take long."""
+    """Does the work that must precede binding, such as provisioning volumes."""
 
     allows_parallel: ClassVar[bool] = False
 
@@ -364,13 +367,13 @@ class PreBindPlugin(Plugin):
     def describe_wait(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Sequence[str]:
         """Return, for explain, what has to happen before the pod can be bound to the node.
 
-        Only asked for a node that the cycle chose, before and after `reserve`.
+        Called only for the node that the cycle chose, before and after `reserve`.
         """
         return ()
 
     @abstractmethod
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Do it; anything but success undoes the placement."""
+        """Do the work; any status but success undoes the placement."""
 
 
 class BindPlugin(Plugin):
@@ -382,8 +385,8 @@ class BindPlugin(Plugin):
 
 
 class PostBindPlugin(Plugin):
-    """Is told that a pod was bound."""
+    """Runs after a pod was bound."""
 
     @abstractmethod
     def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Take note."""
+        """Handle the binding of a pod, for example to clean up."""

@@ -1,4 +1,4 @@
-"""PluginError says which plugin raised, at which extension point, about which pod and where."""
+"""PluginError: an exception of a plugin, with the extension point, the pod and the source line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubesched.framework.structured_log import V4, write
 
 log: Final = logging.getLogger(__name__)
 
-# What kubesched consists of and depends on; code of any other module came with a plugin.
+# kubesched and its dependencies; code of any other module belongs to a plugin.
 _OUR_MODULES: Final = frozenset(
     (
         *("kubesched", "__main__", "aiohttp", "click", "msgspec", "numpy", "prometheus_client"),
@@ -36,14 +36,14 @@ class SourceLine(msgspec.Struct, frozen=True):
 
 
 class PluginError(Exception):
-    """A plugin raised; `__cause__` is what it raised.
+    """A plugin raised `__cause__`.
 
     Attributes:
         plugin: The plugin's name.
-        extension_point: Where the framework called it, such as `PreFilter`.
-        pod: `namespace/name` of the pod in question; "" if it was about a group of pods.
-        places: The plugin's own lines in the traceback, the innermost last. The place of its class
-            if the traceback has none; empty if the plugin is one of kubesched's own.
+        extension_point: The extension point that was called, such as `PreFilter`.
+        pod: `namespace/name` of the pod; "" if the call was about a group of pods.
+        places: The plugin's own lines in the traceback, the innermost last. If there are none, the
+            line of its class; empty for kubesched's own plugins.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PluginError(Exception):
         error: Exception,
         origin: type | None = None,
     ) -> None:
-        """Describe what a plugin, of the class `origin` if that is known, raised."""
+        """Describe an exception; `origin` is the plugin's class, if known."""
         self.plugin = plugin
         self.extension_point = extension_point
         self.pod = pod
@@ -68,7 +68,7 @@ class PluginError(Exception):
 
 
 def extension_point_of(method: Callable[..., object]) -> str:
-    """Return the extension point that a plugin's method stands for, such as `PreFilter`."""
+    """Return the extension point of a plugin's method: `PreFilter` for `pre_filter`."""
     name = str(getattr(method, "__name__", ""))
     return "".join(part.capitalize() for part in name.split("_"))
 
@@ -77,7 +77,7 @@ ReportPluginError = Callable[[PluginError], None]
 
 
 def log_plugin_error(error: PluginError) -> None:
-    """Write a line that names the place, and at verbosity 4 the whole traceback."""
+    """Log one line with the source line; at verbosity 4 also the traceback."""
     place = {"place": str(error.places[-1])} if error.places else {}
     write(log, logging.ERROR, "A plugin raised an error", err=str(error), **place)
     log.log(V4, "Traceback of plugin %s", error.plugin, exc_info=error.__cause__)
@@ -97,7 +97,7 @@ def _definition(origin: type | None) -> Iterator[SourceLine]:
     try:
         file, line = inspect.getsourcefile(origin), inspect.getsourcelines(origin)[1]
     except (OSError, TypeError):
-        # The class was made without a source file.
+        # The class has no source file.
         return
     if file is not None:
         yield SourceLine(file, line, origin.__qualname__)

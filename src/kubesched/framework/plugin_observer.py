@@ -1,4 +1,4 @@
-"""PluginObserver is told what in-tree plugins count, if somebody wants to know.
+"""PluginObserver: receives the metrics that in-tree plugins report themselves.
 
 Upstream: pkg/scheduler/metrics/metrics.go, the metrics that plugins write themselves;
           pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go (v1.36)
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class BindingConditionsStatus(StrEnum):
-    """How the wait for a pod's devices ended."""
+    """The result of waiting for a pod's devices."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -20,7 +20,7 @@ class BindingConditionsStatus(StrEnum):
 
 
 class VolumeSchedulingStage(StrEnum):
-    """What was done about a pod's volumes."""
+    """A step of volume scheduling."""
 
     PREDICATE = "predicate"
     ASSUME = "assume"
@@ -28,18 +28,18 @@ class VolumeSchedulingStage(StrEnum):
 
 
 class PluginObserver:
-    """What plugins of one profile tell; whoever wants to know overrides what it wants to know."""
+    """Receives metrics of one profile's plugins; does nothing unless a method is overridden."""
 
     def resource_claim_create_requested(self, *, is_success: bool) -> None:
-        """A ResourceClaim for extended resources was to be created."""
+        """Handle the creation, or failed creation, of a claim for extended resources."""
 
     def binding_conditions_awaited(
         self, driver: str, status: BindingConditionsStatus, seconds: float
     ) -> None:
-        """A pod has waited; told for each device of its claims, ready from the start or not."""
+        """Handle the end of a pod's wait; called for each device of its claims."""
 
     def binding_conditions_used(self, driver: str, status: BindingConditionsStatus) -> None:
-        """The same pod's claims have a device with binding conditions; told for each of them."""
+        """Handle the end of a pod's wait; called for each device with binding conditions."""
 
     def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
-        """A step towards a pod's volumes failed, which is more than rejecting a node."""
+        """Handle an error in a step of volume scheduling; a rejected node is no error."""

@@ -1,10 +1,10 @@
-"""The extension points of plugins that look at a pod group as a whole.
+"""The extension points for whole pod groups.
 
 Upstream: pkg/scheduler/framework/interface.go, PodGroupPostFilterPlugin;
           staging/src/k8s.io/kube-scheduler/framework/interface.go, PlacementGeneratePlugin and
           PlacementScorePlugin (v1.36)
-Differs:  whoever asks a PodGroupPostFilter plugin carries out what it decides; a group is handed
-          over as the PodGroup's name and namespace; there is no cycle state of a group.
+Differs:  the caller of a PodGroupPostFilter plugin evicts the victims, not the plugin; a group is
+          passed as the PodGroup's name and namespace; a group has no cycle state.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 class PodGroupTrial(Protocol):
-    """Tries what would be if some pods had left the cluster."""
+    """A what-if: schedules the group as if some pods had left the cluster."""
 
     def remove(self, pods: Iterable[PodInfo]) -> None:
-        """Suppose that pods have left their nodes."""
+        """Take pods off their nodes."""
         ...
 
     def put_back(self, pods: Iterable[PodInfo]) -> None:
-        """Suppose that they have not, after all."""
+        """Return removed pods to their nodes."""
         ...
 
     async def schedule(self) -> Status:
-        """Return whether the group would be scheduled; nothing stays of it."""
+        """Return success if the group could be scheduled; the attempt is undone."""
         ...
 
 
 class PodGroupPostFilterResult(msgspec.Struct, frozen=True):
-    """What may make the group fit.
+    """The outcome of pod_group_post_filter.
 
     Attributes:
         status: Success if the victims make room.
-        victims: The pods to evict, wherever they are.
+        victims: The pods to evict, on any node.
     """
 
     status: Status
@@ -51,27 +51,27 @@ class PodGroupPostFilterResult(msgspec.Struct, frozen=True):
 
 
 class PodGroupPostFilterPlugin(Plugin):
-    """Looks for a way out when a pod group is unschedulable."""
+    """Tries to make room when a pod group is unschedulable."""
 
     @abstractmethod
     async def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
     ) -> PodGroupPostFilterResult:
-        """Return whom to evict.
+        """Return the pods to evict.
 
         Args:
             group: The group.
-            pods: Those of its pods that have no node.
-            snapshot: The cluster; it changes with the trial.
-            trial: Tries what would be; who asks undoes it afterwards.
+            pods: Its pods that have no node.
+            snapshot: The cluster; the trial changes it.
+            trial: The what-if; the caller undoes it afterwards.
         """
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Nodes that are tried for a pod group, and no others.
+    """A set of nodes to which a pod group is restricted.
 
     Attributes:
-        name: What tells it from others, such as a topology domain.
+        name: Identifies the placement, such as a topology domain.
         rows: The nodes' rows, in the snapshot's order.
     """
 
@@ -80,18 +80,18 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class ProposedAssignment(msgspec.Struct, frozen=True):
-    """A pod of the group, and where it would go."""
+    """A pod of the group and its node in a placement."""
 
     pod: PodInfo
     node_name: str
 
 
 class PodGroupAssignments(msgspec.Struct, frozen=True):
-    """What a placement would mean for the group.
+    """The result of trying a placement.
 
     Attributes:
         placement: The nodes.
-        proposed: The pods that found a node, in the order of trying.
+        proposed: The pods that fit, in the order in which they were tried.
     """
 
     placement: Placement
@@ -99,27 +99,27 @@ class PodGroupAssignments(msgspec.Struct, frozen=True):
 
 
 class GeneratedPlacements(msgspec.Struct, frozen=True):
-    """The placements to try, or why there are none."""
+    """The placements to try, or the status that explains why there are none."""
 
     placements: tuple[Placement, ...] = ()
     status: Status = SUCCESS
 
 
 class PlacementGeneratePlugin(Plugin):
-    """Says which sets of nodes are tried for a pod group."""
+    """Chooses the sets of nodes that are tried for a pod group."""
 
     @abstractmethod
     def generate_placements(
         self, namespace: str, name: str, parent: Placement, snapshot: Snapshot
     ) -> GeneratedPlacements:
-        """Divide the nodes of `parent` for the group of that name."""
+        """Return parts of `parent` in which to try the group."""
 
 
 class PlacementScorePlugin(Plugin):
-    """Rates placements into which a pod group fits.
+    """Scores placements into which a pod group fits.
 
     Attributes:
-        normalizes_placements: Whether `normalize_placement_scores` does anything.
+        normalizes_placements: Whether the plugin overrides `normalize_placement_scores`.
     """
 
     normalizes_placements: ClassVar[bool] = False
@@ -128,8 +128,8 @@ class PlacementScorePlugin(Plugin):
     def score_placement(
         self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
     ) -> tuple[int, Status]:
-        """Return the score, and success."""
+        """Return the score and success, or any number and a failure."""
 
     def normalize_placement_scores(self, scores: Sequence[int]) -> tuple[list[int], Status]:
-        """Bring the scores of all placements into 0..100; return them, and success."""
+        """Return the scores of all placements, scaled to 0..100, and success."""
         return list(scores), SUCCESS

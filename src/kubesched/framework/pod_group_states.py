@@ -1,11 +1,11 @@
-"""PodGroupStates is what plugins may ask about the members of pod groups.
+"""PodGroupStates: the members of pod groups, as plugins see them.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, PodGroupState and
           PodGroupStateLister (v1.36)
 Reads:    pod.spec.schedulingGroup
-Differs:  one lister for both: in a group's cycle members count as assumed that are placed
-          tentatively, where upstream has a second lister over the snapshot; a scheduling group
-          without a name counts as none, where upstream crashes (the API server refuses it).
+Differs:  one lister: during a group's cycle, members that are placed tentatively count as assumed,
+          where upstream has a second lister over the snapshot. A scheduling group without a name
+          counts as none, where upstream crashes (the API server rejects it).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class PodGroupState(Protocol):
-    """The pods of one group that the scheduler knows; each list in the order of arrival."""
+    """The known pods of one group; each list is in order of arrival."""
 
     @property
     def all_pods_count(self) -> int:
-        """How many pods there are, whatever their state."""
+        """How many pods the group has."""
         ...
 
     @property
@@ -37,7 +37,7 @@ class PodGroupState(Protocol):
 
     @property
     def assumed_pods(self) -> Sequence[PodInfo]:
-        """The pods that were placed and are not bound yet."""
+        """The pods that have a node but are not bound yet."""
         ...
 
     @property
@@ -50,24 +50,24 @@ class PodGroupStates(Protocol):
     """The states of all groups that have a pod."""
 
     def get(self, namespace: str, name: str) -> PodGroupState | None:
-        """Return a group's state, None if it has no pod."""
+        """Return a group's state, or None if it has no pods."""
         ...
 
 
 class NoPodGroupStates:
-    """There are no groups: the feature is off."""
+    """Used when the feature is off."""
 
     def get(self, namespace: str, name: str) -> PodGroupState | None:
-        """Return nothing."""
+        """Return None."""
         return None
 
 
 def pod_group_name_of(pod: Pod) -> str:
-    """Return the name of the group a pod belongs to, "" if it belongs to none."""
+    """Return the name of the pod's group, or "" if it has none."""
     group = pod.spec.scheduling_group
     return (group.pod_group_name or "") if group is not None else ""
 
 
 def state_not_found(namespace: str, name: str) -> str:
-    """Return upstream's words for a group that has no pod."""
+    """Return upstream's message for a group without pods."""
     return f"pod group state not found for pod group {namespace}/{name}"

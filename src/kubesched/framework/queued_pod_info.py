@@ -1,4 +1,4 @@
-"""QueuedPodInfo is a pod in the queue with the story of its attempts.
+"""QueuedPodInfo: a pod in the scheduling queue, with its attempts.
 
 Upstream: pkg/scheduler/framework/types.go, QueuedPodInfo (v1.36)
 Differs:  nothing.
@@ -14,21 +14,21 @@ from kubesched.snapshot.pod_info import PodInfo
 
 @dataclass(slots=True, eq=False)
 class QueuedPodInfo:
-    """Mutable: the queue owns it while the pod waits, the cycle while it is in flight.
+    """A pending pod. Mutable; owned by the queue, or by the cycle while the pod is in flight.
 
     Attributes:
         pod_info: The pod.
-        timestamp: When it last entered a queue, seconds.
+        timestamp: When it last entered a queue, in seconds.
         attempts: How often it was tried.
-        backoff_expiration: When its backoff ends, seconds; None if not computed.
+        backoff_expiration: When its backoff ends, in seconds; None if not computed.
         unschedulable_count: Failed attempts that plugins rejected.
         consecutive_errors_count: Failed attempts in a row that ended in an error.
-        was_flushed: Whether the last move was the timeout flush.
-        initial_attempt_timestamp: When it first entered the active queue, seconds.
+        was_flushed: Whether a timeout moved it last.
+        initial_attempt_timestamp: When it first entered the active queue, in seconds.
         unschedulable_plugins: Plugins that rejected it in the last attempt.
-        pending_plugins: Plugins that wait for something and will say so.
-        gating_plugin: The PreEnqueue plugin that holds it back, "" if none.
-        gating_plugin_events: What that plugin registered.
+        pending_plugins: Plugins that returned Pending and will activate the pod themselves.
+        gating_plugin: The PreEnqueue plugin that rejects it; "" if none does.
+        gating_plugin_events: The events that this plugin registered.
     """
 
     pod_info: PodInfo
@@ -46,12 +46,12 @@ class QueuedPodInfo:
 
     @property
     def is_gated(self) -> bool:
-        """Whether a PreEnqueue plugin holds the pod back."""
+        """Whether a PreEnqueue plugin keeps the pod out of the active queue."""
         return bool(self.gating_plugin)
 
     @property
     def rejecting_plugins(self) -> frozenset[str]:
-        """Plugins whose events are worth listening to."""
+        """The plugins whose events may make the pod schedulable."""
         if not self.pending_plugins:
             return self.unschedulable_plugins
         return self.unschedulable_plugins | self.pending_plugins

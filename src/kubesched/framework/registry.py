@@ -1,4 +1,4 @@
-"""Registry maps plugin names to factories.
+"""Registry: plugin factories by name.
 
 Upstream: pkg/scheduler/framework/runtime/registry.go (v1.36)
 Differs:  nothing.
@@ -13,14 +13,14 @@ from kubesched.framework.plugin import Plugin
 
 
 class RegistryError(ValueError):
-    """A name is taken, or not there."""
+    """A plugin name is already registered, or unknown."""
 
 
 class PluginFactory:
-    """Builds a plugin of one class; a class of plugin is all it needs.
+    """Builds plugins of one class, by default by calling the class.
 
     Attributes:
-        plugin: The class; its extension points are known before anything is built.
+        plugin: The class; it shows the extension points before a plugin is built.
     """
 
     __slots__ = ("_build", "plugin")
@@ -39,7 +39,7 @@ class PluginFactory:
 
 
 class Registry(Mapping[str, PluginFactory]):
-    """Plugin name -> factory."""
+    """Maps plugin names to factories."""
 
     def __init__(self, *plugins: type[Plugin]) -> None:
         self._factories: dict[str, PluginFactory] = {}
@@ -59,7 +59,7 @@ class Registry(Mapping[str, PluginFactory]):
         """Add a factory.
 
         Raises:
-            RegistryError: if the name is taken.
+            RegistryError: If the name is already registered.
         """
         if name in self._factories:
             raise RegistryError(f"a plugin named {name} already exists")
@@ -69,7 +69,7 @@ class Registry(Mapping[str, PluginFactory]):
         """Remove a factory.
 
         Raises:
-            RegistryError: if there is none of that name.
+            RegistryError: If the name is unknown.
         """
         if name not in self._factories:
             raise RegistryError(f"no plugin named {name} exists")
@@ -79,7 +79,7 @@ class Registry(Mapping[str, PluginFactory]):
         """Add all factories of another registry.
 
         Raises:
-            RegistryError: at the first name that is taken.
+            RegistryError: At the first name that is already registered.
         """
         for name, factory in other.items():
             self.register(name, factory)

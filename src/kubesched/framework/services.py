@@ -1,7 +1,7 @@
-"""Services are what a scheduler gives its plugins besides the snapshot that each question carries.
+"""Services: what plugins use of the scheduler besides the snapshot of each call.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, Handle (v1.36)
-Differs:  one value that never changes, handed to a profile when it is built.
+Differs:  one immutable value, passed to a profile when it is built.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ class Binder(Protocol):
     """Writes bindings."""
 
     async def bind(self, pod: Pod, node_name: str) -> Status:
-        """Create the pod's Binding to the node; a failure carries the API server's words."""
+        """Create the pod's Binding; a failure has the API server's message."""
         ...
 
 
 class NoBinder:
-    """Binds nothing: there is no API."""
+    """Used without an API server."""
 
     async def bind(self, pod: Pod, node_name: str) -> Status:
-        """Fail."""
+        """Return a failure."""
         return failure("there is no API to bind through")
 
 
 class RunningEvictions(Protocol):
-    """Preemptions under way."""
+    """The preemptions in progress."""
 
     def is_running(self, uid: str) -> bool:
-        """Whether the preemption for the pod (or group) with this uid is not finished yet."""
+        """Whether the preemption for the pod or group with this uid is in progress."""
         ...
 
 
 class NoEvictions:
-    """Nothing is evicted."""
+    """Used without an API server."""
 
     def is_running(self, uid: str) -> bool:
         """Return False."""
@@ -59,23 +59,23 @@ class NoEvictions:
 
 
 def _ignore(pods: Sequence[PodInfo]) -> None:
-    """Without a queue there is nothing to activate."""
+    """Do nothing, because there is no queue."""
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """The services of one scheduler; the defaults are those of one without a queue and an API.
+    """The services of one scheduler; the defaults suit one without a queue and an API server.
 
     Attributes:
-        objects: The cluster's objects other than nodes and pods, as they are now.
-        waiting_pods: The pods that Permit plugins hold.
+        objects: The cluster's objects other than nodes and pods.
+        waiting_pods: The pods that wait for Permit plugins.
         pod_group_states: The members of pod groups.
-        claim_tracker: Which devices are allocated, pending allocations included.
-        evictions: The preemptions under way.
+        claim_tracker: The allocated devices, including pending allocations.
+        evictions: The preemptions in progress.
         binder: Binds a pod.
-        claim_writer, volume_writer: Write claims and volumes; None without an API.
-        activate: Makes the queue try pods now.
-        observer: Receives what plugins count.
-        report_plugin_error: Receives every exception of a plugin, also where the cycle goes on.
+        claim_writer, volume_writer: Write claims and volumes; None without an API server.
+        activate: Moves pods to the active queue.
+        observer: Receives the plugins' own metrics.
+        report_plugin_error: Receives every exception that a plugin raises.
     """
 
     objects: Objects = _new(default_factory=Objects)

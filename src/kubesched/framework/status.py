@@ -1,8 +1,8 @@
-"""Status is what a plugin answers; NodeToStatus is one answer per row of the node table.
+"""Status is a plugin's answer; NodeToStatus holds one per row of the node table.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (v1.36)
 Invariants: `SUCCESS` is a value, never None; `NodeToStatus.statuses[0]` is `SUCCESS`.
-Differs:  Success is a value; upstream's nil status does not exist.
+Differs:  success is a value, where upstream uses a nil status.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 
 class Code(IntEnum):
-    """The seven outcomes of an extension point, numbered as upstream."""
+    """The seven outcomes of an extension point, with upstream's numbers."""
 
     SUCCESS = 0
     ERROR = 1
@@ -29,16 +29,16 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """Upstream's name of the code, as it stands in metrics and recorded decisions."""
+        """Upstream's name of the code, as in metrics and recorded decisions."""
         return _LABELS[self]
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the code says that this pod does not fit (yet), as opposed to a failure."""
+        """Whether the pod does not fit (yet), as opposed to a failure."""
         return self in _REJECTED
 
 
-# Asked for several times per pod; to look a member up in its class costs more than to compare it.
+# Read several times per pod; looking a member up in its class costs more than comparing it.
 _SUCCESS: Final = Code.SUCCESS
 _SKIP: Final = Code.SKIP
 
@@ -60,10 +60,10 @@ class Status(msgspec.Struct, frozen=True):
     """A plugin's outcome for one pod, or for one pod on one node.
 
     Attributes:
-        code: What happened.
-        reasons: Texts for people, in upstream's words.
-        plugin: The plugin that answered; the profile fills it in.
-        error: The text of the failure, when the code is `ERROR`.
+        code: The outcome.
+        reasons: Texts for users, in upstream's words.
+        plugin: The plugin that returned the status; the profile fills it in.
+        error: The error text if the code is `ERROR`.
     """
 
     code: Code = Code.SUCCESS
@@ -73,12 +73,12 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        """Whether nothing stands in the way."""
+        """Whether the code is `SUCCESS`."""
         return self.code is _SUCCESS
 
     @property
     def is_skip(self) -> bool:
-        """Whether the plugin has nothing to do for this pod."""
+        """Whether the code is `SKIP`: the plugin has nothing to do for this pod."""
         return self.code is _SKIP
 
     @property
@@ -88,16 +88,16 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def all_reasons(self) -> tuple[str, ...]:
-        """The reasons, with the error's text in front when there is one."""
+        """The error text, if any, and the reasons."""
         return (self.error, *self.reasons) if self.error else self.reasons
 
     @property
     def message(self) -> str:
-        """The reasons as one text."""
+        """All reasons, joined by commas."""
         return ", ".join(self.all_reasons)
 
     def by(self, plugin: str) -> Status:
-        """Return the same status, answered by `plugin`; one already attributed stays so."""
+        """Return the status attributed to `plugin`, unless it is a success or has a plugin."""
         if self.plugin or self.code is _SUCCESS:
             return self
         return Status(self.code, self.reasons, plugin, self.error)
@@ -108,22 +108,22 @@ SKIP: Final = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Reject for now; evicting a pod from the node may help."""
+    """Return a rejection that evicting pods from the node may resolve."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Reject in a way that evicting a pod never cures."""
+    """Return a rejection that evicting pods cannot resolve."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def failure(error: str) -> Status:
-    """Report that the question could not be answered; the cycle ends."""
+    """Return an error, which ends the scheduling cycle."""
     return Status(Code.ERROR, error=error)
 
 
 class NodeToStatus:
-    """One status per row, dictionary-encoded: `index[row]` points into `statuses`.
+    """One status per row, dictionary-encoded: row `r` has `statuses[index[r]]`.
 
     Attributes:
         index: int32 per row; 0 means success.
@@ -138,22 +138,22 @@ class NodeToStatus:
 
     @classmethod
     def passing(cls, rows: int) -> Self:
-        """Every row succeeds."""
+        """Return success for every row."""
         return cls(np.zeros(rows, np.int32), (SUCCESS,))
 
     @classmethod
     def everywhere(cls, rows: int, status: Status) -> Self:
-        """Every row gets the same status."""
+        """Return the same status for every row."""
         return cls(np.ones(rows, np.int32), (SUCCESS, status))
 
     @classmethod
     def rejecting(cls, rejected: NDArray[np.bool_], status: Status) -> Self:
-        """Rows where `rejected` is true get `status`, the others succeed."""
+        """Return `status` for rows where `rejected` is true, success for the others."""
         return cls(rejected.astype(np.int32), (SUCCESS, status))
 
     @classmethod
     def first_of(cls, rejections: Iterable[tuple[NDArray[np.bool_], Status]], rows: int) -> Self:
-        """Each row gets the status of the first pair whose mask holds for it."""
+        """Return for each row the status of the first pair whose mask is true there."""
         index = np.zeros(rows, np.int32)
         statuses = [SUCCESS]
         for mask, status in rejections:
@@ -163,7 +163,7 @@ class NodeToStatus:
 
     @classmethod
     def of(cls, statuses: Sequence[Status]) -> Self:
-        """Encode one status per row."""
+        """Encode a list with one status per row."""
         column = [SUCCESS]
         codes: dict[Status, int] = {SUCCESS: 0}
         index = np.zeros(len(statuses), np.int32)
@@ -177,7 +177,10 @@ class NodeToStatus:
 
     @classmethod
     def encode(cls, keys: NDArray[np.int64], status_of: Callable[[int], Status]) -> Self:
-        """Give each row the status of its key; 0 is success, `status_of` is asked once a key."""
+        """Return the status of each row's key; 0 means success.
+
+        Calls `status_of` once per distinct key.
+        """
         if not keys.any():
             return cls.passing(len(keys))
         distinct, inverse = np.unique(keys, return_inverse=True)
@@ -197,5 +200,5 @@ class NodeToStatus:
 
     @property
     def passed(self) -> NDArray[np.bool_]:
-        """Bool per row: whether it succeeded."""
+        """Bool per row: whether its status is success."""
         return np.equal(self.index, 0)

@@ -1,8 +1,8 @@
-"""Structured log lines: a message, and keys with values that machines can read.
+"""Structured log lines: a message with machine-readable keys and values.
 
-Verbosity is Kubernetes' (`-v`): V0 is INFO, and each step more is one level of the standard
-library less, so that V10 is DEBUG. Whoever logs asks first, so that a line that nobody wants
-costs a look into a cache:
+Verbosity is that of Kubernetes (`-v`): V0 is INFO, and each further step is one level of the
+standard library lower, so V10 is DEBUG. Callers check the level first, which makes a disabled
+line almost free:
 
     if log.isEnabledFor(V5):
         write(log, V5, "Pod moved to an internal scheduling queue", pod=ObjectRef.of(key))
@@ -32,11 +32,11 @@ FIELDS: Final = "fields"
 
 
 class ObjectRef(msgspec.Struct, frozen=True):
-    """An object by its name, for a log line.
+    """A reference to an object, for a log line.
 
     Attributes:
         name: Its name.
-        namespace: "" for objects that live in none.
+        namespace: "" for cluster-scoped objects.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ObjectRef(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, key: str) -> Self:
-        """Return the reference for `namespace/name`, or for a name alone."""
+        """Return the reference for `namespace/name` or `name`."""
         namespace, _, name = key.rpartition("/")
         return cls(name, namespace)
 
@@ -53,22 +53,22 @@ class ObjectRef(msgspec.Struct, frozen=True):
 
 
 def level_of(verbosity: int) -> int:
-    """Return the level of a verbosity; never 0, which would mean that nothing is set."""
+    """Return the logging level of a verbosity; never 0, which would mean unset."""
     return max(V0 - verbosity, 1)
 
 
 def verbosity_of(level: int) -> int:
-    """Return the verbosity of a level; 0 for everything from INFO up."""
+    """Return the verbosity of a logging level; 0 for INFO and above."""
     return max(V0 - level, 0)
 
 
 def write(log: logging.Logger, level: int, message: str, /, **fields: object) -> None:
-    """Write a line if the level is wanted.
+    """Write a line if the level is enabled.
 
     Args:
-        log: Where to.
+        log: The logger.
         level: V0 to V10, or a level of the standard library.
         message: One sentence without values.
-        fields: Texts, numbers, references, or anything that JSON knows.
+        fields: Texts, numbers, references, or other JSON values.
     """
     log.log(level, message, extra={FIELDS: fields}, stacklevel=2)

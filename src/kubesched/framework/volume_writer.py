@@ -1,7 +1,7 @@
-"""What VolumeBinding asks of the API: write two kinds of objects, and whether a pod is still there.
+"""VolumeWriter: the API calls of VolumeBinding.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (v1.36)
-Differs:  the API is behind a narrow protocol.
+Differs:  a protocol with only the calls that the plugin makes.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 
 
 class VolumeWriteError(Exception):
-    """The API refused; the text is the API's."""
+    """The API server rejected a write; the text is the API server's."""
 
 
 class VolumeWriter(Protocol):
     """Writes volumes and claims.
 
-    Objects here hold only the fields that scheduling reads, so an implementation writes the named
-    fields and leaves the others alone. `metadata.resourceVersion` guards against lost updates.
+    The objects hold only the fields that scheduling reads, so an implementation must write only
+    the named fields. `metadata.resourceVersion` guards against lost updates.
     """
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Write `spec.claimRef` and the annotations; return the object as stored.
+        """Write `spec.claimRef` and the annotations; return the stored object.
 
         Raises:
-            VolumeWriteError: The API refused.
+            VolumeWriteError: The API server rejected the write.
         """
         ...
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
-        """Write the annotations; return the object as stored.
+        """Write the annotations; return the stored object.
 
         Raises:
-            VolumeWriteError: The API refused.
+            VolumeWriteError: The API server rejected the write.
         """
         ...
 
     def has_pod(self, namespace: str, name: str) -> bool:
-        """Whether the pod exists, as far as is known."""
+        """Whether the pod exists, according to the informer cache."""
         ...

@@ -1,7 +1,7 @@
-"""WaitingPods are pods that were placed and that Permit plugins hold back from binding.
+"""WaitingPods: pods that have a node and wait for Permit plugins before they are bound.
 
 Upstream: pkg/scheduler/framework/runtime/waiting_pods_map.go (v1.36)
-Invariants: a pod has one verdict; the first to give it wins.
+Invariants: a pod has at most one verdict, the first.
 Differs:  nothing.
 """
 
@@ -17,7 +17,7 @@ from kubesched.snapshot.pod_info import PodInfo
 PERMIT_TIMEOUT_SECONDS_MAX: Final = 15 * 60.0
 
 Timer = Callable[[float, Callable[[], None]], Callable[[], None]]
-"""(delay in seconds, action) -> how to cancel it."""
+"""(delay in seconds, action) -> function that cancels the timer."""
 
 
 class WaitingPod:
@@ -25,8 +25,8 @@ class WaitingPod:
 
     Attributes:
         pod: The pod.
-        node_name: Where it was placed.
-        verdict: What was decided; None while it waits.
+        node_name: Its node.
+        verdict: The decision; None while the pod waits.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class WaitingPod:
         return list(self._cancel_timers)
 
     def allow(self, plugin: str) -> None:
-        """Let it go on as far as `plugin` is concerned."""
+        """Record the approval of `plugin`; the last approval decides."""
         cancel = self._cancel_timers.pop(plugin, None)
         if cancel is None:
             return
@@ -65,15 +65,15 @@ class WaitingPod:
             self._decide(SUCCESS)
 
     def reject(self, plugin: str, message: str) -> bool:
-        """Send it back; return False if there is a verdict already."""
+        """Reject the pod; return False if there is a verdict already."""
         return self._decide(Status(Code.UNSCHEDULABLE, (message,), plugin))
 
     def preempt(self, plugin: str, message: str) -> bool:
-        """Send it back because a more important pod needs the room."""
+        """Reject the pod in favour of a more important one; return False as `reject`."""
         return self._decide(Status(Code.ERROR, plugin=plugin, error=message))
 
     def when_decided(self, action: Callable[[], None]) -> None:
-        """Call `action` once there is a verdict, now if there is one."""
+        """Call `action` when there is a verdict, immediately if there is one."""
         if self.verdict is not None:
             action()
         else:
@@ -103,13 +103,13 @@ class WaitingPods:
         return len(self._pods)
 
     def get(self, uid: str) -> WaitingPod | None:
-        """Return a waiting pod, None if the pod does not wait."""
+        """Return a waiting pod, or None if the pod does not wait."""
         return self._pods.get(uid)
 
     def add(self, waiting: WaitingPod) -> None:
-        """Let a pod wait."""
+        """Add a pod."""
         self._pods[waiting.pod.uid] = waiting
 
     def remove(self, uid: str) -> None:
-        """Forget a pod that waits no more."""
+        """Remove a pod, if present."""
         self._pods.pop(uid, None)

@@ -82,10 +82,10 @@ class Plugin(ABC):
         Args:
             raw: The value of `pluginConfig[].args`; None if absent.
             handle: Provides the feature gates, which decide which fields are allowed.
-            path: Field path of `raw`, for faults.
+            path: Field path of `raw`, for field errors.
 
         Raises:
-            ConfigError: With every fault found.
+            ConfigError: With every field error found.
         """
         return raw
 
@@ -96,10 +96,10 @@ class Plugin(ABC):
         Args:
             raw: The value of `pluginConfig[].args`; None if absent.
             handle: Provides the feature gates, which decide which fields are allowed.
-            path: Field path of `raw`, for faults.
+            path: Field path of `raw`, for field errors.
 
         Raises:
-            ConfigError: With every fault found.
+            ConfigError: With every field error found.
         """
         cls.decode_args(raw, handle, path)
 

@@ -1,4 +1,4 @@
-"""Dynamic resource allocation, as far as several plugins must agree on it."""
+"""The part of dynamic resource allocation that several plugins use."""
 
 from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker
 from kubesched.framework.dra.claim_writer import (

@@ -1,12 +1,12 @@
-"""Which devices are taken: by allocated claims, and by allocations not written yet.
+"""ClaimTracker: which devices are allocated, including allocations that are not written yet.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/{dra_manager,allocateddevices}.go (v1.36)
 Reads:    claim.status.allocation
-Invariants: a claim written by us is believed until the API server shows the same or a newer one.
-Differs:  one thread; a pending allocation knows the pods that share it, where upstream counts
-          them and, after a failed write, counts a pod twice; pods of one group share it also
-          across cycles of the group; it counts until the claim is seen to be allocated, upstream
-          until the write has ended.
+Invariants: a claim that the scheduler wrote is used until the informer has this or a newer version.
+Differs:  one thread; a pending allocation has a set of the pods that share it, where upstream has a
+          counter that counts a pod twice after a failed write; pods of one group share it across
+          cycles of the group, too; it counts until the informer has the allocated claim, where
+          upstream drops it when the write ends.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.snapshot.objects import Objects
 
 DeviceID = tuple[str, str, str]
-"""Driver, pool and device."""
+"""Driver, pool and device name."""
 _Key = tuple[str, str]
 
 
 @dataclass(slots=True)
 class AllocatedState:
-    """What is taken. To be read only.
+    """The allocated devices. Callers must not change it.
 
     Attributes:
-        devices: Devices that belong to one claim, and how many allocations say so.
-        shared: Devices of which claims have shares, and how many shares there are.
-        capacity: Device -> capacity name -> amount taken by shares, in 10^-9 units.
+        devices: Devices allocated as a whole -> number of allocations.
+        shared: Devices allocated in shares -> number of shares.
+        capacity: Device -> capacity name -> amount used by shares, in 10^-9 units.
     """
 
     devices: Counter[DeviceID] = field(default_factory=Counter)
@@ -41,16 +41,16 @@ class AllocatedState:
     capacity: dict[DeviceID, dict[str, int]] = field(default_factory=dict)
 
     def is_allocated(self, device: DeviceID) -> bool:
-        """Whether the device, or a share of it, is taken."""
+        """Whether the device, or a share of it, is allocated."""
         return device in self.devices or device in self.shared or device in self.capacity
 
     def copy(self) -> AllocatedState:
-        """A copy to add to."""
+        """Return a copy that can be changed independently."""
         capacity = {device: dict(amounts) for device, amounts in self.capacity.items()}
         return AllocatedState(self.devices.copy(), self.shared.copy(), capacity)
 
     def add(self, allocation: AllocationResult, *, consumable: bool) -> None:
-        """Count an allocation in."""
+        """Count an allocation."""
         self._count(allocation, 1, consumable=consumable)
 
     def remove(self, allocation: AllocationResult, *, consumable: bool) -> None:
@@ -91,8 +91,8 @@ class _Pending:
 
     Attributes:
         claim: The claim with its allocation.
-        group: The pod group whose pods may share the allocation, "" if none may.
-        users: Uids of the pods that are about to write it.
+        group: The pod group whose pods may share the allocation, or "".
+        users: Uids of the pods that are going to write it.
     """
 
     claim: ResourceClaim
@@ -101,7 +101,7 @@ class _Pending:
 
 
 class ClaimTracker:
-    """Claims as the scheduler believes them to be; one for all profiles of a scheduler."""
+    """The scheduler's view of all claims; one object serves all profiles."""
 
     def __init__(self, *, consumable_capacity: bool = True) -> None:
         self._consumable = consumable_capacity
@@ -118,14 +118,14 @@ class ClaimTracker:
     # Claims.
 
     def get(self, objects: Objects, namespace: str, name: str) -> ResourceClaim | None:
-        """The claim, as we wrote it if the API server's news have not come yet."""
+        """Return the claim, or the version that the scheduler wrote if that is newer."""
         claim = objects.get(ResourceClaim, name, namespace)
         if not self._assumed:
             return claim
         return self._newest((namespace, name), claim)
 
     def list(self, objects: Objects) -> Iterable[ResourceClaim]:
-        """All claims, each as `get` would return it."""
+        """Yield all claims, each as `get` returns it."""
         if not self._assumed:
             yield from objects.list(ResourceClaim)
             return
@@ -140,7 +140,12 @@ class ClaimTracker:
                 yield created
 
     def assume(self, claim: ResourceClaim, *, is_created: bool = False) -> None:
-        """Believe a claim that the API server has just returned, or even just created."""
+        """Use a claim that the API server returned, until the informer has it.
+
+        Args:
+            claim: The claim.
+            is_created: Whether the informer may not know it at all yet.
+        """
         key = (claim.metadata.namespace, claim.metadata.name)
         self._assumed[key] = claim
         if is_created:
@@ -148,11 +153,11 @@ class ClaimTracker:
         self._changed.append(key)
 
     def restore(self, namespace: str, name: str) -> None:
-        """Believe the API server's news only."""
+        """Use the informer's version of a claim again."""
         self._forget((namespace, name))
 
     def turn(self, uid: str) -> asyncio.Lock:
-        """The lock to hold while writing a claim: each write needs the version before it."""
+        """Return the lock for writing a claim; every write needs the version before it."""
         return self._turns.setdefault(uid, asyncio.Lock())
 
     def _forget(self, key: _Key) -> None:
@@ -175,12 +180,12 @@ class ClaimTracker:
     # Allocations that are not written yet.
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
-        """The allocation that some pod is about to write for the claim."""
+        """Return the claim's allocation that is not written yet, or None."""
         pending = self._pending.get(uid)
         return None if pending is None else pending.claim.status.allocation
 
     def shared_allocation(self, uid: str, group: str) -> AllocationResult | None:
-        """The pending allocation, if pods of the group may share it."""
+        """Return the pending allocation if pods of the group may share it, or None."""
         pending = self._pending.get(uid)
         is_shared = pending is not None and bool(group) and pending.group == group
         return self.pending_allocation(uid) if is_shared else None
@@ -188,26 +193,27 @@ class ClaimTracker:
     def add_pending(
         self, uid: str, claim: ResourceClaim, user: str, group: str = ""
     ) -> ResourceClaim:
-        """Note that a pod is about to write the claim with its allocation.
+        """Record that a pod is going to write a claim with its allocation.
 
         Args:
-            uid: The claim's.
+            uid: The claim's uid.
             claim: The claim with its allocation.
             user: The pod's uid.
-            group: The pod's group, which may share the allocation; "" if nobody may.
+            group: The pod group that may share the allocation, or "".
 
-        Returns the claim with the allocation that counts: that of the first pod.
+        Returns:
+            The claim with the allocation that is valid, which is that of the first pod.
         """
         pending = self._pending.setdefault(uid, _Pending(claim, group))
         pending.users.add(user)
         return pending.claim
 
     def remove_pending(self, uid: str, user: str | None = None) -> bool:
-        """Forget a pending allocation; whether it is gone now.
+        """Remove a pod from a pending allocation; return whether the allocation is dropped.
 
         Args:
-            uid: The claim's.
-            user: The pod that gives it up, while others may still write it; None once written.
+            uid: The claim's uid.
+            user: The uid of the pod that no longer needs it; None drops it for all pods.
         """
         pending = self._pending.get(uid)
         if pending is None:
@@ -222,7 +228,7 @@ class ClaimTracker:
     # Devices.
 
     def allocated_state(self, objects: Objects) -> AllocatedState:
-        """What claims and pending allocations take. The caller must not change it."""
+        """Return the devices of allocated claims and pending allocations; do not change it."""
         self._catch_up(objects)
         if not self._pending:
             return self._state
@@ -233,7 +239,7 @@ class ClaimTracker:
         return state
 
     def _catch_up(self, objects: Objects) -> None:
-        """Bring the state up to date, counting only claims that changed."""
+        """Update the state with the claims that changed."""
         changed: Iterable[_Key] | None = None
         if objects is self._seen_in:
             changed = objects.changed_since(ResourceClaim, self._seen_version)
@@ -250,7 +256,7 @@ class ClaimTracker:
         self._seen_version = objects.version(ResourceClaim)
 
     def _see(self, key: _Key, claim: ResourceClaim | None) -> None:
-        """Count a claim as it is believed to be now, and no longer as it was."""
+        """Replace the counted version of a claim."""
         before = self._seen.get(key)
         if before is claim:
             return
@@ -261,7 +267,7 @@ class ClaimTracker:
         if claim is not None and claim.status.allocation is not None:
             self._seen[key] = claim
             self._state.add(claim.status.allocation, consumable=self._consumable)
-            # Another scheduler may have allocated it, so that nothing here will be written.
+            # If another scheduler allocated it, the pending allocation will never be written.
             self._pending.pop(claim.metadata.uid, None)
 
 

@@ -1,6 +1,6 @@
-"""What dynamic resource allocation asks of an API server.
+"""ClaimWriter: the API calls of dynamic resource allocation.
 
-Invariants: the methods that are not async only note down what is to be done; they never fail.
+Invariants: methods that are not async only start a write in the background, and never raise.
 """
 
 from typing import Protocol
@@ -10,23 +10,23 @@ from kubesched.api.resource import ResourceClaim
 
 
 class ApiConflictError(Exception):
-    """The object changed since it was read; read again and retry."""
+    """The object changed since it was read; read it again and retry."""
 
 
 class ApiRefusedError(Exception):
-    """The API server refused for any other reason; the text is its own."""
+    """The API server rejected a request for another reason; the text is the API server's."""
 
 
 class ClaimWriter(Protocol):
-    """Writes ResourceClaims, and the one field of a pod's status that is about them.
+    """Writes ResourceClaims and the pod status field for extended resource claims.
 
-    Objects here hold only the fields that scheduling reads, so an implementation writes the named
-    fields and leaves the others alone; `metadata.resourceVersion` guards against lost updates.
+    The objects hold only the fields that scheduling reads, so an implementation must write only
+    the named fields. `metadata.resourceVersion` guards against lost updates.
     The async methods raise ApiConflictError or ApiRefusedError.
     """
 
     def now(self) -> str:
-        """The time of day, RFC 3339."""
+        """Return the current time in RFC 3339 format."""
         ...
 
     def announce_wait(self, pod: Pod, node_name: str) -> None:
@@ -34,31 +34,31 @@ class ClaimWriter(Protocol):
         ...
 
     def deallocate(self, claim: ResourceClaim) -> None:
-        """Update the status to this claim's, which has no allocation; as soon as possible."""
+        """Start to write the status of this claim, which has no allocation."""
         ...
 
     def delete(self, claim: ResourceClaim) -> None:
-        """Take the scheduler's finalizer off the claim and delete it; as soon as possible."""
+        """Start to remove the scheduler's finalizer from the claim and to delete it."""
         ...
 
     def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take the pod out of the claim's `status.reservedFor`; as soon as possible."""
+        """Start to remove the pod from the claim's `status.reservedFor`."""
         ...
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
-        """Read the claim's newest version."""
+        """Return the claim's newest version."""
         ...
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create the claim, whose name is generated; return it as stored."""
+        """Create the claim, with a generated name; return the stored claim."""
         ...
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
-        """Update `metadata.finalizers`; return the claim as stored."""
+        """Update `metadata.finalizers`; return the stored claim."""
         ...
 
     async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
-        """Update the status; return the claim as stored."""
+        """Update the status; return the stored claim."""
         ...
 
     async def patch_extended_resource_claim_status(

@@ -1,10 +1,10 @@
-"""Which extended resources device classes stand for.
+"""DeviceClasses: which device class backs which extended resource.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache;
           pkg/scheduler/util/utils.go, IsDRAExtendedResourceName (v1.36)
 Reads:    DeviceClasses
-Differs:  the classes are taken in the order of their names, as after a start of kube-scheduler;
-          there, what happened since shows where two classes claim the same resource.
+Differs:  if two classes claim a resource, the result is that of a freshly started kube-scheduler,
+          which reads classes in name order; in a running one it depends on earlier events.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,12 +22,12 @@ _ZERO_TIME = -6_795_364_578_871_345_152
 
 
 def is_dra_extended_resource_name(name: str) -> bool:
-    """Whether devices can stand for a resource of this name."""
+    """Whether devices can back a resource of this name."""
     return is_extended_resource_name(name) or name.startswith(IMPLICIT_EXTENDED_RESOURCE_PREFIX)
 
 
 def lacking_resources(pod: PodInfo, snapshot: Snapshot) -> list[str]:
-    """Return what the pod requests and devices could stand for, and no node offers."""
+    """Return the requested resources that no node offers and that devices could back."""
     return [
         name
         for name, amount in pod.template.requests.items()
@@ -52,7 +52,7 @@ class DeviceClasses:
         if explicit is not None:
             rival = self._by_resource.get(explicit)
             if rival is not None and not _precedes(item, rival):
-                # The loser is not even known by its own implicit name, as upstream.
+                # As upstream, this class does not get its implicit resource name either.
                 return
             self._by_resource[explicit] = item
         self._by_resource[IMPLICIT_EXTENDED_RESOURCE_PREFIX + item.metadata.name] = item
@@ -63,16 +63,16 @@ class DeviceClasses:
         return self._by_resource
 
     def get(self, name: str) -> DeviceClass | None:
-        """The class of that name."""
+        """Return the class of that name, or None."""
         return self._by_name.get(name)
 
     def backs(self, resource: str) -> bool:
-        """Whether some class backs the resource."""
+        """Whether a class backs the resource."""
         return resource in self._by_resource
 
 
 def device_classes_of(objects: Objects) -> DeviceClasses:
-    """The cluster's device classes; remembered until one of them changes."""
+    """Return the cluster's device classes; cached until one of them changes."""
     version = objects.version(DeviceClass)
     known = _remembered.get(objects)
     if known is None or known[0] != version:
@@ -89,7 +89,7 @@ def _created(item: DeviceClass) -> int:
 
 
 def _precedes(item: DeviceClass, rival: DeviceClass) -> bool:
-    """Whether `item` takes the resource over: the newer does, then the one named first."""
+    """Whether `item` wins the resource: the newer class wins, then the first by name."""
     if _created(item) != _created(rival):
         return _created(item) > _created(rival)
     return item.metadata.name < rival.metadata.name

@@ -1,11 +1,11 @@
-"""How many devices of a class a node has, and how many of them are taken; for scoring.
+"""DeviceTotals: how many devices of a class a node has and how many are allocated, for scoring.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
           calculateDRAExtendedResourceAllocatableRequest (v1.36)
 Reads:    ResourceSlices, DeviceClass.spec.selectors
-Differs:  nothing. As upstream, generations and missing slices of pools are not looked at here, a
-          slice without any choice of nodes counts for all, and so does, of a device that one
-          selector has accepted, what that selector said.
+Differs:  nothing. As upstream, pool generations and missing slices are ignored, a slice without a
+          node selection counts for all nodes, and a device that matched a selector once is taken
+          to match it always.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ from kubesched.framework.dra.node_matching import NodeSelectorError, matches_nod
 
 
 class DeviceTotals:
-    """Counts devices; keep one per scoring plugin, it remembers which devices match."""
+    """Counts devices; one object per scoring plugin, because it caches which devices match."""
 
     def __init__(self) -> None:
         self._matching: set[tuple[str, str, str, str]] = set()
@@ -35,10 +35,10 @@ class DeviceTotals:
         slices: Iterable[ResourceSlice],
         allocated: AllocatedState,
     ) -> tuple[int, int]:
-        """Devices of the class on the node, and those of them that are taken.
+        """Return how many devices of the class the node has, and how many are allocated.
 
-        Both are 0 if a selector cannot be evaluated. A node that offers the resource by itself is
-        not asked; if the first number is 0, the resource does not take part in the node's score.
+        Both are 0 if a selector cannot be evaluated. For a node whose allocatable amounts include
+        the resource, this must not be called.
         """
         try:
             return self._count(node, device_class, slices, allocated)

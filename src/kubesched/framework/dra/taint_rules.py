@@ -1,9 +1,9 @@
-"""Taint rules put taints on devices from outside the slices that publish them.
+"""DeviceTaintRules: add taints to the devices of slices.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go (v1.36)
 Reads:    ResourceSlices, DeviceTaintRules
-Differs:  taints of several rules are in the order in which the rules were created; upstream's order
-          changes. Snapshot and queueing hints hold slices as they were published.
+Differs:  the taints of several rules are in order of the rules' creation; upstream's order varies.
+          The snapshot and queueing hints hold the slices as published.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EVERYTHING = DeviceTaintSelector()
 def with_taints(
     slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule]
 ) -> Iterator[ResourceSlice]:
-    """Yield the slices, their devices with the taints that rules give them."""
+    """Yield the slices with the taints of all rules added to their devices."""
     rules = tuple(rules)
     for item in slices:
         concerned = [rule for rule in rules if _concerns(rule, item)]
@@ -32,7 +32,7 @@ def with_taints(
 
 
 def _concerns(rule: DeviceTaintRule, item: ResourceSlice) -> bool:
-    """Whether a rule gives a device of the slice a taint."""
+    """Whether a rule applies to a device of the slice."""
     selector = _selector(rule)
     if selector.driver not in (None, item.spec.driver):
         return False
@@ -47,7 +47,7 @@ def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
 
 
 def _selector(rule: DeviceTaintRule) -> DeviceTaintSelector:
-    """Return what a rule selects: without a selector everything, as upstream has it."""
+    """Return the rule's selector; as upstream, a rule without one selects all devices."""
     return rule.spec.device_selector or _EVERYTHING
 
 

@@ -1,1 +1,1 @@
-"""Preemption decides whom to evict so that a pod of higher priority fits; it evicts nobody."""
+"""Preemption: chooses the pods to evict so that a pod of higher priority fits. Evicts nothing."""

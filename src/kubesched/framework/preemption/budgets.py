@@ -1,4 +1,4 @@
-"""Disruption budgets say which victims are protected: evicting them would go below a budget.
+"""Disruption budgets: which victims a PodDisruptionBudget protects.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption, filterPodsWithPDBViolation;
           pkg/scheduler/framework/preemption, filterVictimsWithPDBViolation (v1.36)
@@ -17,7 +17,7 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 
 class DisruptionBudgets:
-    """The budgets of a cluster; remembers which of them are about the pods of a template."""
+    """The budgets of a cluster; caches which of them select the pods of a template."""
 
     def __init__(self, objects: Objects) -> None:
         self._by_namespace: dict[str, list[PodDisruptionBudget]] = {}
@@ -27,10 +27,10 @@ class DisruptionBudgets:
         self._about: dict[PodTemplate, tuple[PodDisruptionBudget, ...]] = {}
 
     def split(self, victims: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Divide the victims into protected ones and others, keeping their order.
+        """Return protected victims and others, each in the given order.
 
-        Each victim uses up one disruption of every budget that is about it, protected or not, so
-        the first victims are the ones that are left over.
+        Each victim uses one disruption of every budget that selects it, so earlier victims use up
+        a budget and later ones are protected by it.
         """
         if not self._by_namespace:
             return [], list(victims)
@@ -42,10 +42,10 @@ class DisruptionBudgets:
         return violating, others
 
     def protects(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
-        """Return for each unit of pods that leave together whether a budget protects it.
+        """Return whether a budget protects each unit, whose pods are evicted together.
 
-        Here the first budget that is exhausted ends the counting for its unit: as upstream, what
-        its other pods would use up is left for the units after it.
+        As upstream, counting stops at the first exhausted budget of a unit, so the unit's other
+        pods use no disruptions.
         """
         allowed: dict[str, int] = {}
         return [any(self._exhausts(pod, allowed) for pod in unit) for unit in units]
@@ -54,7 +54,7 @@ class DisruptionBudgets:
         return any(left < 0 for left in self._uses_up(victim, allowed))
 
     def _uses_up(self, victim: PodInfo, allowed: dict[str, int]) -> Iterator[int]:
-        """Count the victim in each budget that is about it; yield what is left there."""
+        """Count the victim in each budget that selects it; yield the disruptions left there."""
         for budget in self._budgets_about(victim):
             if victim.name in budget.status.disrupted_pods:
                 continue  # The API server has counted this disruption already.
@@ -64,7 +64,7 @@ class DisruptionBudgets:
             yield left
 
     def _violates(self, victim: PodInfo, allowed: dict[str, int]) -> bool:
-        # All of them are counted.
+        # min() counts the victim in all budgets; any() would stop at the first.
         return min(self._uses_up(victim, allowed), default=0) < 0
 
     def _budgets_about(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
@@ -79,6 +79,6 @@ class DisruptionBudgets:
 
 
 def _selects_something(budget: PodDisruptionBudget) -> bool:
-    """Whether the budget can be about any pod; one with an empty selector is about none here."""
+    """Whether the budget can select any pod; as upstream, an empty selector selects none."""
     selector = budget.spec.selector
     return selector is not None and bool(selector.match_labels or selector.match_expressions)

@@ -1,4 +1,4 @@
-"""A candidate is a node where evicting some pods makes room for the preemptor.
+"""Candidate: a node where evicting some pods makes room for the preemptor.
 
 Upstream: pkg/scheduler/framework/preemption/types.go (v1.36)
 Differs:  nothing.
@@ -12,12 +12,12 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A node and whom to evict there.
+    """A node and the pods to evict there.
 
     Attributes:
         node_name: The node.
-        victims: Whom to evict, the most important first; at least one pod.
-        pdb_violations: How many victims a PodDisruptionBudget would protect.
+        victims: The pods to evict, the most important first; at least one.
+        pdb_violations: How many victims a PodDisruptionBudget protects.
     """
 
     node_name: str

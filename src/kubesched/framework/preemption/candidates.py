@@ -1,10 +1,10 @@
-"""Candidates: the dry run over the nodes where evicting pods may help, and when it is enough.
+"""Candidates: a dry run of preemption on nodes until enough candidates are found.
 
 Upstream: pkg/scheduler/framework/preemption/preemption.go, DryRunPreemption (v1.36)
-Invariants: nodes are judged in a fixed order from an offset; how many are judged at once changes
-            no outcome.
-Differs:  nodes are tried one after another in table order, upstream tries several at once in the
-          order of a map; so a run that does not try all nodes may stop at others.
+Invariants: nodes are tried in a fixed order from a random offset; the batch size does not change
+            the result.
+Differs:  nodes are tried in table order, where upstream tries several in parallel in map order; a
+          run that does not try all nodes may therefore stop at other nodes.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from kubesched.framework.preemption.victims import (
 from kubesched.framework.status import Code, NodeToStatus, Status
 
 _BATCH_ROWS_MIN: Final = 32
-"""How many rows are judged together at least; one more row costs little."""
+"""The smallest batch; one more row costs little."""
 
 
 class Sampling(msgspec.Struct, frozen=True):
-    """How many candidates are wanted before the dry run stops.
+    """How many candidates end the dry run.
 
     Attributes:
-        percentage: Of the potential nodes, 0-100.
-        absolute: At least so many.
+        percentage: Of the potential nodes, 0 to 100.
+        absolute: The minimum number.
     """
 
     percentage: int = 10
     absolute: int = 100
 
     def wanted(self, potential_nodes: int) -> int:
-        """Return how many candidates are enough."""
+        """Return the number of candidates that ends the dry run."""
         share = potential_nodes * self.percentage // 100
         return min(potential_nodes, max(share, self.absolute))
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """What the dry run found.
+    """The result of a dry run.
 
     Attributes:
-        candidates: Nodes where evicting helps, those without a budget's violation first.
-        node_statuses: Node name -> why it is no candidate, for the other nodes tried.
+        candidates: Nodes where evicting helps, those that violate no budget first.
+        node_statuses: Node name -> why it is not a candidate, for the other nodes tried.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -64,7 +64,7 @@ class DryRun(msgspec.Struct, frozen=True):
 
 
 def potential_rows(statuses: NodeToStatus) -> list[int]:
-    """Return the rows that were rejected in a way that evicting pods may cure."""
+    """Return the rows whose rejection evicting pods may resolve."""
     helpful = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
     rows: list[int] = np.flatnonzero(helpful[statuses.index]).tolist()
     return rows
@@ -75,8 +75,8 @@ def find_candidates(question: Question, statuses: NodeToStatus, sampling: Sampli
 
     Args:
         question: The preemptor and the cluster.
-        statuses: How each row failed.
-        sampling: What is enough.
+        statuses: Why each row was rejected.
+        sampling: How many candidates are enough.
     """
     rows = potential_rows(statuses)
     if not rows:
@@ -92,7 +92,7 @@ def find_candidates(question: Question, statuses: NodeToStatus, sampling: Sampli
 def judge(
     question: Question, rows: Sequence[int], batch_rows: int
 ) -> Iterator[tuple[str, Verdict]]:
-    """Iterate over the rows' names and verdicts, asking about `batch_rows` or more at once."""
+    """Yield node names and verdicts, computed in batches of at least `batch_rows` rows."""
     names = question.snapshot.nodes.names
     independent = rows_are_independent(question.cycle)
     anyone_nominated = bool(question.snapshot.nominated)
@@ -111,9 +111,9 @@ def judge(
 
 
 def collect(verdicts: Iterable[tuple[str, Verdict]], wanted: int) -> DryRun:
-    """Take verdicts until `wanted` candidates are found, one of which violates no budget.
+    """Read verdicts until `wanted` candidates are found, at least one without a violation.
 
-    Of either kind no more than `wanted` are kept.
+    Keeps at most `wanted` candidates without and `wanted` with a violation.
     """
     clean: list[Candidate] = []
     violating: list[Candidate] = []

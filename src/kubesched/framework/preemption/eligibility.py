@@ -1,4 +1,4 @@
-"""Eligibility: which pods may preempt others at all, and which pods may be their victims.
+"""Eligibility: which pods may preempt others, and which pods may be victims.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption, PodEligibleToPreemptOthers (v1.36)
 Reads:    pod.spec.preemptionPolicy, pod.status.nominatedNodeName; pods on the nominated node
@@ -19,12 +19,12 @@ VICTIMS_TERMINATE: Final = "not eligible due to a terminating pod on the nominat
 
 
 def why_not_eligible(pod: PodInfo, nodes: NodeTable, statuses: NodeToStatus) -> str:
-    """Return why the pod may not preempt others, empty if it may.
+    """Return why the pod may not preempt others, or "" if it may.
 
     Args:
         pod: The preemptor.
         nodes: The cluster's nodes.
-        statuses: How each row failed.
+        statuses: Why each row was rejected.
     """
     if pod.spec.preemption_policy == "Never":
         return POLICY_NEVER
@@ -44,7 +44,7 @@ def lower_priority_pods(pod: PodInfo, nodes: NodeTable, row: int) -> list[PodInf
 
 
 def has_lower_priority_pods(pod: PodInfo, nodes: NodeColumns) -> bool:
-    """Whether any row has a pod that `pod` may preempt."""
+    """Whether any node has a pod that `pod` may preempt."""
     least = nodes.groups.least_priority
     return least is not None and least < pod.priority
 

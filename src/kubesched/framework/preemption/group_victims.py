@@ -1,9 +1,11 @@
-"""Chooses who is evicted for a pod group: all of lower priority leave, then come back one by one.
+"""Chooses the victims for a pod group: removes all pods of lower priority, then returns them.
+
+Pods return one unit at a time, as long as the group still fits. The rest are the victims.
 
 Upstream: pkg/scheduler/framework/preemption/podgrouppreemption.go (v1.36)
 Reads:    PodGroup spec.priority; pod.spec.preemptionPolicy, priority; PodDisruptionBudgets
-Rejects:  Unschedulable if a pod of the group may not preempt, UnschedulableAndUnresolvable if
-          nobody is of lower priority, else as the group is rejected with all of them gone.
+Rejects:  Unschedulable if a pod of the group may not preempt; UnschedulableAndUnresolvable if
+          no pod has a lower priority; otherwise with the status of the group's failed what-if.
 Differs:  nothing.
 """
 
@@ -33,13 +35,13 @@ NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 async def choose_group_victims(
     group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
 ) -> PodGroupPostFilterResult:
-    """Return the victims in the whole cluster without whom the group can be scheduled.
+    """Return the pods of the whole cluster to evict so that the group fits.
 
     Args:
         group: The preemptor.
         pods: Its pods that have no node.
         snapshot: The cluster.
-        trial: Tries what would be; the victims are still supposed to be gone at the end.
+        trial: The what-if; the victims remain removed at the end.
     """
     if any(pod.spec.preemption_policy == "Never" for pod in pods):
         return PodGroupPostFilterResult(unschedulable(POLICY_NEVER))

@@ -1,9 +1,9 @@
-"""Importance orders the pods of a node: who is kept first when not all can stay.
+"""Importance: the order in which pods are kept when not all can stay.
 
 Upstream: pkg/scheduler/util/utils.go (v1.36)
 Reads:    pod.spec.priority, pod.status.startTime
-Differs:  a pod that has not started is younger than every pod that has; upstream takes the clock's
-          time for it, once per comparison. Pods that are equal stay in the order of their arrival.
+Differs:  a pod that has not started is younger than every pod that has; upstream uses the current
+          time instead, read at each comparison. Equal pods stay in order of arrival.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ NOT_STARTED: Final = 1 << 63
 
 
 def start_time_nanoseconds(pod: PodInfo) -> int:
-    """Return when the pod started, nanoseconds since the epoch."""
+    """Return when the pod started, in nanoseconds since the epoch."""
     started = pod.start_time
     return NOT_STARTED if started is None else started
 
 
 def by_importance(pods: Iterable[PodInfo]) -> list[PodInfo]:
-    """Sort: higher priority first, then the older pod."""
+    """Return the pods with the most important first: higher priority, then earlier start."""
     return sorted(pods, key=lambda pod: (-pod.priority, start_time_nanoseconds(pod)))

@@ -1,8 +1,8 @@
-"""The order between candidates: where evicting does the least harm.
+"""Chooses among candidates the one where evicting does the least harm.
 
 Upstream: pkg/scheduler/framework/preemption/preemption.go, pickOneNodeForPreemption (v1.36)
-Differs:  of candidates that are equal in everything the first in name order is chosen; upstream
-          takes the first in the order of a map, which is any.
+Differs:  among equal candidates the first by name is chosen; upstream takes the first in map order,
+          which is arbitrary.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.importance import start_time_nanoseconds
 
 _PRIORITY_OFFSET: Final = 1 << 31
-"""Makes every priority non-negative, so that each victim more makes the sum larger."""
+"""Makes every priority non-negative, so that each further victim increases the sum."""
 
 
 class Criterion(StrEnum):
-    """What left the chosen candidate over, in the order in which it is asked."""
+    """The criteria, in the order in which they are applied."""
 
     ONLY_CANDIDATE = "only candidate"
     PDB_VIOLATIONS = "fewest PodDisruptionBudget violations"
@@ -33,12 +33,12 @@ class Criterion(StrEnum):
 
 
 class CandidateChoice(msgspec.Struct, frozen=True):
-    """The choice between candidates.
+    """The chosen candidate and the reason.
 
     Attributes:
         chosen: The candidate.
-        best: Names of the nodes that tie after every criterion, sorted; the chosen one is first.
-        decided_by: The criterion that left `chosen` over.
+        best: Names of the nodes that tie after all criteria, sorted; the chosen one is first.
+        decided_by: The last criterion that excluded other candidates.
     """
 
     chosen: Candidate
@@ -47,7 +47,7 @@ class CandidateChoice(msgspec.Struct, frozen=True):
 
 
 def select_candidate(candidates: Sequence[Candidate]) -> CandidateChoice:
-    """Choose one of the candidates, of which there is at least one."""
+    """Choose one of at least one candidate."""
     left = sorted(candidates, key=lambda candidate: candidate.node_name)
     decided_by = Criterion.ONLY_CANDIDATE
     for criterion, cost in _COSTS:

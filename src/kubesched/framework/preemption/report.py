@@ -1,4 +1,4 @@
-"""The report on a preemption: what was tried, what was chosen and why, and what is to be done.
+"""PreemptionReport: which nodes a preemption tried, its choice, and the plugin's result.
 
 Upstream: pkg/scheduler/framework/preemption/preemption.go, Preempt (v1.36)
 Differs:  nothing.
@@ -35,13 +35,13 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
     Attributes:
         eligible: Whether the pod may preempt others.
-        reason: Why not.
-        candidates: Nodes where evicting helps, with the victims in order of falling importance.
-        best: Names of the nodes that tie after every criterion, sorted.
-        chosen: The node chosen, the first of `best`; empty if there is no candidate.
-        decided_by: The criterion that left the chosen one over.
-        node_statuses: Node name -> why it is no candidate, for the other nodes tried.
-        narrowed: Whether extenders were asked which candidates they allow.
+        reason: Why it may not.
+        candidates: Nodes where evicting helps; the most important victims come first.
+        best: Names of the nodes that tie after all criteria, sorted.
+        chosen: The chosen node, the first of `best`; empty if there is no candidate.
+        decided_by: The last criterion that excluded other candidates.
+        node_statuses: Node name -> why it is not a candidate, for the other nodes tried.
+        narrowed: Whether extenders have filtered the candidates.
     """
 
     eligible: bool
@@ -55,17 +55,17 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
     @classmethod
     def not_eligible(cls, reason: str) -> Self:
-        """The pod may not preempt others."""
+        """Return the report for a pod that may not preempt others."""
         return cls(eligible=False, reason=reason)
 
     @classmethod
     def of(cls, dry_run: DryRun) -> Self:
-        """Choose among what the dry run found."""
+        """Choose among the candidates of a dry run."""
         report = cls(eligible=True, node_statuses=dry_run.node_statuses)
         return report._choosing_from(dry_run.candidates)
 
     def narrowed_to(self, candidates: Sequence[Candidate]) -> Self:
-        """Choose anew among what extenders leave; they may also have changed the victims."""
+        """Choose again among the candidates that extenders returned, perhaps with other victims."""
         return msgspec.structs.replace(self._choosing_from(candidates), narrowed=True)
 
     def _choosing_from(self, candidates: Sequence[Candidate]) -> Self:
@@ -82,16 +82,16 @@ class PreemptionReport(msgspec.Struct, frozen=True):
 
     @property
     def chosen_candidate(self) -> Candidate | None:
-        """The candidate chosen; None if there is none."""
+        """The chosen candidate, or None."""
         return next((c for c in self.candidates if c.node_name == self.chosen), None)
 
 
 def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
-    """Return what the decision asks for, without the plugin's prefix to its message.
+    """Return the result of post_filter; the plugin adds its prefix to the message.
 
     Args:
         report: The decision.
-        num_all_nodes: How many nodes there are.
+        num_all_nodes: How many nodes the cluster has.
     """
     if not report.eligible:
         return PostFilterResult(unschedulable(report.reason), details=report)
@@ -105,17 +105,17 @@ def post_filter_result(report: PreemptionReport, num_all_nodes: int) -> PostFilt
     errors = [s.message for s in report.node_statuses.values() if s.code is Code.ERROR]
     if errors:
         return PostFilterResult(failure(_aggregate(errors)), details=report)
-    # Nothing is left to wait for on the nominated node, so the nomination goes.
+    # Evicting does not help on the nominated node either, so the nomination is cleared.
     text = no_candidates_text(report.node_statuses, num_all_nodes)
     return PostFilterResult(unschedulable(text), nominated_node_name="", details=report)
 
 
 def no_candidates_text(node_statuses: Mapping[str, Status], num_all_nodes: int) -> str:
-    """Return why evicting helps nowhere.
+    """Return the message that evicting helps on no node.
 
     Args:
-        node_statuses: Node name -> why it is no candidate, for the nodes tried.
-        num_all_nodes: How many nodes there are.
+        node_statuses: Node name -> why it is not a candidate, for the nodes tried.
+        num_all_nodes: How many nodes the cluster has.
     """
     statuses = list(node_statuses.values())
     first = statuses[0] if statuses else _NOT_HELPFUL
@@ -128,6 +128,6 @@ def no_candidates_text(node_statuses: Mapping[str, Status], num_all_nodes: int) 
 
 
 def _aggregate(errors: Sequence[str]) -> str:
-    """Join errors as upstream does: each text once, in brackets if there are several."""
+    """Join errors as upstream: each text once, in brackets if there are several."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

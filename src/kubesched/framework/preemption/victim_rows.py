@@ -1,8 +1,8 @@
-"""Victims on many nodes at once: the same decision as node by node, asked as columns.
+"""Victims on many nodes at once: the same decision as node by node, computed with columns.
 
-Where a row's answer depends on that row alone, the pods of lower priority leave all rows together,
-and come back in rounds: in each round the next pod of every row is added, and one question to the
-filters says on which rows it may stay.
+If a row's answer depends on that row alone, all pods of lower priority are removed from all rows at
+once. They return in rounds: each round adds the next pod of every row, and one call of the filters
+decides on which rows it stays.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption, SelectVictimsOnNode (v1.36)
 Invariants: the verdicts equal those of `select_victims_on_node` row by row.
@@ -24,7 +24,7 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class _Reprieve:
-    """One row of the what-if table, and its pods in the order in which they may come back."""
+    """One row of the what-if table, and its pods in the order in which they may return."""
 
     __slots__ = ("evicted", "place", "pods", "row", "violating")
 
@@ -39,9 +39,9 @@ class _Reprieve:
 
 
 def rows_are_independent(cycle: CycleState) -> bool:
-    """Whether rows can be asked together: no plugin's state changes when a pod comes or goes.
+    """Whether rows can be filtered together: no plugin's state changes with pods on nodes.
 
-    A state that `add_pod` changes must be clonable; that is how the framework keeps what-ifs apart.
+    A state that `add_pod` changes must be clonable, because each what-if changes its own copy.
     """
     return not any(
         is_clonable(state)
@@ -51,7 +51,7 @@ def rows_are_independent(cycle: CycleState) -> bool:
 
 
 def has_rivals(question: Question, row: int) -> bool:
-    """Whether pods are nominated to the row that the preemptor must leave room for."""
+    """Whether pods that the preemptor must not displace are nominated to the row."""
     pod, snapshot = question.pod, question.snapshot
     return any(
         rival.priority >= pod.priority and rival.uid != pod.uid
@@ -60,10 +60,7 @@ def has_rivals(question: Question, row: int) -> bool:
 
 
 def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verdict]:
-    """Return, for each of `rows`, whom to evict there, or why that would not help.
-
-    Rows must be independent and without rivals.
-    """
+    """Return one verdict for each of `rows`, which must be independent and without rivals."""
     nodes = question.snapshot.nodes
     verdicts: list[Verdict] = [NO_VICTIMS] * len(rows)
     potential = [lower_priority_pods(question.pod, nodes, row) for row in rows]
@@ -92,11 +89,11 @@ def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verd
 def _let_pods_come_back(
     question: Question, what_if: SelectedRows, reprieves: list[_Reprieve]
 ) -> None:
-    """Add the pods back, one per row and round; note in `evicted` who cannot stay."""
+    """Add the pods back, one per row and round; those that cannot stay go to `evicted`."""
     turn = 0
     while reprieves := [reprieve for reprieve in reprieves if turn < len(reprieve.pods)]:
         what_if.add_pods((reprieve.row, reprieve.pods[turn]) for reprieve in reprieves)
-        # Rows whose pods are all decided need not be asked again.
+        # Rows whose pods are all decided are not filtered again.
         asked = what_if.take(np.array([reprieve.row for reprieve in reprieves], np.intp))
         fits = question.handle.filter_rows(question.cycle, question.pod, asked).passed.tolist()
         leaving = [each for each, fit in zip(reprieves, fits, strict=True) if not fit]

@@ -1,10 +1,10 @@
-"""Victim units are what preemption for a pod group evicts: single pods, or all of a group's pods.
+"""Victim units: what preemption for a pod group evicts, single pods or all pods of a group.
 
 Upstream: pkg/scheduler/framework/preemption/types.go, podgrouppreemption.go (v1.36)
 Reads:    PodGroup spec.priority, spec.disruptionMode; pod.spec.schedulingGroup, priority,
           status.startTime
-Differs:  units that are equal in importance stay in the order of the nodes, upstream's in any; a
-          pod that has not started is younger than every pod that has.
+Differs:  units of equal importance stay in node order, where upstream's order is arbitrary; a pod
+          that has not started is younger than every pod that has.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ TOGETHER: Final = "PodGroup"
 
 
 class VictimUnit(msgspec.Struct, frozen=True):
-    """Pods that leave together, or not at all.
+    """Pods that are evicted together or not at all.
 
     Attributes:
-        pods: The pods, in the order of the nodes.
-        priority: The group's, or the single pod's.
+        pods: The pods, in node order.
+        priority: The group's priority, or the single pod's.
     """
 
     pods: tuple[PodInfo, ...]
@@ -38,10 +38,10 @@ class VictimUnit(msgspec.Struct, frozen=True):
 
     @property
     def importance(self) -> tuple[int, bool, int, int]:
-        """A smaller one is kept first: priority, groups, large groups, early ones.
+        """Sort key; the smallest is kept first: high priority, groups, large groups, early start.
 
-        A pod counts as a group if it is in any, also where it leaves alone; and a group has
-        started when the first of its pods in the order of the nodes has. Both as upstream.
+        As upstream, a pod in a group counts as a group even if it is evicted alone, and the start
+        of a group is that of its first pod in node order.
         """
         first = self.pods[0]
         is_group = first.pod.spec.scheduling_group is not None
@@ -50,7 +50,7 @@ class VictimUnit(msgspec.Struct, frozen=True):
 
 
 def group_priority(group: PodGroup) -> int:
-    """Return the priority of a group, 0 if it has none."""
+    """Return the priority of a group; 0 if it has none."""
     return group.spec.priority or 0
 
 
@@ -69,7 +69,7 @@ def victim_units(nodes: NodeColumns, objects: Objects) -> list[VictimUnit]:
 
 
 def by_importance(units: Iterable[VictimUnit]) -> list[VictimUnit]:
-    """Sort: whoever is to be kept first comes first."""
+    """Return the units with the most important first."""
     return sorted(units, key=lambda unit: unit.importance)
 
 
@@ -79,7 +79,7 @@ def pods_of(units: Sequence[VictimUnit]) -> tuple[PodInfo, ...]:
 
 
 def _leaves_with(pod: PodInfo, objects: Objects) -> PodGroup | None:
-    """Return the group whose pods leave together with this one, None if it leaves alone."""
+    """Return the group whose pods are evicted with this one, or None."""
     name = pod_group_name_of(pod.pod)
     group = objects.get(PodGroup, name, pod.namespace) if name else None
     return group if group is not None and group.spec.disruption_mode == TOGETHER else None

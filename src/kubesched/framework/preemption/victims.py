@@ -1,12 +1,12 @@
-"""Victims on one node: the least important pods without which the preemptor fits there.
+"""Victims on one node: the least important pods whose eviction lets the preemptor fit.
 
-All pods of lower priority leave; if the preemptor fits then, they come back one by one, as long as
-it still fits. The ones that could not come back are the victims.
+All pods of lower priority are removed. If the preemptor fits then, they return one by one, as long
+as it still fits. The pods that cannot return are the victims.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption, SelectVictimsOnNode (v1.36)
 Reads:    pods on the node, PodDisruptionBudgets, nominated pods
-Rejects:  UnschedulableAndUnresolvable where there is no pod of lower priority; otherwise with the
-          status of the filter that fails even without them.
+Rejects:  UnschedulableAndUnresolvable if no pod has a lower priority; otherwise with the status of
+          the filter that rejects the node even without these pods.
 Differs:  nothing.
 """
 
@@ -32,15 +32,15 @@ from kubesched.snapshot.snapshot import Snapshot
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 Verdict: TypeAlias = Candidate | Status
-"""What the dry run found on a node: a candidate, or why it is none."""
+"""The result for one node: a candidate, or the status that explains why it is not one."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Whom would `pod` have to evict; asked node by node.
+    """The preemptor and the cluster.
 
     Attributes:
         handle: Runs the filters.
-        cycle: The states after pre_filter; only clones of them are changed.
+        cycle: The states after pre_filter; only clones are changed.
         pod: The preemptor.
         snapshot: The cluster.
         budgets: The cluster's disruption budgets.
@@ -54,7 +54,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def select_victims_on_node(question: Question, row: int) -> Verdict:
-    """Return whom the preemptor must evict on one row, or why that would not help."""
+    """Return the verdict on one row."""
     potential = lower_priority_pods(question.pod, question.snapshot.nodes, row)
     if not potential:
         return NO_VICTIMS
@@ -79,24 +79,24 @@ def select_victims_on_node(question: Question, row: int) -> Verdict:
 
 
 def verdict(node_name: str, evicted: Sequence[PodInfo], violating: Sequence[PodInfo]) -> Verdict:
-    """Return the candidate, or the failure that nobody would have to go.
+    """Return a candidate, or a failure if no pod needs to be evicted.
 
     Args:
         node_name: The node.
-        evicted: The pods that could not come back, in the order in which they were tried.
+        evicted: The pods that could not return, in the order in which they were tried.
         violating: The pods that a disruption budget protects.
     """
     if not evicted:
         return failure(f'expected at least one victim pod on node "{node_name}"')
     protected = {pod.uid for pod in violating}
     violations = sum(pod.uid in protected for pod in evicted)
-    # Protected pods were tried first, whatever their importance.
+    # Protected pods were tried first, regardless of importance.
     victims = by_importance(evicted) if violating else evicted
     return Candidate(node_name, tuple(victims), violations)
 
 
 class _WhatIf:
-    """One node and the states of a cycle, both copied, so that pods may come and go."""
+    """Copies of one node and of a cycle's states, in which pods are added and removed."""
 
     def __init__(self, question: Question, row: int) -> None:
         self._question = question
@@ -121,5 +121,5 @@ class _WhatIf:
 
 
 def _as_failure(status: Status) -> Status:
-    """A pod that cannot be added or removed is a failure, whatever the plugin called it."""
+    """Turn any status but success into a failure, because adding or removing must succeed."""
     return SUCCESS if status.is_success else failure(status.message)

@@ -1,1 +1,1 @@
-"""One pod's journey: profiles, the scheduling cycle, what becomes of its outcome."""
+"""The scheduler: profiles, the scheduling cycle of a pod or pod group, binding, preemption."""

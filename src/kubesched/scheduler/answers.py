@@ -1,4 +1,4 @@
-"""What is known of all rows before a cycle asks its plugins: rejections, and totals of scores.
+"""Answers of plugins that a cycle starts with: rejections and total scores of all rows.
 
 Invariants: a known answer equals a fresh one (a property test compares them).
 """
@@ -27,19 +27,19 @@ NOT_FEASIBLE: Final = np.iinfo(np.int64).min
 
 
 class Answers:
-    """The answers of the known plugins of a plan; of none, as long as nothing is filled in.
+    """The answers of a plan's known plugins; initially empty.
 
     Attributes:
         plan: Which plugins are known.
         usable: Whether the answers can be used; if not, every plugin must be asked.
-        rejections: The first rejection per row, of known filters.
-        feasible: Bool per row, of known filters.
+        rejections: The first rejection per row by a known filter.
+        feasible: Bool per row: whether all known filters pass it.
         feasible_count: How many rows are feasible.
-        plain: int64 per row, the weighted scores that need no normalizing.
-        raw: Plugin name -> int64 per row, the scores of those that do.
+        plain: int64 per row, the sum of weighted scores that need no normalizing.
+        raw: Plugin name -> int64 per row, the scores that are yet to be normalized.
         normalizing: The plugins of `raw`.
-        with_nominated: Row -> the version of the row, the pods nominated there, and what filters
-            say of the row with them on it.
+        with_nominated: Row -> the version of the row, the pods nominated there, and the status of
+            the row with these pods on it.
     """
 
     def __init__(self, profile: Profile, plan: Plan, rows: int = 0) -> None:
@@ -49,7 +49,7 @@ class Answers:
         self.begin(rows)
 
     def begin(self, rows: int) -> None:
-        """Forget all answers; from now on there are so many rows."""
+        """Drop all answers and start with a table of `rows` rows."""
         self.rejections = RowAnswers.nothing_asked(rows)
         self.feasible = np.ones(rows, np.bool_)
         self.feasible_count = rows
@@ -60,7 +60,7 @@ class Answers:
         self._feasible_rows: NDArray[np.intp] | None = None
 
     def begin_with(self, known: Answers) -> None:
-        """Begin with what is known already; the other answers stay as they are."""
+        """Copy the answers of `known`; the others keep their values."""
         self.rejections = known.rejections.copy()
         self.feasible = known.feasible.copy()
         self.feasible_count = known.feasible_count
@@ -78,22 +78,22 @@ class Answers:
         return self._feasible_rows
 
     def select(self, pod: PodInfo, random: Random) -> int:
-        """Return a feasible row with the largest total; ties are drawn."""
+        """Return a feasible row with the largest total; ties are broken at random."""
         return select_host(self.totals(pod), random)
 
     def totals(self, pod: PodInfo) -> NDArray[np.int64]:
-        """Return the weighted total per row, of known scores; NOT_FEASIBLE where rejected.
+        """Return the weighted total of known scores per row; NOT_FEASIBLE where rejected.
 
-        It must not be changed.
+        Callers must not write to it.
         """
         return self.totals_where(self.feasible, pod)
 
     def own_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
-        """Return the same for other feasible rows, None for the known ones; it may be changed."""
+        """Return a fresh array of totals for other feasible rows; None means the known ones."""
         return self.totals_where(self.feasible if feasible is None else feasible, pod)
 
     def totals_where(self, feasible: NDArray[np.bool_], pod: PodInfo) -> NDArray[np.int64]:
-        """Return the weighted total per row, computed anew."""
+        """Compute the weighted total per row."""
         totals = np.where(feasible, self.plain, NOT_FEASIBLE)
         if self.normalizing:
             rows = np.flatnonzero(feasible)
@@ -106,10 +106,10 @@ class Answers:
     def add_filters(
         self, filters: list[tuple[int, FilterPlugin[object]]], pod: PodInfo, nodes: NodeTable
     ) -> None:
-        """Ask filters about all rows.
+        """Run filters on all rows.
 
         Raises:
-            PluginFailure: if a filter failed on a row that no earlier one rejects.
+            PluginFailure: if a filter fails on a row that no earlier filter rejects.
         """
         if not filters:
             return
@@ -125,7 +125,7 @@ class Answers:
         pod: PodInfo,
         nodes: NodeTable,
     ) -> None:
-        """Ask filters about the rows of `nodes`, and put what they say into `answers`."""
+        """Run filters on the rows of `nodes` and add the results to `answers`."""
         for position, plugin in filters:
             state = self.plan.filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, nodes)
@@ -133,7 +133,7 @@ class Answers:
                 wording.raise_failures(answers, found, position, plugin.name)
 
     def add_score(self, plugin: ScorePlugin[object], raw: NDArray[np.int64]) -> None:
-        """Take in the raw scores of a plugin for all rows."""
+        """Add the raw scores of a plugin for all rows."""
         if plugin.normalizes:
             self.raw[plugin.name] = raw
             self.normalizing.append(plugin)
@@ -144,20 +144,21 @@ class Answers:
     def ask_score(
         self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
-        """Ask a known plugin for the raw score per row of `nodes`."""
+        """Return a known plugin's raw score per row of `nodes`."""
         state = self.plan.score_states.get(plugin.name)
         return self._profile.ask_score(plugin, state, pod, nodes)
 
     def check_scores(self, raw: NDArray[np.int64]) -> None:
-        """Give the answers up if a score that stays as it is does not lie in 0..100."""
-        # An invalid score fails the cycle only if its row is feasible: ask everything to find out.
+        """Mark the answers unusable if a score that is not normalized is outside 0..100."""
+        # An invalid score fails the cycle only if its row is feasible, which a full cycle finds
+        # out.
         if raw.min(initial=0) < NODE_SCORE_MIN or raw.max(initial=0) > NODE_SCORE_MAX:
             self.usable = False
 
     def _normalized(
         self, plugin: ScorePlugin[object], pod: PodInfo, rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Return what a plugin adds to `rows`, which are all that is feasible."""
+        """Return the weighted, normalized scores of `rows`, the feasible rows."""
         scores = self._profile.ask(
             wording.NORMALIZE,
             plugin,
@@ -172,7 +173,7 @@ class Answers:
 
 
 class NodeAnswers(Answers):
-    """The answers of plugins that look at Node objects alone; many signatures share them."""
+    """The answers of plugins that read only Node objects; many signatures share them."""
 
     def __init__(self, profile: Profile, plan: Plan) -> None:
         super().__init__(profile, plan)
@@ -181,7 +182,7 @@ class NodeAnswers(Answers):
         self._node_scores = plan.known_scores
 
     def refresh(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        """Ask anew if a node came, went or changed; return whether that was so.
+        """Recompute if a node was added, changed or deleted; return whether that was so.
 
         Raises:
             PluginFailure: if a plugin fails.
@@ -195,7 +196,7 @@ class NodeAnswers(Answers):
         for plugin in self._node_scores:
             raw = self.ask_score(plugin, pod, nodes)
             if plugin.normalizes and len(raw) and raw.min() == raw.max():
-                # All rows rate the same for good: what the plugin adds is known beforehand.
+                # All rows have the same raw score, so the normalized score is known beforehand.
                 self.raw[plugin.name] = raw
                 self.plain += self._normalized(plugin, pod, _FIRST_ROW).item(0)
             else:

@@ -1,4 +1,4 @@
-"""ApiClient is all that the runtime asks of an API server; live, embedded and simulated alike.
+"""ApiClient has the writes that the scheduler sends to a real, embedded or simulated API server.
 
 Upstream: pkg/scheduler/util/utils.go, plugins/defaultbinder, framework/preemption (v1.36)
 Reads:    nothing; objects arrive through `scheduler.eventhandlers`
@@ -16,7 +16,7 @@ from kubesched.api.scheduling import PodGroup
 
 
 class PodConditionPatch(msgspec.Struct, frozen=True):
-    """A pod condition to set; the transition time is the client's business."""
+    """A pod condition to set; the client fills in the transition time."""
 
     type: str
     status: str
@@ -25,7 +25,7 @@ class PodConditionPatch(msgspec.Struct, frozen=True):
 
 
 class PodGroupConditionPatch(msgspec.Struct, frozen=True):
-    """A pod group's condition to set; the transition time is the client's business."""
+    """A pod group's condition to set; the client fills in the transition time."""
 
     type: str
     status: str
@@ -35,15 +35,15 @@ class PodGroupConditionPatch(msgspec.Struct, frozen=True):
 
 
 class EventRecord(msgspec.Struct, frozen=True):
-    """An event to write; losing one harms nobody.
+    """An event to write; events may be lost.
 
     Attributes:
-        regarding: The pod it is about.
+        regarding: The pod that the event is about.
         type: `Normal` or `Warning`.
         reason: Such as `Scheduled`.
         action: Such as `Binding`.
-        note: For people, at most 1,024 bytes.
-        related: Another pod that has to do with it.
+        note: A human-readable message of at most 1,024 bytes.
+        related: A second pod that is involved.
         reporting_controller: The profile's name.
     """
 
@@ -57,7 +57,7 @@ class EventRecord(msgspec.Struct, frozen=True):
 
 
 class ApiClient(Protocol):
-    """Writes to an API server. Every method raises `api.errors.ApiError` when it is refused."""
+    """Writes to an API server. A refused write raises `api.errors.ApiError`."""
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """POST the pod's Binding, with its uid as precondition."""
@@ -69,7 +69,7 @@ class ApiClient(Protocol):
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """PATCH condition and nomination; None leaves one alone, no change sends nothing."""
+        """PATCH condition and nomination; None keeps the value, and no change sends nothing."""
         ...
 
     async def patch_pod_group_status(
@@ -79,9 +79,9 @@ class ApiClient(Protocol):
         ...
 
     async def delete_pod(self, pod: Pod) -> None:
-        """DELETE the pod with its own grace period."""
+        """DELETE the pod with the grace period from its spec."""
         ...
 
     def record_event(self, event: EventRecord) -> None:
-        """Write an event some time soon; never waits, never fails."""
+        """Queue an event to be written; return at once and never raise."""
         ...

@@ -1,4 +1,4 @@
-"""Puts cache, queue, profiles, loop and event handlers together.
+"""Builds a scheduler from cache, queue, profiles, loop and event handlers.
 
 Upstream: pkg/scheduler/scheduler.go, New (v1.36)
 Differs:  nothing.
@@ -49,7 +49,7 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class Writers(msgspec.Struct, frozen=True):
-    """How plugins write claims and volumes; None without an API."""
+    """Functions with which plugins write claims and volumes; None without an API."""
 
     claims: ClaimWriter | None = None
     volumes: VolumeWriter | None = None
@@ -62,25 +62,25 @@ class Instruments(Protocol):
     """Measure a scheduler, for metrics."""
 
     def plugin_observer(self, scheduler_name: str) -> PluginObserver:
-        """Return what receives the counts of a profile's plugins."""
+        """Return the observer of a profile's plugins."""
         ...
 
     @property
     def observer(self) -> Observer:
-        """Is told what the loop does."""
+        """Return the observer of the loop."""
         ...
 
     def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
-        """Ask a queueing hint, as `kubesched.queue.hinting.ask_hint` does."""
+        """Call a queueing hint, as `kubesched.queue.hinting.ask_hint` does."""
         ...
 
     def fit(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
-        """Put timers and observers where they belong."""
+        """Attach timers and observers to the assembled scheduler."""
         ...
 
 
 def queue_options(configuration: Configuration, gates: FeatureGates) -> QueueOptions:
-    """Return the queue's options as the configuration and the feature gates have them."""
+    """Return the queue's options from the configuration and the feature gates."""
     return QueueOptions(
         initial_backoff_seconds=float(configuration.pod_initial_backoff_seconds),
         max_backoff_seconds=float(configuration.pod_max_backoff_seconds),
@@ -107,18 +107,18 @@ def assemble(
     """Build a scheduler and the event handlers that feed it the cluster's changes.
 
     Args:
-        configuration: The scheduler's.
-        registry: The plugins that exist.
-        gates: Which features are on.
-        api: Where decisions are written.
+        configuration: The scheduler configuration.
+        registry: The available plugins.
+        gates: The feature gates.
+        api: The client that decisions are written with.
         random: The run's random source.
-        options: The queue's; by default those of the configuration.
-        observers: Called at what the scheduler does.
-        connect: Gives each extender its transport; without it there must be none.
-        instruments: Are attached everywhere.
-        pods: Where observed pods are kept; by default a new place.
-        writers: Write claims and volumes for plugins.
-        report_plugin_error: Receives every exception of a plugin.
+        options: Options of the queue; by default those of the configuration.
+        observers: Observers of the loop.
+        connect: Creates the transport of an extender; required if extenders are configured.
+        instruments: Metrics to attach to all parts.
+        pods: The lister that keeps observed pods; by default a new one.
+        writers: Functions with which plugins write claims and volumes.
+        report_plugin_error: Called with every exception of a plugin.
 
     Raises:
         ConfigError: with every field error of the configuration.

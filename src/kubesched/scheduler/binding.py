@@ -1,7 +1,7 @@
-"""The binding cycle: wait for permission, prepare, bind; or undo everything.
+"""The binding cycle: wait on Permit, run PreBind, bind; on failure undo everything.
 
-One task per placed pod. What was assumed and reserved in the scheduling cycle is undone here if
-anything fails; nothing after `queue.done` can make the pod unschedulable by a plugin.
+Each placed pod has a task. If anything fails here, the task undoes what the scheduling cycle
+assumed and reserved. After `queue.done` no plugin can make the pod unschedulable.
 
 Upstream: pkg/scheduler/schedule_one.go, bindingCycle (v1.36)
 Differs:  nothing.
@@ -37,17 +37,17 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class Assumed(msgspec.Struct, frozen=True):
-    """A pod on its way to a node.
+    """An assumed pod whose binding is under way.
 
     Attributes:
-        queued: Its story in the queue.
+        queued: The pod as the queue knows it, with attempts and timestamps.
         pod: The pod, as assumed on the node.
         node_name: The node.
-        cycle: The plugins' states.
-        profile: The plugins.
-        started: When its scheduling cycle began, seconds.
-        evaluated: How many nodes were looked at.
-        feasible: How many of them were feasible.
+        cycle: The state of the scheduling cycle.
+        profile: The profile that placed it.
+        started: When its scheduling cycle began, in seconds of the loop's clock.
+        evaluated: Number of nodes evaluated.
+        feasible: Number of feasible nodes among them.
     """
 
     queued: QueuedPodInfo
@@ -67,7 +67,7 @@ class ApiBinder:
         self._api = api
 
     async def bind(self, pod: Pod, node_name: str) -> Status:
-        """Create the Binding; a refusal is a failure in the server's words."""
+        """Create the Binding; a refusal becomes a status with the server's message."""
         try:
             await self._api.bind(pod, node_name)
         except ApiError as error:
@@ -79,13 +79,13 @@ class BindingCycle:
     """Binds assumed pods.
 
     Attributes:
-        bind_instead: Asked before the Bind plugins, which bind only if it returns None; extenders
-            bind here. None if there is nothing to ask.
-        preparing: The tasks whose pod waits for permission or is in PreBind.
+        bind_instead: Called before the Bind plugins, which run only if it returns None. Extenders
+            bind here. None without extenders.
+        preparing: The tasks whose pod waits on Permit or is in PreBind.
     """
 
     def __init__(self, status_writer: StatusWriter, done: Callable[[str], None]) -> None:
-        """Take what writes nominations, and what tells the queue that a pod is done with."""
+        """Set up with the writer of nominations and the queue's `done`."""
         self._status_writer = status_writer
         self._done = done
         self._in_pre_bind: dict[str, asyncio.Future[Status]] = {}
@@ -93,7 +93,7 @@ class BindingCycle:
         self.bind_instead: Callable[[PodInfo, str], Awaitable[Status | None]] | None = None
 
     def cancel(self, uid: str, cause: str) -> bool:
-        """Call a pod in PreBind back; return False if it is too late for that."""
+        """Cancel the binding of a pod in PreBind; return False if it is too late."""
         cancelled = self._in_pre_bind.get(uid)
         if cancelled is None or cancelled.done():
             return False
@@ -101,7 +101,7 @@ class BindingCycle:
         return True
 
     async def run(self, assumed: Assumed) -> Status:
-        """Take the pod from assumed to bound; return what stood in the way, or success."""
+        """Bind an assumed pod; return success or the status that stopped it."""
         profile, pod, node_name = assumed.profile, assumed.pod, assumed.node_name
         timer = profile.timer
         waiting = profile.waiting_pods.get(pod.uid)
@@ -113,7 +113,7 @@ class BindingCycle:
             if not (flight.is_success or flight.is_skip):
                 return flight
             if flight.is_success or waiting is not None:
-                # Before the Binding, which clears it.
+                # Wait for the write: the Binding that follows clears the nomination.
                 await asyncio.wait(
                     [self._status_writer.write(pod.pod, nominated_node_name=node_name)]
                 )
@@ -124,7 +124,7 @@ class BindingCycle:
             timer.waited_on_permit(status.code, began)
             if not status.is_success:
                 return status
-        # From here on nothing that happened while the pod was in flight matters to it.
+        # From here on, events during the pod's flight no longer requeue it.
         self._done(pod.uid)
         began = timer.now()
         status = SUCCESS
@@ -146,7 +146,7 @@ class BindingCycle:
             self.preparing.discard(task)
 
     def _pre_flight(self, assumed: Assumed) -> Status:
-        """Ask which PreBind plugins have work to do; keep the others out."""
+        """Run PreBindPreFlight; PreBind skips the plugins that have nothing to do."""
         found = SKIP
         skipped: set[str] = set()
         ask, cycle, pod = assumed.profile.ask, assumed.cycle, assumed.pod
@@ -213,7 +213,7 @@ class BindingCycle:
                 return cancelled.result()
             return work.result()
         finally:
-            # Past this point the pod counts as prebound and cannot be called back.
+            # From here on the pod counts as prebound and its binding cannot be cancelled.
             del self._in_pre_bind[uid]
             work.cancel()
 
@@ -228,7 +228,7 @@ class BindingCycle:
         return SUCCESS
 
     async def _ask_together(self, assumed: Assumed, group: list[PreBindPlugin]) -> Status:
-        """Run plugins side by side; the first failure cancels the others."""
+        """Run plugins concurrently; the first failure cancels the others."""
         tasks = [asyncio.ensure_future(self._ask_pre_bind(assumed, plugin)) for plugin in group]
         try:
             for task in asyncio.as_completed(tasks):
@@ -257,10 +257,10 @@ class BindingCycle:
         return failure_of(PRE_BIND, plugin.name, status.message)
 
     def _called_back(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
-        """Return what the plugin that was interrupted failed with.
+        """Return the status of a plugin whose PreBind was cancelled.
 
         Raises:
-            CancelledError: It was not the pod that was called back, but the scheduler that ends.
+            CancelledError: if the scheduler is ending, rather than this binding being cancelled.
         """
         cancelled = self._in_pre_bind.get(assumed.pod.uid)
         if cancelled is None or not cancelled.done():
@@ -270,7 +270,7 @@ class BindingCycle:
     async def _bind(self, assumed: Assumed) -> Status:
         pending = self._status_writer.on_its_way(assumed.pod.pod)
         if pending is not None:
-            # What an earlier attempt had to say would outlive the Binding.
+            # A status write of an earlier attempt must not arrive after the Binding.
             await asyncio.wait([pending])
         if self.bind_instead is not None:
             bound = await self.bind_instead(assumed.pod, assumed.node_name)
@@ -295,7 +295,7 @@ class BindingCycle:
 
 
 def _groups(plugins: tuple[PreBindPlugin, ...], skipped: set[str]) -> list[list[PreBindPlugin]]:
-    """Put neighbours that allow it together; a plugin that does not splits, even if skipped."""
+    """Group adjacent plugins that may run concurrently; any other ends a group, even if skipped."""
     groups: list[list[PreBindPlugin]] = []
     if len(skipped) == len(plugins):
         return groups

@@ -1,7 +1,7 @@
-"""The scheduling cycle: which nodes can take the pod, which of them is best, what if none can.
+"""The scheduling cycle: filter nodes for a pod, score them and choose one, or reject the pod.
 
-Sync, no I/O, no clock: values in, a decision out. Whatever is known of all rows beforehand
-(`scheduler.memory`) is where a cycle begins; it asks the other plugins.
+Synchronous, without I/O or clock: values in, a decision out. A cycle starts with the answers that
+`scheduler.memory` remembers and runs only the other plugins.
 
 Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go (v1.36)
 Differs:  nothing.
@@ -38,17 +38,17 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 
-class AskEveryPlugin(Exception):  # noqa: N818 - a way to go on, not an error
-    """What is known does not do for this pod."""
+class AskEveryPlugin(Exception):  # noqa: N818 - control flow, not an error
+    """The remembered answers cannot be used for this pod: run every plugin."""
 
 
 class Feasible(msgspec.Struct, frozen=True):
     """The rows that can take the pod.
 
     Attributes:
-        mask: Bool per row of the table; None if they are those that were known to be feasible.
-        count: How many they are.
-        evaluated: How many rows were looked at.
+        mask: Bool per row of the table; None for the rows that were known to be feasible.
+        count: Number of feasible rows.
+        evaluated: Number of rows evaluated.
     """
 
     mask: NDArray[np.bool_] | None
@@ -56,7 +56,7 @@ class Feasible(msgspec.Struct, frozen=True):
     evaluated: int
 
     def rows_among(self, known: Answers) -> NDArray[np.intp]:
-        """Return the rows, ascending, given what was known."""
+        """Return the feasible rows, ascending; `known` has the answers the cycle started with."""
         return known.feasible_rows if self.mask is None else np.flatnonzero(self.mask)
 
 
@@ -64,11 +64,11 @@ class SchedulingCycle:
     """Schedules pods of one profile, one at a time.
 
     Attributes:
-        profile: The plugins.
-        sampler: Where the next search starts; shared by all profiles.
-        scoring: Rates feasible rows.
-        rejecting: What follows when there is none.
-        restriction: What is left out at the moment.
+        profile: The profile whose plugins run.
+        sampler: Keeps where the next search starts; shared by all profiles.
+        scoring: Scores feasible rows.
+        rejecting: Runs PostFilter when no row is feasible.
+        restriction: The nodes and PostFilter plugins that are left out at the moment.
     """
 
     def __init__(self, profile: Profile, sampler: NodeSampler, *, remembers: bool = True) -> None:
@@ -84,7 +84,7 @@ class SchedulingCycle:
     def schedule_one(
         self, pod: PodInfo, snapshot: Snapshot, trace: Trace | None = None
     ) -> Decision:
-        """Decide where `pod` goes in the cluster of `snapshot`; record the story in `trace`."""
+        """Decide where `pod` goes in the cluster of `snapshot`; record each answer in `trace`."""
         if not self.restriction.count(snapshot.nodes):
             return Failed(pod, unresolvable(NO_NODES))
         timer = self.profile.timer
@@ -117,15 +117,15 @@ class SchedulingCycle:
     def _schedule_knowing(
         self, pod: PodInfo, snapshot: Snapshot, memory: Memory
     ) -> Decision | None:
-        """Decide with what is remembered; None if every plugin has to be asked."""
+        """Decide with remembered answers; None if every plugin has to run."""
         is_hinted = False
         try:
             known, is_hinted = memory.recall(pod, snapshot)
             if known is not None:
                 return self._schedule(pod, snapshot, known, None)
         except (PluginFailure, AskEveryPlugin):
-            # Known plugins are asked about more rows than they would be: whether a row that they
-            # fail on is met at all, only asking every plugin in order tells.
+            # Remembered plugins run on more rows than a fresh cycle would use. Only a run of every
+            # plugin in order shows whether it would reach the row that failed.
             pass
         if is_hinted:
             self.profile.timer.hint_not_used()
@@ -194,7 +194,7 @@ class SchedulingCycle:
         search: Search,
         trace: Trace | None,
     ) -> Feasible | None:
-        """Return the pod's own nominated node if it passes the filters."""
+        """Return the pod's nominated node if it passes the filters."""
         name = pod.pod.status.nominated_node_name
         nominated = snapshot.nodes.row_of.get(name) if name else None
         if nominated is None or not self.restriction.allows(nominated):
@@ -214,7 +214,7 @@ class SchedulingCycle:
     def _filter_nominated(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp]
     ) -> RowAnswers | None:
-        """Ask about the pod's own nominated node; a failure there only costs it the first try."""
+        """Filter the pod's nominated node; after a failure the search goes on with all nodes."""
         timer = self.profile.timer
         nothing = Answers(self.profile, self._nothing.plan, len(rows))
         try:
@@ -276,7 +276,7 @@ class SchedulingCycle:
     def _sample(
         self, nodes: NodeTable, rows: NDArray[np.intp], answers: RowAnswers, limit: int
     ) -> tuple[NDArray[np.intp], RowAnswers]:
-        """Cut the answers down to the rows that a search for `limit` feasible ones looks at."""
+        """Keep only the rows that a search for `limit` feasible nodes would evaluate."""
         place = np.full(len(nodes), -1, np.intp)
         place[rows] = np.arange(len(rows))
         order = self._order(nodes)
@@ -298,7 +298,7 @@ class SchedulingCycle:
         plan: Plan,
         trace: Trace | None,
     ) -> tuple[Status, frozenset[str] | None, tuple[str, ...]]:
-        """Ask the PreFilter plugins; return status, allowed node names, and who restricted them."""
+        """Run PreFilter; return status, allowed node names and the plugins that restricted them."""
         timer = self.profile.timer
         timer.enter(PRE_FILTER)
         outcome, names, contributors = self._ask_pre_filters(cycle, pod, snapshot, plan, trace)
@@ -361,7 +361,7 @@ class SchedulingCycle:
         rows: NDArray[np.intp] | None,
         trace: Trace | None,
     ) -> Filtering:
-        """Ask the filters about `rows`, None for all, with the two passes for nominated pods."""
+        """Filter `rows` (None for all), including the second pass for nominated pods."""
         timer = self.profile.timer
         timer.enter(FILTER)
         nodes: NodeTable = snapshot.nodes
@@ -394,12 +394,12 @@ class SchedulingCycle:
         nodes: NodeTable,
         filtering: Filtering,
     ) -> None:
-        """Ask again as if nominated pods were on their nodes; a rejection there is what counts.
+        """Filter again with nominated pods on their nodes; a rejection in this pass counts.
 
         Raises:
             PluginFailure: if a filter fails.
         """
-        # What filters say of a row alone holds as long as the row and its nominated pods stay.
+        # Row-scoped filters keep their answer until the row or its nominated pods change.
         remembers = known.plan.knows_any and all(
             plugin.name in cycle.skip_filter for _, plugin in known.plan.filters
         )
@@ -431,7 +431,7 @@ class SchedulingCycle:
         nodes: NodeTable,
         rows: NDArray[np.intp],
     ) -> None:
-        """Ask all filters, and go on asking after one has failed: the story has the others too."""
+        """Run all filters for a trace, including those after one that failed."""
         first: PluginFailure | None = None
         for position, plugin in enumerate(self.profile.filter_plugins):
             if plugin.name in cycle.skip_filter:
@@ -445,7 +445,7 @@ class SchedulingCycle:
                 else:
                     self.profile.take_in_filter(filtering, position, plugin, found)
             except PluginFailure as failure:
-                # The cycle fails; for the story the other filters are asked about other rows.
+                # The cycle fails; the trace still needs the other filters.
                 filtering.own_answers().fail(position, failure.status)
                 filtering.changed()
                 first = first or failure
@@ -466,7 +466,7 @@ class SchedulingCycle:
         try:
             found = self.profile.ask_filter(plugin, state, pod, nodes)
         except PluginFailure as failure:
-            # Perhaps on a row that an earlier filter rejected, where nobody would have asked.
+            # It may have failed on a row that an earlier filter rejected and a normal cycle skips.
             everywhere = NodeToStatus.everywhere(len(nodes), failure.status)
             trace.filters.append(FilterTrace(plugin.name, rows, everywhere))
             return None

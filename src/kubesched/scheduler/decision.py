@@ -1,4 +1,4 @@
-"""What a scheduling cycle decides: a place, a rejection with its diagnosis, or a failure.
+"""The outcome of a scheduling cycle: Placed, Rejected with a diagnosis, or Failed.
 
 Upstream: pkg/scheduler/schedule_one.go (v1.36)
 Differs:  outcomes are values; upstream returns a status, an error and a nominating info.
@@ -23,15 +23,15 @@ NOBODY_REJECTED: Final = Diagnosis()
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """The pod has a node.
+    """A node was chosen.
 
     Attributes:
         pod: The pod.
-        node_name: Where it goes.
+        node_name: The chosen node.
         row: That node's row.
-        cycle: The plugins' states, for reserve and what follows.
-        feasible: How many nodes were feasible.
-        evaluated: How many nodes were looked at.
+        cycle: The cycle state, for Reserve and later extension points.
+        feasible: Number of feasible nodes.
+        evaluated: Number of nodes evaluated.
     """
 
     pod: PodInfo
@@ -47,10 +47,10 @@ class Rejected(msgspec.Struct, frozen=True):
 
     Attributes:
         pod: The pod.
-        diagnosis: Why, per node.
+        diagnosis: The reasons per node.
         message: The text of the pod's condition.
-        cycle: The plugins' states.
-        post_filter: What the PostFilter plugins made of it; None if there are none.
+        cycle: The cycle state.
+        post_filter: The result of the PostFilter plugins; None if there are none.
     """
 
     pod: PodInfo
@@ -72,7 +72,7 @@ class Rejected(msgspec.Struct, frozen=True):
         return self.post_filter.victims if self.post_filter is not None else ()
 
     def with_failed_preemption(self, error: str, num_all_nodes: int) -> Rejected:
-        """Return the rejection if nobody could be evicted: the nomination is left alone."""
+        """Return the rejection for a preemption that failed; it keeps the nomination as it is."""
         failed = failure(f"preemption: {error}")
         diagnosis = self.diagnosis.with_post_filter_message(failed.message)
         message = diagnosis.fit_error(num_all_nodes)
@@ -80,7 +80,7 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The question could not be answered.
+    """The cycle ended with an error.
 
     Attributes:
         pod: The pod.

@@ -1,7 +1,7 @@
-"""Event handlers: what an observed change means for the cache and for the queue.
+"""Event handlers apply watch events to the cache and the queue.
 
-With `loop` the only file that knows both. What is observed while a cycle waits for extenders is
-taken in when that cycle has ended. The table:
+Only this module and `loop` know both. Changes that arrive while a cycle waits for extenders are
+applied when that cycle ends:
 
     object                        cache           queue
     pod with a node      added    add_pod         move_all AssignedPodAdd
@@ -82,27 +82,27 @@ _NODE_DELETE: Final = ClusterEvent(resources.NODE, Action.DELETE)
 
 
 class HandlingObserver:
-    """Is told how long handling takes; every method may be left out.
+    """Receives how long event handling takes; subclasses override what they need.
 
     Attributes:
-        is_listening: Whether it does anything with what it is told.
+        is_listening: Whether durations are measured for this observer.
     """
 
     is_listening: ClassVar = False
 
     def now(self) -> float:
-        """Return seconds on some clock."""
+        """Return the observer's clock, in seconds."""
         return 0.0
 
     def handled(self, event: str, seconds: float) -> None:
-        """An event, by its label, was brought to cache and queue."""
+        """Cache and queue were updated for an event with this label."""
 
 
 class EventHandlers:
-    """Brings observed changes to cache and queue, and wakes the loop.
+    """Applies observed changes to cache and queue and wakes the loop.
 
     Attributes:
-        observer: Is told how long that takes.
+        observer: Receives how long each event takes.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -113,13 +113,13 @@ class EventHandlers:
         self._pods = scheduler.pods
         self._now = scheduler.now
         self._pod_groups = scheduler.cache.pod_groups
-        # All profiles have the same.
+        # All profiles share them.
         self._gates = next(iter(scheduler.profiles.values())).feature_gates
         self._has_gangs = self._gates.enabled("GangScheduling")
         self._has_taint_rules = self._gates.enabled("DRADeviceTaintRules")
 
     def added(self, item: KubernetesObject) -> None:
-        """Take in an object that came."""
+        """Apply an added object."""
         self._scheduler.between_cycles(self._added, item)
 
     def _added(self, item: KubernetesObject) -> None:
@@ -137,7 +137,7 @@ class EventHandlers:
         self._scheduler.wake()
 
     def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
-        """Take in an object that changed."""
+        """Apply a changed object."""
         self._scheduler.between_cycles(self._updated, old, new)
 
     def _updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
@@ -155,7 +155,7 @@ class EventHandlers:
         self._scheduler.wake()
 
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
-        """Take in that an object is gone; `item` is what was last seen of it."""
+        """Apply a deletion; `item` is the last observed state."""
         self._scheduler.between_cycles(
             partial(self._deleted, item, is_final_state_known=is_final_state_known)
         )
@@ -195,14 +195,14 @@ class EventHandlers:
                 self._pod_groups.add(info)
             self._queue.add(info, self._now())
             if self._has_gangs:
-                # It may be the one that its gang has been waiting for.
+                # It may complete its gang.
                 self._move(UNSCHEDULED_POD_ADD, None, pod)
             self._handled(UNSCHEDULED_POD_ADD, began)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         old, new = (without_disabled_fields(pod, self._gates) for pod in (old, new))
         if new.status.phase in FINISHED:
-            # The scheduler only watches unfinished pods: to it, this one is gone.
+            # The scheduler watches only unfinished pods, so this one counts as deleted.
             self._pod_deleted(old, is_final_state_known=True)
             return
         if old.metadata.uid != new.metadata.uid:
@@ -228,7 +228,7 @@ class EventHandlers:
         self._pods.delete(pod)
         is_assigned = bool(pod.spec.node_name)
         if is_assigned or not is_final_state_known:
-            # A last state that nobody saw does not say whether the pod had got a node.
+            # The final state was missed, so the pod may have been bound in between.
             log_observed(V3, "Delete event for scheduled pod", pod)
             began = self.observer.now()
             if self._cache.remove_pod(uid_of(pod)) is None and is_final_state_known:
@@ -243,11 +243,11 @@ class EventHandlers:
         try:
             self._cache.add_pod(pod)
         except CacheError as error:
-            log.error("Failed to add pod to the cache: %s", error)  # noqa: TRY400 - its words say all
+            log.error("Failed to add pod to the cache: %s", error)  # noqa: TRY400 - message suffices
         self._move_timed(ASSIGNED_POD_ADD, None, pod, began)
 
     def _on_node(self, pod: Pod) -> PodInfo:
-        """Return what the cache knows of this version of a pod, anew if it knows another."""
+        """Return the cache's PodInfo of this version of a pod, or a new one."""
         known = self._cache.get_pod(uid_of(pod))
         return known if known is not None and known.pod is pod else PodInfo(pod)
 
@@ -303,7 +303,7 @@ class EventHandlers:
         self._handled(UNSCHEDULED_POD_DELETE, began)
 
     def _assumed_deleted(self, info: PodInfo) -> None:
-        """A pod on its way to a node is deleted: its binding is expected to fail."""
+        """Handle the deletion of an assumed pod, whose binding is expected to fail."""
         there = self._cache.get_pod(info.uid)
         if there is None:
             return
@@ -315,7 +315,7 @@ class EventHandlers:
         self._move(ASSIGNED_POD_DELETE, assumed_pod(there), None)
 
     def _nomination_freed(self, info: PodInfo) -> None:
-        """The room a nominated pod was promised is of use to pods of at most its priority."""
+        """Wake pods of at most its priority, which may use the node it was nominated to."""
 
         def may_use(queued: QueuedPodInfo) -> bool:
             return queued.pod_info.priority <= info.priority
@@ -333,7 +333,7 @@ class EventHandlers:
             self._move_timed(ClusterEvent(resource, action), old, new, self.observer.now())
 
     def _taint_rule_changed(self, old: object | None, new: object | None) -> None:
-        """A change of a rule is one of every slice whose devices get other taints by it."""
+        """Treat a changed rule as a change of every slice whose device taints it affects."""
         rules_before, rules_after = (
             [rule] if isinstance(rule, DeviceTaintRule) else [] for rule in (old, new)
         )
@@ -357,7 +357,7 @@ class EventHandlers:
     def _move_each(
         self, events: Sequence[ClusterEvent], old: object, new: object, began: float
     ) -> None:
-        """Move for each event of one change; each counts what came before the first."""
+        """Move pods for each event of one change; each duration includes the common preparation."""
         shared = self.observer.now() - began
         for event in events:
             self._move_timed(event, old, new, self.observer.now() - shared)

@@ -1,9 +1,9 @@
-"""Evictions carry a preemption out: nominations first, then the victims, the last one alone.
+"""Evictions carry out preemptions: clear nominations, evict the victims, the last one alone.
 
 Upstream: pkg/scheduler/framework/preemption/executor.go (v1.36)
-Invariants: a pod whose preemption runs is held back until its last victim is seen going.
-Differs:  however many victims there are, they are evicted at once; upstream has no more under way
-          than the `parallelism` of the configuration.
+Invariants: a pod whose preemption runs is held back until its last victim is seen terminating.
+Differs:  all victims are evicted concurrently; upstream limits this to the `parallelism` of the
+          configuration.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 
 class Preemptor(msgspec.Struct, frozen=True):
-    """Who needs the room: a pod, or the pods of a group.
+    """The pod or pod group that victims are evicted for.
 
     Attributes:
         type: `pod` or `podgroup`.
-        uid: Of the pod, or of the group.
-        key: The namespace and name of that.
-        priority: Whose nominations it overrules: those of lower priority.
-        pods: The pods that wait for it.
+        uid: The uid of the pod or group.
+        key: Its namespace and name.
+        priority: Its priority; nominations of lower priority are cleared.
+        pods: The pods to activate if the preemption fails.
     """
 
     type: str
@@ -52,12 +52,12 @@ class Preemptor(msgspec.Struct, frozen=True):
 
 
 class Preemption(msgspec.Struct, frozen=True):
-    """What is to be carried out.
+    """A preemption to carry out.
 
     Attributes:
-        preemptor: Who needs the room.
-        node_name: Where; `cluster` for a group.
-        victims: Who must go, in order of falling importance.
+        preemptor: The pod or pod group that needs the resources.
+        node_name: The node; `cluster` for a group.
+        victims: The pods to evict, most important first.
         scheduler_name: The profile that decided it.
     """
 
@@ -68,10 +68,10 @@ class Preemption(msgspec.Struct, frozen=True):
 
 
 class EvictionObserver:
-    """Is told of preemptions; every method may be left out."""
+    """Receives preemptions; subclasses override what they need."""
 
     def preempting(self, victims: int) -> None:
-        """So many victims are about to be evicted."""
+        """The eviction of this number of victims begins."""
 
     def preempted(self, started: float, *, is_success: bool) -> None:
         """A preemption in the background, begun at `started`, has ended."""
@@ -83,7 +83,7 @@ class Evictions:
     Attributes:
         status_writer: Writes nominations.
         cancel_binding: (uid, cause) -> whether a pod in PreBind could still be called back.
-        observer: Is told of preemptions.
+        observer: Receives preemptions.
     """
 
     def __init__(
@@ -108,11 +108,11 @@ class Evictions:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        """How many run."""
+        """Return the number of running preemptions."""
         return len(self._tasks)
 
     def is_running(self, uid: str) -> bool:
-        """Whether a pod or group preempts: its last victim is not yet seen going."""
+        """Whether a pod or group preempts and its last victim is not yet seen terminating."""
         if uid not in self._running:
             return False
         last = self._last_victim.get(uid)
@@ -122,7 +122,7 @@ class Evictions:
         return victim is not None and not victim.is_terminating
 
     async def carry_out(self, preemption: Preemption, *, in_background: bool) -> str:
-        """Evict, now or in the background; return why that cannot be done, "" if it can."""
+        """Evict, now or in the background; return the error message, "" if there is none."""
         if in_background:
             self.start(preemption)
             return ""
@@ -134,7 +134,7 @@ class Evictions:
         return ""
 
     def start(self, preemption: Preemption) -> asyncio.Task[None] | None:
-        """Begin; return the task, or None if every victim is on its way already."""
+        """Start evicting; return the task, or None if every victim is terminating already."""
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
         if not victims:
             return None
@@ -146,10 +146,10 @@ class Evictions:
         return task
 
     async def run_to_end(self, preemption: Preemption) -> None:
-        """Evict all victims at once and wait: how it was before SchedulerAsyncPreemption.
+        """Evict all victims concurrently and wait, as without SchedulerAsyncPreemption.
 
         Raises:
-            ApiError: the first refusal, which calls back the other evictions.
+            ApiError: the first refusal; the other evictions are cancelled.
         """
         self.observer.preempting(len(preemption.victims))
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
@@ -181,7 +181,7 @@ class Evictions:
             self._end(uid)
         self.observer.preempted(started, is_success=are_told)
         if not are_told:
-            # What would have brought it back may never happen.
+            # The event that would have requeued it may never come.
             self._activate(preemption.preemptor.pods)
 
     def _end(self, uid: str) -> None:
@@ -189,7 +189,7 @@ class Evictions:
         self._last_victim.pop(uid, None)
 
     async def clear_lower_nominations(self, preemption: Preemption) -> bool:
-        """Take the node's promise back from pods of lower priority; return whether all is told."""
+        """Clear lower-priority nominations to the node; return whether every write succeeded."""
         requests = [
             self.status_writer.write(other.pod, nominated_node_name="")
             for other in self._nominator.on_node(preemption.node_name)
@@ -215,7 +215,8 @@ class Evictions:
                 type="Normal",
                 reason="Preempted",
                 action="Preempting",
-                # Upstream means to relate the preemptor, and hands over what no API knows instead.
+                # Upstream passes an internal type as the related object, which the API cannot
+                # encode.
                 note=f"{note} (in kube-scheduler memory)." if in_memory else note,
                 reporting_controller=preemption.scheduler_name,
             )
@@ -234,9 +235,9 @@ class Evictions:
 
 
 async def _all(evictions: Iterable[Coroutine[object, object, None]]) -> None:
-    """Await all; the first failure calls back those that are still under way, and is raised.
+    """Await all; on the first failure cancel the rest and raise it.
 
-    What has reached the API server by then is done all the same.
+    Evictions that have reached the API server by then still take place.
     """
     try:
         async with asyncio.TaskGroup() as group:

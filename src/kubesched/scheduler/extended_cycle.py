@@ -3,11 +3,11 @@
     pre_filter, filter ─▶ extenders filter ─▶ score ─▶ extenders prioritize ─▶ choose
                                └─▶ nothing left: post_filter ─▶ extenders preempt
 
-The cluster must not change while it waits; the loop sees to that.
+The loop holds back changes of the cluster while the cycle waits.
 
 Upstream: pkg/scheduler/schedule_one.go (v1.36)
-Differs:  as `cycle`; among nodes with the same best total one that an extender scored is drawn
-          first, as upstream does.
+Differs:  as `cycle`; among nodes with the same best total, nodes that an extender scored come
+          first, as upstream.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class PreemptingPlugin(Protocol):
     """A PostFilter plugin whose `details` are a PreemptionReport that extenders may narrow."""
 
     def result_of(self, report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
-        """Return what a decision asks for."""
+        """Return the result of PostFilter for a narrowed report."""
         ...
 
 
 class ExtendedFeasible(msgspec.Struct, frozen=True):
-    """The rows that can take the pod after extenders have filtered, in ascending order.
+    """The rows that pass plugins and extenders, in ascending order.
 
     Attributes:
         rows: The rows.
-        evaluated: How many rows were looked at.
-        are_bare: Whether they came back without their pods.
+        evaluated: Number of rows evaluated.
+        are_bare: Whether an extender returned the nodes without their pods.
     """
 
     rows: NDArray[np.intp]
@@ -116,7 +116,7 @@ class ExtendedCycle(SchedulingCycle):
         passed = await self._pass_nominated(cycle, pod, snapshot, search, failures)
         if not len(passed.rows):
             rows = self._search(cycle, pod, snapshot, nothing, search, None).rows_among(nothing)
-            # As upstream, a row that an extender refused as the nominated one counts twice.
+            # As upstream: a nominated node that an extender refused is counted twice.
             twice = sum(search.answers.index.item(row) == 0 for row in failures)
             self.sampler.advance(twice, self.restriction.count(snapshot.nodes))
             passed = await self._extenders.filter(pod, snapshot.nodes, rows, failures)
@@ -136,7 +136,7 @@ class ExtendedCycle(SchedulingCycle):
         search: Search,
         failures: dict[int, Status],
     ) -> Passed:
-        """Try the pod's own nominated node; a failure there only costs it the first try."""
+        """Try the pod's nominated node; after a failure the search goes on with all nodes."""
         found = self._try_nominated(cycle, pod, snapshot, search, None)
         if found is None or found.mask is None:
             return Passed(np.zeros(0, np.intp))
@@ -194,7 +194,7 @@ class ExtendedCycle(SchedulingCycle):
     async def _narrowed(
         self, plugin: PostFilterPlugin, result: PostFilterResult, pod: PodInfo, snapshot: Snapshot
     ) -> PostFilterResult:
-        """Let extenders have their say in a preemption, before one node is chosen for good."""
+        """Let extenders narrow the candidates of a preemption before one is chosen."""
         report, nodes = result.details, snapshot.nodes
         if not isinstance(plugin, PreemptingPlugin) or not isinstance(report, PreemptionReport):
             return result
@@ -212,9 +212,9 @@ class ExtendedCycle(SchedulingCycle):
 def select_scored_host(
     totals: NDArray[np.int64], are_scored: NDArray[np.bool_], random: Random
 ) -> int:
-    """Return the position of a largest total; ties are drawn among those that extenders scored.
+    """Return the position of a largest total, at random among equals.
 
-    If they scored none of them, among all.
+    Equals that an extender scored take precedence over those that none scored.
     """
     best = totals == totals.max()
     drawn = best & are_scored
@@ -222,7 +222,7 @@ def select_scored_host(
 
 
 def _with_failures(diagnosis: Diagnosis, failures: dict[int, Status]) -> Diagnosis:
-    """Put what extenders said of rows over what plugins said; who rejected the pod stays."""
+    """Replace statuses of plugins by those of extenders; keep the rejecting plugins."""
     if not failures:
         return diagnosis
     found = diagnosis.node_to_status
@@ -235,9 +235,9 @@ def _with_failures(diagnosis: Diagnosis, failures: dict[int, Status]) -> Diagnos
 
 
 def _without_pods(nodes: NodeTable, rows: NDArray[np.intp]) -> SelectedRows:
-    """Return the rows as upstream makes nodes of what an extender sends back.
+    """Return the rows as upstream rebuilds nodes from an extender's response.
 
-    Only the Node object is there: no pods, and no images that are on other nodes too.
+    They have the Node object alone: no pods, and no image states.
     """
     bare = nodes.take(rows)
     bare.remove_pods([(row, pod) for row, pods in enumerate(bare.pods) for pod in pods.values()])

@@ -1,7 +1,7 @@
-"""HttpExtender asks one HTTP extender what it thinks of a pod and some nodes.
+"""HttpExtender is the client of one HTTP extender.
 
 Upstream: pkg/scheduler/extender.go (v1.36)
-Reads:    pod.spec.containers and initContainers: requests, limits; everything it sends
+Reads:    pod.spec.containers and initContainers: requests, limits; it sends whole pods
 Differs:  a node that the extender sends back counts as the node of that name; its other fields are
           not read, and one without a row is refused as upstream refuses unknown names. Failures of
           nodes that are not in the table are not kept. A node that is named twice counts once.
@@ -31,38 +31,37 @@ _SCORE_SCALE: Final = 10
 
 
 class ExtenderTransport(Protocol):
-    """Speaks HTTP to one extender.
+    """Sends HTTP requests to one extender.
 
-    Whoever makes one reads `enable_https` and `tls_config` of the configuration; with HTTPS and
-    no CA the extender is trusted unseen.
+    An implementation obeys `enable_https` and `tls_config` of the configuration; with HTTPS and no
+    CA it does not verify the extender's certificate.
     """
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
-        """POST JSON; return the answer's HTTP status and body.
+        """POST JSON; return the status code and body of the response.
 
         Args:
-            url: Where to.
+            url: The full URL.
             body: The JSON.
-            timeout_seconds: For the whole exchange.
+            timeout_seconds: The limit for the whole exchange.
 
         Raises:
-            OSError: if there is no answer; a TimeoutError if it does not come in time.
+            OSError: if there is no response; TimeoutError after the timeout.
         """
         ...
 
 
 class ExtenderError(Exception):
-    """An extender failed to answer, or refused to."""
+    """The call of an extender failed."""
 
 
 class Filtered(msgspec.Struct, frozen=True):
-    """What filter leaves.
+    """The result of filter.
 
     Attributes:
         rows: The rows that pass, ascending.
-        failures: Row -> why it failed, for those that the extender speaks of.
-        are_bare: Whether the nodes came back as objects of their own, of which nobody knows what
-            pods are on them.
+        failures: Row -> the status that the extender gave it.
+        are_bare: Whether the extender returned whole Node objects, which carry no pods.
     """
 
     rows: NDArray[np.intp]
@@ -76,7 +75,7 @@ class HttpExtender:
     Attributes:
         name: Its `urlPrefix`.
         is_ignorable: Whether scheduling goes on without it when it fails.
-        filters, prioritizes, preempts, binds: What it can do.
+        filters, prioritizes, preempts, binds: Which verbs are configured.
     """
 
     def __init__(self, configuration: ExtenderConfiguration, transport: ExtenderTransport) -> None:
@@ -92,7 +91,7 @@ class HttpExtender:
         self._managed = frozenset(each.name for each in configuration.managed_resources)
 
     def is_interested(self, pod: PodInfo) -> bool:
-        """Whether the pod names a resource that is managed; where none is, always."""
+        """Whether the pod uses a managed resource; always true if none is configured."""
         if not self._managed:
             return True
         return any(
@@ -102,10 +101,10 @@ class HttpExtender:
         )
 
     async def filter(self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]) -> Filtered:
-        """Ask which of `rows` can take the pod.
+        """Return which of `rows` can take the pod.
 
         Raises:
-            ExtenderError: if there is no answer, or one that cannot be.
+            ExtenderError: if the call fails or the response is invalid.
         """
         body = self._args(pod, nodes, rows)
         answer = await self._send(self._configuration.filter_verb, body)
@@ -136,12 +135,10 @@ class HttpExtender:
     async def prioritize(
         self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]
     ) -> dict[str, int]:
-        """Return what the extender adds to the totals of nodes, by name.
-
-        One that does not prioritize adds 0 to each.
+        """Return the weighted scores of the extender by node name; 0 if it does not prioritize.
 
         Raises:
-            ExtenderError: if there is no answer.
+            ExtenderError: if the call fails.
         """
         if not self.prioritizes:
             return dict.fromkeys([nodes.names[row] for row in rows.tolist()], 0)
@@ -159,10 +156,10 @@ class HttpExtender:
     async def process_preemption(
         self, pod: PodInfo, candidates: Sequence[Candidate], nodes: NodeTable
     ) -> tuple[Candidate, ...]:
-        """Return the candidates that the extender leaves, with the victims as it wants them.
+        """Return the candidates that the extender keeps, with the victims it chose.
 
         Raises:
-            ExtenderError: if there is no answer, or one with unknown nodes or pods.
+            ExtenderError: if the call fails or the response has unknown nodes or pods.
         """
         body = wire.encode_preemption_args(
             pod.pod, candidates, uids_only=self._configuration.node_cache_capable
@@ -191,7 +188,7 @@ class HttpExtender:
         """Let the extender bind the pod.
 
         Raises:
-            ExtenderError: if it does not, or does not say so.
+            ExtenderError: if it fails to bind.
         """
         body = wire.encode_binding_args(pod, node_name)
         answer = await self._send(self._configuration.bind_verb, body)
@@ -219,7 +216,7 @@ class HttpExtender:
 
 
 def _failures(result: wire.FilterResult, row_of: Mapping[str, int]) -> dict[int, Status]:
-    """Return why rows failed; that nothing helps beats that something may."""
+    """Return the status of failed rows; unresolvable takes precedence over unschedulable."""
     failures = {
         row_of[name]: unschedulable(message)
         for name, message in result.failed.items()

@@ -1,11 +1,11 @@
-"""The JSON that scheduler and HTTP extenders exchange: Go's field names, read in any case.
+"""The JSON bodies of HTTP extenders, with Go's field names; decoding ignores their case.
 
 Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go (v1.36)
-Reads:    what extenders answer
-Differs:  pods and nodes are sent with the fields that are kept of them; of nodes that an extender
-          sends back only the names are read; of several values that are not of their fields'
-          types the first field counts, upstream's is the first in the text; null among victims
-          is no victim, upstream crashes on it.
+Reads:    responses of extenders
+Differs:  pods and nodes are sent with the fields that kubesched keeps; of nodes in a response only
+          the names are read; if several values have a wrong type, the error names the first field
+          in the type's order, upstream the first in the text; null in a list of victims is skipped,
+          upstream crashes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _BLANKS: Final = " \t\r\n"
 
 
 class WireError(ValueError):
-    """An answer that is not what the protocol says."""
+    """A response that does not match the protocol."""
 
 
 class _WireStruct(msgspec.Struct, frozen=True, rename="pascal"):
-    """A value with Go's field names; all of them are sent."""
+    """A value with Go's field names, none of them omitted."""
 
 
 class _ListMeta(msgspec.Struct, frozen=True):
-    """Lists that are sent have no metadata."""
+    """The empty metadata of a list."""
 
 
 class _NodeList(msgspec.Struct, frozen=True):
@@ -78,14 +78,14 @@ class _BindingArgs(_WireStruct, frozen=True):
 
 
 class FilterResult(msgspec.Struct, frozen=True):
-    """An answer to filter.
+    """The response to filter.
 
     Attributes:
-        nodes: Names of the nodes sent back whole; None if there is no such list.
-        node_names: Names sent back; None if there is no such list.
-        failed: Node name -> why evicting pods there may help.
-        failed_and_unresolvable: Node name -> why nothing helps.
-        error: Why there is no answer; empty if there is one.
+        nodes: Names in `Nodes`; None if the list is absent.
+        node_names: Names in `NodeNames`; None if the list is absent.
+        failed: Node name -> reason, where evicting pods may help.
+        failed_and_unresolvable: Node name -> reason, where it cannot help.
+        error: The extender's error; empty on success.
     """
 
     nodes: tuple[str, ...] | None = None
@@ -96,17 +96,17 @@ class FilterResult(msgspec.Struct, frozen=True):
 
 
 class MetaVictims(msgspec.Struct, frozen=True):
-    """The victims on one node, by uid, the most important first."""
+    """The uids of the victims on one node, most important first."""
 
     uids: tuple[str, ...] = ()
     pdb_violations: int = 0
 
 
-# Questions.
+# Requests.
 
 
 def encode_args(pod: Pod, nodes: Sequence[Node], *, names_only: bool) -> bytes:
-    """Return the question of filter and prioritize."""
+    """Return the request body of filter and prioritize."""
     if names_only:
         names = [node.metadata.name for node in nodes]
         return msgspec.json.encode(_ExtenderArgs(pod, None, names))
@@ -114,7 +114,7 @@ def encode_args(pod: Pod, nodes: Sequence[Node], *, names_only: bool) -> bytes:
 
 
 def encode_preemption_args(pod: Pod, candidates: Sequence[Candidate], *, uids_only: bool) -> bytes:
-    """Return the question of preempt: the victims by node name, sorted."""
+    """Return the request body of preempt: the victims by node name, sorted."""
     by_name = sorted(candidates, key=lambda candidate: candidate.node_name)
     if uids_only:
         meta = {each.node_name: _meta_victims(each) for each in by_name}
@@ -134,20 +134,20 @@ def _whole_victims(candidate: Candidate) -> _Victims:
 
 
 def encode_binding_args(pod: PodInfo, node_name: str) -> bytes:
-    """Return the question of bind."""
+    """Return the request body of bind."""
     return msgspec.json.encode(
         _BindingArgs(pod.name, pod.namespace, pod_uid=pod.uid, node=node_name)
     )
 
 
-# Answers.
+# Responses.
 
 
 def decode_filter_result(body: bytes) -> FilterResult:
-    """Read the answer to filter.
+    """Decode the response to filter.
 
     Raises:
-        WireError: if it is none.
+        WireError: if the body does not match the protocol.
     """
     answer = _Place()
     fields = _object(_first_value(body), answer, "v1.ExtenderFilterResult")
@@ -164,19 +164,19 @@ def decode_filter_result(body: bytes) -> FilterResult:
 
 
 def decode_host_priorities(body: bytes) -> tuple[tuple[str, int], ...]:
-    """Read the answer to prioritize: node names and their scores, in the order given.
+    """Decode the response to prioritize: node names and scores, in the order given.
 
     Raises:
-        WireError: if it is none.
+        WireError: if the body does not match the protocol.
     """
     return _list(_first_value(body), _Place(), "v1.HostPriorityList", _host_priority)
 
 
 def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
-    """Read the answer to preempt: the victims by node name.
+    """Decode the response to preempt: the victims by node name.
 
     Raises:
-        WireError: if it is none.
+        WireError: if the body does not match the protocol.
     """
     answer = _Place()
     fields = _object(_first_value(body), answer, "v1.ExtenderPreemptionResult")
@@ -186,10 +186,10 @@ def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
 
 
 def decode_binding_error(body: bytes) -> str:
-    """Read the answer to bind: why it failed, empty if it did not.
+    """Decode the response to bind: the error, empty on success.
 
     Raises:
-        WireError: if it is none.
+        WireError: if the body does not match the protocol.
     """
     answer = _Place()
     fields = _object(_first_value(body), answer, "v1.ExtenderBindingResult")
@@ -225,21 +225,21 @@ def _node_name(value: object, place: _Place) -> str:
     return _text(metadata.get("name"), within.field("ObjectMeta")("name"))
 
 
-# As Go reads JSON: the first value counts, field names in any case, null is as good as absent.
+# Decoding as in Go: the first value counts, field names in any case, null equals absent.
 
 
 class _Place(NamedTuple):
-    """Where a value stands, as Go says it: the innermost type, and the fields from the top."""
+    """The position of a value in Go's error messages: the innermost type and the path of fields."""
 
     type: str = ""
     path: str = ""
 
     def field(self, type_: str) -> Callable[[str], _Place]:
-        """Return what gives the places of the fields of a type that stands here."""
+        """Return a function that gives the place of each field of a type at this place."""
         return lambda name: _Place(type_, f"{self.path}.{name}")
 
     def fault(self, value: object, type_: str) -> WireError:
-        """Say that a value is not of its type."""
+        """Return the error for a value of the wrong type."""
         into = f"struct field {self.type}{self.path}" if self.type else "value"
         return WireError(f"json: cannot unmarshal {_kind(value)} into Go {into} of type {type_}")
 

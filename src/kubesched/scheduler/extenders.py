@@ -1,9 +1,10 @@
-"""Extenders are all HTTP extenders of a scheduler, asked one after another or all at once.
+"""Extenders calls all HTTP extenders of a scheduler, one after another or concurrently.
 
 Upstream: pkg/scheduler/scheduler.go, buildExtenders; pkg/scheduler/schedule_one.go,
           findNodesThatPassExtenders, prioritizeNodes, extendersBinding;
           pkg/scheduler/framework/preemption/preemption.go, callExtenders (v1.36)
-Invariants: ignorable extenders come after the others, each kind in the order of the configuration.
+Invariants: ignorable extenders come after the others; otherwise the order of the configuration
+            holds.
 Differs:  nothing.
 """
 
@@ -40,11 +41,11 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """What extenders add.
+    """The scores of all extenders.
 
     Attributes:
-        added: int64 per row asked about.
-        are_given: bool per row: whether any extender scored it.
+        added: int64 per requested row, to add to the total.
+        are_given: Bool per requested row: whether any extender scored it.
     """
 
     added: NDArray[np.int64]
@@ -59,7 +60,7 @@ class Extenders:
 
     @classmethod
     def of(cls, configurations: Iterable[ExtenderConfiguration], connect: Connect) -> Extenders:
-        """Make the extenders of a configuration; `connect` gives each its transport."""
+        """Return the extenders of a configuration; `connect` creates the transport of each."""
         return cls(HttpExtender(each, connect(each)) for each in configurations)
 
     def _interested(self, pod: PodInfo) -> list[HttpExtender]:
@@ -72,13 +73,14 @@ class Extenders:
         rows: NDArray[np.intp],
         failures: dict[int, Status],
     ) -> Passed:
-        """Ask one after another which of the rows, ever fewer, can take the pod.
+        """Filter rows through one extender after another.
 
         Args:
             pod: The pod.
             nodes: The table.
-            rows: Rows that pass the filters.
-            failures: Row -> why; gains what extenders say, also if a later one fails.
+            rows: Rows that pass the filter plugins.
+            failures: Row -> status; the extenders' statuses are added, even if a later extender
+                fails.
 
         Raises:
             ExtenderError: if one that is not ignorable fails.
@@ -100,7 +102,7 @@ class Extenders:
         return Passed(rows, are_bare)
 
     async def prioritize(self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]) -> Scores:
-        """Ask all at once for scores; one that fails gives none."""
+        """Collect the scores of all extenders concurrently; one that fails gives none."""
         answers = await asyncio.gather(
             *(_scores_of(extender, pod, nodes, rows) for extender in self._interested(pod))
         )
@@ -118,7 +120,7 @@ class Extenders:
     async def narrow(
         self, pod: PodInfo, candidates: Sequence[Candidate], nodes: NodeTable
     ) -> Sequence[Candidate] | None:
-        """Ask one after another which candidates for preemption to keep; None if nobody answers.
+        """Narrow preemption candidates, extender by extender; None if no extender took part.
 
         Raises:
             ExtenderError: if one that is not ignorable fails, or leaves a node without victims.
@@ -138,7 +140,7 @@ class Extenders:
         return narrowed
 
     async def bind(self, pod: PodInfo, node_name: str) -> Status | None:
-        """Let the first interested extender that can bind the pod; None if there is none."""
+        """Let the first interested extender with a bind verb bind; None if there is none."""
         for extender in self._interested(pod):
             if not extender.binds:
                 continue
@@ -182,5 +184,5 @@ def _log_ignored(extender: HttpExtender, error: ExtenderError) -> None:
 
 
 def _wrap(total: int) -> int:
-    """Overflow as upstream's int64 does."""
+    """Wrap around as Go's int64 does."""
     return (total + _INT64) % (2 * _INT64) - _INT64

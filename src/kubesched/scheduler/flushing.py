@@ -1,10 +1,10 @@
-"""Flushing moves pods whose time has come: out of backoffQ, and out of unschedulablePods.
+"""Flushing moves pods whose waiting time is over out of backoffQ and unschedulablePods.
 
-Upstream looks every second and every thirty seconds. Here a timer is set for the first of these
-moments at which there is something to move, so that a queue that waits costs nothing.
+Upstream checks every second and every thirty seconds. Here a timer fires at the first of these
+moments at which there is a pod to move, so an idle queue costs nothing.
 
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, Run (v1.36)
-Invariants: pods move in the very seconds in which upstream would move them.
+Invariants: pods move in the same second as upstream.
 Differs:  nothing.
 """
 
@@ -25,7 +25,7 @@ class Flushing:
     """The two timers of one queue, on the running event loop."""
 
     def __init__(self, queue: SchedulingQueue, wake: Callable[[], None]) -> None:
-        """Set no timer yet; `wake` is called after every flush."""
+        """Set up without a timer; `wake` is called after every flush."""
         self._queue = queue
         self._wake = wake
         self._began = 0.0
@@ -33,7 +33,7 @@ class Flushing:
         self._unschedulable: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Flush from now on."""
+        """Start the timers."""
         self._began = asyncio.get_running_loop().time()
         self._queue.on_backoff = self._plan_backoff
         self._queue.on_unschedulable = self._plan_unschedulable
@@ -41,7 +41,7 @@ class Flushing:
         self._plan_unschedulable(self._queue.late_after())
 
     def stop(self) -> None:
-        """Flush no more."""
+        """Cancel the timers."""
         self._queue.on_backoff = lambda: None
         self._queue.on_unschedulable = lambda _late_after: None
         for timer in (self._backoff, self._unschedulable):

@@ -1,10 +1,10 @@
 """The loop: pop a pod, run its scheduling cycle, start its binding cycle; undo what fails.
 
-With `eventhandlers` the only file that knows both queue and cache. Time is the event loop's, so
-the simulator runs this file unchanged on virtual time.
+Only this module and `eventhandlers` know both queue and cache. Time is the event loop's, so the
+simulator runs this module unchanged on virtual time.
 
     async with asyncio.TaskGroup() as group: group.create_task(scheduler.run())
-    handlers.handle(...)        # informers bring changes; `scheduler.wake()` follows by itself
+    handlers.added(pod)         # from an informer; wakes the scheduler
 
 Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/scheduler.go (v1.36)
 Invariants: a popped pod ends in exactly one of: binding, back in the queue, gone.
@@ -72,12 +72,12 @@ class Scheduler:
         profiles: By scheduler name.
         cycles: The profiles' scheduling cycles, by the same name.
         cache: Nodes and pods on nodes.
-        queue: Pods that wait.
-        waiting_pods: Pods that Permit plugins hold.
+        queue: Pending pods.
+        waiting_pods: Pods that wait on Permit.
         evictions: Preemptions under way.
-        placer: Puts pods on their nodes.
-        pods: The pods as last observed; kept by the event handlers.
-        observers: Are told what it does.
+        placer: Assumes pods and undoes it.
+        pods: The pods as last observed; the event handlers keep it current.
+        observers: Receive decisions, bindings and failures.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Scheduler:
 
     def now(self) -> float:
         """Seconds on the event loop's clock."""
-        # Several times per pod, so not through the property.
+        # Called several times per pod, so without the property.
         return (self._event_loop or self._loop).time()
 
     def _done(self, uid: str) -> None:
@@ -161,18 +161,18 @@ class Scheduler:
             self._flushing.stop()
 
     def wake(self) -> None:
-        """Look at the queue again: something may be ready."""
+        """Check the queue again: a pod may be ready."""
         self._wake.set()
 
     def stop(self) -> None:
-        """End `run` after the pod at hand; bindings under way go on."""
+        """End `run` after the current pod; bindings under way continue."""
         self._stopped = True
         self.wake()
 
     def bind_through_api_only(self) -> None:
-        """Leave out plugins at PreBind, Bind and PostBind, and extenders that bind.
+        """Bind with the API client alone: skip PreBind, Bind, PostBind and extenders.
 
-        They may write elsewhere, or wait for others to react to what they wrote.
+        Plugins there may write elsewhere, or wait for a reaction to what they wrote.
         """
         binder = ApiBinder(self._api)
 
@@ -185,9 +185,9 @@ class Scheduler:
             profile.post_bind_plugins = ()
 
     async def end_preparations(self, grace_seconds: float) -> None:
-        """End binding cycles that still wait for permission, volumes or devices after a while.
+        """Cancel binding cycles that wait on Permit or PreBind after `grace_seconds`.
 
-        Nothing is undone: this is for a process that is about to end.
+        Nothing is undone: the process is about to exit.
         """
         preparing = self._binding.preparing
         if preparing:
@@ -204,18 +204,18 @@ class Scheduler:
 
     @property
     def bindings(self) -> int:
-        """How many binding cycles are under way."""
+        """Number of binding cycles under way."""
         return len(self._bindings)
 
     def activate(self, pods: Sequence[PodInfo]) -> None:
-        """Try these pods now, whatever their backoff."""
+        """Try these pods now, ignoring their backoff."""
         self.queue.activate(pods, self.now())
         self.wake()
 
     # One pod.
 
     async def schedule_one(self, queued: QueuedPodInfo) -> None:
-        """Run the scheduling cycle of a popped pod, or of its whole group, and hand it on."""
+        """Run the scheduling cycle of a popped pod or of its group, and carry the decision out."""
         pod = queued.pod_info
         if self._pod_groups is not None and pod_group_name_of(pod.pod):
             with self._holding_changes():
@@ -249,12 +249,12 @@ class Scheduler:
         return decision
 
     def tell(self, decision: Decision, started: float) -> None:
-        """Tell the observers that a cycle ended, which began at `started`."""
+        """Notify the observers of a cycle that began at `started` and has ended."""
         for observer in self.observers:
             observer.decided(decision, started)
 
     def between_cycles(self, change: Callable[[*Arguments], None], *args: *Arguments) -> None:
-        """Change cache and queue: now, or when the cycle that waits for extenders has ended."""
+        """Apply a change to cache and queue: now, or after the cycle that waits for extenders."""
         if self._held is None:
             change(*args)
         else:
@@ -262,14 +262,14 @@ class Scheduler:
 
     @property
     def holds_changes(self) -> bool:
-        """Whether something was observed that is taken in when the cycle at hand ends."""
+        """Whether changes wait for the end of the current cycle."""
         return bool(self._held)
 
     @contextmanager
     def _holding_changes(self) -> Iterator[None]:
-        """Keep the snapshot, which is no copy, as it is while a cycle waits for extenders."""
+        """Hold changes back while a cycle waits for extenders: its snapshot is not a copy."""
         if self._held is not None:
-            # Inside the cycle of a pod group, which holds changes to its own end.
+            # Inside a pod group's cycle, which holds changes until its own end.
             yield
             return
         held = self._held = []
@@ -281,7 +281,7 @@ class Scheduler:
                 change()
 
     def is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
-        """Whether there is nothing to decide: the pod goes away, or was placed meanwhile."""
+        """Whether the pod needs no decision: it is terminating, or already assumed."""
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             self._record(pod.pod, profile, "Warning", "FailedScheduling", "Scheduling", note)
@@ -305,7 +305,7 @@ class Scheduler:
                     started=started,
                 )
             case Failed():
-                # Nobody rejected the pod, even where there is no node to try.
+                # No plugin rejected the pod, even if there is no node to try.
                 self.fail(
                     queued,
                     profile,
@@ -318,7 +318,7 @@ class Scheduler:
     def place(
         self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
     ) -> None:
-        """Assume the pod where it was placed and start its binding cycle, or put it back."""
+        """Assume the pod on its node and start its binding cycle; on failure requeue it."""
         node_name, cycle = placed.node_name, placed.cycle
         found = self.placer.place(profile, cycle, placed.pod, node_name)
         if found.pod is None:
@@ -329,13 +329,13 @@ class Scheduler:
             self.waiting_pods.add(waiting)
         seen = placed.evaluated, placed.feasible
         assumed = Assumed(queued, found.pod, node_name, cycle, profile, started, *seen)
-        # The task takes itself off the list: a callback costs another turn of the event loop.
+        # The task removes itself from the list: a done callback would cost another loop iteration.
         number = next(self._binding_numbers)
         self._bindings[number] = self._loop.create_task(self._bind(number, assumed))
         self._activate_requested(cycle)
 
     async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
-        """Start the evictions that were decided; return the decision as it stands then."""
+        """Start the decided evictions; return the decision, changed if that failed."""
         node_name = decision.nominated_node_name
         if not node_name or not decision.victims:
             return decision
@@ -392,7 +392,7 @@ class Scheduler:
             started=assumed.started,
         )
         if was_there and status.is_rejected:
-            # Its own release must not wake the pod itself.
+            # The event of its own release must not wake this pod.
             self.queue.move_all(
                 _ASSIGNED_POD_DELETE,
                 assumed_pod(pod),
@@ -402,7 +402,7 @@ class Scheduler:
             )
         self.wake()
 
-    # When there is no place.
+    # When scheduling fails.
 
     def fail(
         self,
@@ -414,13 +414,13 @@ class Scheduler:
         diagnosis: Diagnosis | None = None,
         started: float,
     ) -> None:
-        """Put the pod back into the queue and say why; the attempt began at `started`."""
+        """Requeue the pod, and write condition and event; the attempt began at `started`."""
         pod = queued.pod_info
         for observer in self.observers:
             observer.failed(profile.scheduler_name, status, started, self.now())
         message = status.message
         if diagnosis is None and status.is_rejected and self.queue.is_in_flight(pod.uid):
-            # Reserve, Permit or the wait for it: the story of one node.
+            # Reserve, Permit or the wait on it failed on a single node.
             diagnosis = Diagnosis.of_filter(("",), NodeToStatus.of([status]))
             message = diagnosis.fit_error(1)
         log_failure(pod, status, message)
@@ -439,8 +439,8 @@ class Scheduler:
             try:
                 self.queue.add_unschedulable_if_not_present(queued, self.now())
             except QueueError as error:
-                # It came back another way meanwhile, and only the queue need not have it twice.
-                log.error("Failed to put pod back: %s", error)  # noqa: TRY400 - its words say all
+                # The pod was queued again meanwhile; it must not be queued twice.
+                log.error("Failed to put pod back: %s", error)  # noqa: TRY400 - message suffices
             self.wake()
         self.queue.nominator.add(pod, nominated_node_name)
         note = _truncate(message)
@@ -473,7 +473,7 @@ def _post_bind(assumed: Assumed) -> None:
 
 
 def assumed_pod(there: PodInfo) -> Pod:
-    """Return an assumed pod as hints expect it: with the node that it frees."""
+    """Return an assumed pod as queueing hints expect it: with the node it frees."""
     return replace(there.pod, spec=replace(there.pod.spec, node_name=there.node_name))
 
 
@@ -482,7 +482,7 @@ def _timer(delay_seconds: float, action: Callable[[], None]) -> Callable[[], Non
 
 
 def _truncate(message: str) -> str:
-    """Cut a message to what an event's note may hold, in bytes."""
+    """Truncate a message to the byte limit of an event's note."""
     text = message.encode()
     if len(text) <= _NOTE_BYTES_MAX:
         return message

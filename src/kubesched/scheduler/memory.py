@@ -1,10 +1,11 @@
-"""Memory keeps the answers that plugins gave per pod signature, and renews rows that changed.
+"""Memory keeps plugin answers per pod signature and updates the rows that changed.
 
-Pods come from templates, and binding one pod changes one row. So the answers of plugins that look
-at one row at a time are kept per signature; a cycle renews them for the rows that changed since and
-asks only the other plugins anew. Where every pod has a signature of its own, many still agree in
-what plugins that look at Node objects alone read of them: tolerations, selectors. For a signature
-that comes for the first time, only the answers of those plugins are kept.
+Pods come from templates, and binding one pod changes one row. So answers of plugins whose scope is
+a
+single row are kept per signature. A cycle updates them for the rows that have changed since, and
+runs only the other plugins on all rows. Pods with different signatures often still share what
+plugins of Node objects read: tolerations and selectors. For a signature that appears for the first
+time, only the answers of those plugins are kept.
 
 Invariants: pods of equal signature get the same answers.
 """
@@ -44,7 +45,7 @@ V = TypeVar("V")
 
 
 class Signature(NamedTuple):
-    """What plugins read of a pod, by number: whole, and of plugins that look at nodes alone."""
+    """Numbers of what plugins read of a pod: all plugins, and those of Node objects alone."""
 
     whole: int
     nodes: int
@@ -55,10 +56,10 @@ class Memory:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        # Signatures are long tuples: they are hashed once per template, and numbered.
+        # Signatures are long tuples, so each is hashed once per template and numbered.
         self._templates: OrderedDict[tuple[PodTemplate, str], Signature] = OrderedDict()
         self._numbers: dict[Hashable, int] = {}
-        # Signatures that came once. Most of those never come again.
+        # Signatures that appeared once; most never appear again.
         self._came: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, Remembered] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
@@ -72,9 +73,9 @@ class Memory:
         self._unsigned: set[str] = set()
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers | None, bool]:
-        """Return what is known for pods like this one, and whether a sibling's answers were there.
+        """Return remembered answers for the pod, and whether a pod of equal signature left them.
 
-        None if nothing can be kept for them.
+        The answers are None if its signature allows none.
 
         Raises:
             PluginFailure: if a plugin fails.
@@ -90,7 +91,7 @@ class Memory:
         return (known if known is not None and known.usable else None), is_hinted
 
     def _looks_at_all(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the search for the pod's node looks at all nodes, in any order."""
+        """Whether the search evaluates all nodes, so that their order does not matter."""
         if pod.pod.status.nominated_node_name:
             return False
         rows, percentage = len(snapshot.nodes), self._profile.percentage_of_nodes_to_score
@@ -165,7 +166,7 @@ class Memory:
         try:
             return self._ask_for_signs(pod)
         finally:
-            # A success whatever the plugins say, as upstream has it.
+            # As upstream: the Sign phase counts as a success whatever the plugins return.
             timer.end_unsampled(SIGN, Code.SUCCESS, started)
 
     def _ask_for_signs(self, pod: PodInfo) -> tuple[Hashable, ...]:
@@ -177,7 +178,7 @@ class Memory:
             raise
 
     def _complain(self, failure: PluginFailure, pod: PodInfo) -> None:
-        """Say once of a plugin that it cannot sign: pods are placed all the same, only slower."""
+        """Log once per plugin that it cannot sign; pods are then scheduled without memory."""
         plugin = failure.status.plugin
         if plugin not in self._unsigned:
             self._unsigned.add(plugin)
@@ -191,12 +192,12 @@ def _limit(rows: int) -> int:
 
 
 def _looks_at_nodes(plugin: Plugin) -> bool:
-    """Whether an answer of the plugin is among those that look at Node objects alone."""
+    """Whether the plugin has an answer that depends on Node objects alone."""
     return plugin.scope in NODE_SCOPES or plugin.score_scope in NODE_SCOPES
 
 
 def hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
-    """Return a sign that is known to have a hash."""
+    """Return the plugin's sign of a pod after checking that it is hashable."""
     sign = plugin.sign(pod)
     hash(sign)
     return sign

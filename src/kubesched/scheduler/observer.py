@@ -1,4 +1,4 @@
-"""Observer is told what the loop does; metrics and reports are made of it.
+"""Observer receives what the loop does; metrics and reports are built on it.
 
 Upstream: pkg/scheduler/metrics/profile_metrics.go and its callers (v1.36)
 Differs:  nothing.
@@ -13,10 +13,10 @@ from kubesched.scheduler.pod_group_outcome import Outcome
 
 
 class Observer:
-    """Is told what the loop does; every method may be left out."""
+    """Receives what the loop does; subclasses override what they need."""
 
     def decided(self, decision: Decision, now: float) -> None:
-        """A scheduling cycle ended that began at `now`."""
+        """A scheduling cycle that began at `now` has ended."""
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """A pod was bound."""
@@ -25,7 +25,7 @@ class Observer:
         """A binding cycle failed and was undone."""
 
     def failed(self, scheduler_name: str, status: Status, started: float, now: float) -> None:
-        """An attempt that began at `started` ended without a binding, wherever it failed."""
+        """An attempt that began at `started` has ended without a binding."""
 
     def pod_group_tried(self, scheduler_name: str, started: float, now: float) -> None:
         """All pods of a group were tried in a cycle of the group that began at `started`."""
@@ -33,4 +33,4 @@ class Observer:
     def pod_group_decided(
         self, scheduler_name: str, outcome: Outcome, started: float, now: float
     ) -> None:
-        """That cycle has ended: each pod is on its way to its node, or back in the queue."""
+        """The group's cycle has ended: its pods are being bound or back in the queue."""

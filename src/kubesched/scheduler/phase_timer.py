@@ -1,6 +1,6 @@
-"""PhaseTimer measures the phases of a profile's cycles; this one measures nothing.
+"""PhaseTimer has the hooks that measure a profile's cycles; the default does nothing.
 
-The core asks no clock: whoever wants figures hands in a timer of its own, which has one.
+The core reads no clock. To measure it, pass a subclass that does.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go, where metrics are observed (v1.36)
 Differs:  nothing.
@@ -21,7 +21,7 @@ from kubesched.framework.status import Code
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# The phases, in the words of metrics.
+# The phases, as labelled in metrics.
 PRE_ENQUEUE = "PreEnqueue"
 PRE_FILTER = "PreFilter"
 FILTER = "Filter"
@@ -41,7 +41,7 @@ SIGN = "Sign"
 
 
 class PhaseTimer:
-    """Takes no time and keeps nothing; a subclass does.
+    """Does nothing; a subclass measures.
 
     Attributes:
         is_sampling: Whether single plugins are timed now; `begin_cycle` and `begin_gates` decide.
@@ -50,7 +50,7 @@ class PhaseTimer:
     is_sampling = False
 
     def now(self) -> float:
-        """Return seconds on some clock."""
+        """Return the timer's clock, in seconds."""
         return 0.0
 
     # Phases of a scheduling cycle: one is open at a time.
@@ -59,7 +59,7 @@ class PhaseTimer:
         """A scheduling cycle begins."""
 
     def begin_again(self) -> None:
-        """The cycle begins anew: what its phases took so far does not count."""
+        """The cycle restarts: durations so far do not count."""
 
     def end_cycle(self) -> None:
         """The scheduling cycle has ended; a phase that is open has failed."""
@@ -70,49 +70,49 @@ class PhaseTimer:
     def leave(self, code: Code = Code.SUCCESS) -> None:
         """The phase that is open ends."""
 
-    # Phases outside a cycle, of which many may be under way.
+    # Phases outside a cycle, which may overlap.
 
     def passed(self, extension_point: str, code: Code, started: float) -> None:
         """A phase that began at `started` has ended."""
 
     def waited_on_permit(self, code: Code, started: float) -> None:
-        """A pod has waited for Permit plugins since `started`."""
+        """A pod has finished waiting on Permit plugins, since `started`."""
 
     def begin_gates(self) -> float:
-        """The PreEnqueue plugins are to be asked about a pod; return the time."""
+        """PreEnqueue plugins are about to run for a pod; return the time."""
         return 0.0
 
     def begin_unsampled(self) -> float:
-        """A phase begins whose plugins are timed whatever the sample; return the time."""
+        """A phase begins whose plugins are always timed, sampled or not; return the time."""
         return 0.0
 
     def end_unsampled(self, extension_point: str, code: Code, started: float) -> None:
         """That phase, which began at `started`, has ended."""
 
-    # Remembered answers, in the words of upstream's batching.
+    # Remembered answers, named as in upstream's batching.
 
     def got_node_hint(self, seconds: float, *, is_hinted: bool) -> None:
-        """Answers for a pod were looked up; `is_hinted` tells whether a sibling's were there.
+        """Remembered answers were looked up; `is_hinted` is whether there were any for the pod.
 
-        Renewing them, filters and scores, counts as filtering.
+        Updating them, filters and scores, counts as filtering.
         """
 
     def hint_not_used(self) -> None:
-        """A sibling's answers were there, and the plain path has to decide nevertheless."""
+        """Remembered answers were found but could not be used."""
 
     # Single plugins.
 
     def timed(self, plugin: Plugin, question: Callable[P, R]) -> Callable[P, R]:
-        """Return a plugin's method such that calling it is timed."""
+        """Return a plugin's method, wrapped to measure each call."""
         return question
 
     def answered(self, extension_point: str, plugin: str, code: Code, started: float) -> None:
-        """A plugin that was asked at `started` has answered."""
+        """A plugin call that began at `started` has returned."""
 
-    # How often plugins are asked, counted as if each row were asked for itself.
+    # How often plugins run, counted once per row.
 
     def pre_filtered(self, cycle: CycleState) -> None:
-        """The PreFilter plugins that have left a state in `cycle` were asked."""
+        """The PreFilter plugins that left a state in `cycle` have run."""
 
     def filtered(self, cycle: CycleState, failed_at: NDArray[np.int16]) -> None:
         """Rows were filtered; `failed_at` has the position of the filter that rejected each."""
@@ -121,10 +121,10 @@ class PhaseTimer:
         """The same for one row."""
 
     def post_filtered(self, plugin: str) -> None:
-        """A PostFilter plugin was asked."""
+        """A PostFilter plugin has run."""
 
     def pre_scored(self, cycle: CycleState) -> None:
-        """The PreScore plugins that have left a state in `cycle` were asked."""
+        """The PreScore plugins that left a state in `cycle` have run."""
 
     def scored(self, cycle: CycleState, rows: int) -> None:
-        """So many rows were scored."""
+        """This number of rows was scored."""

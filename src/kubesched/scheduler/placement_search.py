@@ -1,9 +1,9 @@
-"""PlacementSearch asks the plugins which sets of nodes to try for a pod group, and which is best.
+"""PlacementSearch generates and scores placements, the sets of nodes to try for a pod group.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go, RunPlacementGeneratePlugins and
           RunPlacementScorePlugins; pkg/scheduler/schedule_one_podgroup.go, findBestPlacement
           (v1.36)
-Rejects:  Unschedulable if no set of nodes is to be tried.
+Rejects:  Unschedulable if there is no placement to try.
 Differs:  nothing.
 """
 
@@ -35,10 +35,10 @@ NO_PLACEMENTS: Final = "no feasible placements found"
 
 
 class PlacementSearch:
-    """Places to try for one group."""
+    """The placements of one pod group."""
 
     def __init__(self, cache: Cache, profile: Profile, namespace: str, name: str) -> None:
-        """Take the cluster, the plugins and the group's name."""
+        """Set up for the group with this namespace and name."""
         self._nodes = cache.nodes
         self._snapshot = cache.snapshot()
         self._profile = profile
@@ -46,7 +46,7 @@ class PlacementSearch:
         self._name = name
 
     def generate(self) -> GeneratedPlacements:
-        """Return the placements to try; all nodes as one if no plugin divides them."""
+        """Return the placements to try; without generating plugins, one with all nodes."""
         timer = self._profile.timer
         started = timer.begin_unsampled()
         found = self._generate()
@@ -77,13 +77,13 @@ class PlacementSearch:
         return found
 
     def rows_of(self, placement: Placement) -> NDArray[np.intp] | None:
-        """Return the rows of a placement, ascending; None if they are all there are."""
+        """Return the rows of a placement, ascending; None for all rows."""
         if len(placement.rows) == len(self._nodes):
             return None
         return np.sort(np.array(placement.rows, np.intp))
 
     def best(self, assignments: Sequence[PodGroupAssignments]) -> int | Status:
-        """Return the index of the best placement, drawn among equals, or why there is none."""
+        """Return the index of the best placement, at random among equals, or a failure."""
         timer = self._profile.timer
         started = timer.begin_unsampled()
         found = self._totals(assignments)
@@ -142,6 +142,6 @@ class PlacementSearch:
 
 
 def _raise_failure(words: str, plugin: PlacementScorePlugin, status: Status) -> None:
-    """Whatever is not success ends the search, a rejection too."""
+    """Raise unless `status` is success; a rejection is a failure here, too."""
     if not status.is_success:
         raise PluginFailure(failure(words.format(plugin.name) + (status.error or status.message)))

@@ -1,9 +1,9 @@
-"""Placer puts a pod on the node that was chosen for it, and takes it off again.
+"""Placer assumes a pod on the chosen node, and can undo it.
 
     assume ─▶ reserve ─▶ permit           undo: unreserve in reverse order ─▶ forget
 
-Single pods and the pods of a group are placed alike. A group's pods are taken back before the
-group is decided, and placed again.
+Single pods and the pods of a group are placed in the same way. A group's pods are placed
+tentatively, undone before the group is decided, and then placed again.
 
 Upstream: pkg/scheduler/schedule_one.go, assumeAndReserve; pkg/scheduler/framework/runtime,
           RunReservePluginsReserve, RunReservePluginsUnreserve, RunPermitPlugins (v1.36)
@@ -36,11 +36,11 @@ log = logging.getLogger(__name__)
 
 
 class PlacedPod(msgspec.Struct, frozen=True):
-    """What became of placing a pod.
+    """The result of placing a pod.
 
     Attributes:
-        status: Success, or Wait if a Permit plugin holds the pod; else why it is not there.
-        pod: The pod as assumed on its node; None if it is not there.
+        status: Success, Wait if a Permit plugin holds the pod, or the failure.
+        pod: The pod as assumed on its node; None after a failure.
         timeouts_seconds: The Permit plugins that hold the pod, each with its timeout.
     """
 
@@ -57,7 +57,7 @@ class Placer:
         self._nominator = nominator
 
     def place(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> PlacedPod:
-        """Assume the pod, reserve for it and ask for permission; undo all if that is refused."""
+        """Assume the pod, run Reserve and Permit; undo everything on failure."""
         try:
             there = self._cache.assume_pod(pod, node_name)
         except CacheError as error:
@@ -73,7 +73,7 @@ class Placer:
         return PlacedPod(status)
 
     def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
-        """Unreserve and forget an assumed pod; return whether it was there."""
+        """Unreserve and forget an assumed pod; return whether the cache still had it."""
         unreserve(profile, cycle, pod, node_name)
         try:
             self._cache.forget_pod(pod)
@@ -84,7 +84,7 @@ class Placer:
 
 
 def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-    """Ask the Reserve plugins in order, up to the first that says no."""
+    """Run the Reserve plugins in order up to the first that fails."""
     started = profile.timer.now()
     status = _reserve(profile, cycle, pod, node_name)
     profile.timer.passed(RESERVE_PHASE, status.code, started)
@@ -106,7 +106,7 @@ def _reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) 
 
 
 def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-    """Have all Reserve plugins give back, in reverse order; none of them can refuse."""
+    """Run Unreserve of all Reserve plugins in reverse order; it cannot fail."""
     started = profile.timer.now()
     for plugin in reversed(profile.reserve_plugins):
         profile.notify(plugin, plugin.unreserve, cycle, pod, node_name)
@@ -116,7 +116,7 @@ def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str)
 def ask_permit(
     profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str
 ) -> tuple[Status, dict[str, float]]:
-    """Ask the Permit plugins; return Wait if any waits and none says no.
+    """Run the Permit plugins; return Wait if any waits and none rejects.
 
     The second value has the timeouts in seconds of the plugins that wait.
     """

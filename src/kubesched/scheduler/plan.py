@@ -1,7 +1,8 @@
-"""Plan tells which plugins a cycle asks anew, and what the others said before any row was asked.
+"""Plan lists the plugins a cycle runs and the PreFilter and PreScore results of the others.
 
-A profile's answers for equal pods are kept in `scheduler.memory`; which of them depends on what a
-plugin's answer for a row depends on (`scope`) and on what it reads of the pod (`sign`).
+`scheduler.memory` keeps a profile's answers for equal pods. What a plugin's answer for a row
+depends
+on (`scope`) and what it reads of the pod (`sign`) decide which answers can be kept.
 
 Invariants: a plan depends on the pod's signature alone.
 """
@@ -37,19 +38,19 @@ ROW_SCOPES: Final = frozenset((Scope.ROW, Scope.USAGE))
 
 
 class Plan:
-    """Whom to ask, for the pods of one signature.
+    """The plugins to run for pods of one signature.
 
     Attributes:
-        usable: Whether keeping answers works for these pods at all.
-        filter_states, skip_filter, score_states, skip_score: As in a cycle, of known plugins.
-        pre_filters, filters, pre_scores, scores: Plugins to ask each time; filters with their
+        usable: Whether answers can be kept for these pods at all.
+        filter_states, skip_filter, score_states, skip_score: As in `CycleState`, of known plugins.
+        pre_filters, filters, pre_scores, scores: Plugins to run in each cycle; filters with their
             position in the profile.
-        filter_states_to_make, score_states_to_make: Plugins to ask for their state each time.
+        filter_states_to_make, score_states_to_make: Plugins whose state each cycle creates.
         known_filters, known_scores: Plugins whose answers are kept.
     """
 
     def __init__(self, profile: Profile) -> None:
-        """Ask every plugin each time."""
+        """Set up a plan that runs every plugin in each cycle."""
         self.usable = True
         self.filter_states: dict[str, object] = {}
         self.score_states: dict[str, object] = {}
@@ -73,17 +74,17 @@ class Plan:
         snapshot: Snapshot,
         known: Plan | None = None,
     ) -> Plan:
-        """Keep the answers of plugins with one of these scopes that sign the pod.
+        """Return a plan that keeps the answers of plugins of these scopes that sign the pod.
 
         Args:
-            scopes: What answers may depend on.
-            profile: The plugins.
-            pod: One of the pods.
+            scopes: The scopes that kept answers may have.
+            profile: The profile.
+            pod: Any pod of the signature.
             snapshot: The cluster.
-            known: A plan for the same pods and some of the scopes, which has asked some already.
+            known: A plan for the same pods and fewer scopes, whose results are reused.
 
         Raises:
-            PluginFailure: if one of them fails.
+            PluginFailure: if a plugin fails.
         """
         plan = cls(profile)
         if known is not None:
@@ -107,11 +108,11 @@ class Plan:
 
     @property
     def knows_any(self) -> bool:
-        """Whether any answer about rows is kept."""
+        """Whether any answer per row is kept."""
         return bool(self.known_filters or self.known_scores)
 
     def new_cycle(self) -> CycleState:
-        """Return a cycle that knows what known plugins know."""
+        """Return a cycle state that has the states of known plugins."""
         return CycleState.of(
             self.filter_states.copy(),
             self.score_states.copy(),
@@ -153,7 +154,7 @@ class Plan:
         missing = [plugin for plugin in known if plugin.name not in self.filter_states]
         profile.make_filter_states(missing, cycle, pod, snapshot)
         self.filter_states |= cycle.filter_states
-        # Which row meets the lack of a state is found out by asking everything.
+        # Only a full cycle shows which row, if any, fails for lack of the state.
         self.usable &= not any(isinstance(cycle.filter_states[p.name], NoState) for p in known)
 
     def _plan_scores(

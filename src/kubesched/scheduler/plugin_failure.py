@@ -1,4 +1,4 @@
-"""PluginFailure ends a cycle because a plugin failed; its message is worded as upstream words it.
+"""PluginFailure ends a cycle because a plugin failed; it carries upstream's message.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (v1.36)
 Differs:  nothing.
@@ -15,7 +15,7 @@ from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler.row_answers import RowAnswers
 
-# How upstream words a failure at each extension point; {} is the plugin's name.
+# Upstream's message prefix of a failure at each extension point; {} is the plugin's name.
 PRE_ENQUEUE: Final = 'running PreEnqueue plugin "{}": '
 PRE_FILTER: Final = 'running PreFilter plugin "{}": '
 FILTER: Final = 'running "{}" filter plugin: '
@@ -36,11 +36,11 @@ PLACEMENT_NORMALIZE: Final = (
     'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
 )
 AS_IT_IS: Final = ""
-"""The error of a plugin whose failure has no wording of its own."""
+"""No prefix: upstream reports the error of the plugin alone."""
 
 
-class PluginFailure(Exception):  # noqa: N818 - upstream's word for this outcome is failure
-    """A plugin could not answer.
+class PluginFailure(Exception):  # noqa: N818 - upstream calls this outcome a failure
+    """A plugin failed.
 
     Attributes:
         status: The status to report.
@@ -52,12 +52,12 @@ class PluginFailure(Exception):  # noqa: N818 - upstream's word for this outcome
 
 
 def failure_of(wording: str, plugin: str, text: str) -> Status:
-    """Return the failure of a plugin, worded as upstream words it."""
+    """Return the failure status of a plugin with upstream's message."""
     return Status(Code.ERROR, plugin=plugin, error=wording.format(plugin) + text)
 
 
 def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:
-    """Raise if one of a filter's first answers was neither success nor a rejection."""
+    """Raise if a row's first non-success status is a failure of this filter."""
     for status in found.statuses[1:]:
         if status.is_rejected:
             continue

@@ -1,24 +1,24 @@
-"""The scheduling cycle of a pod group: try all its pods, then place all of them for real or none.
+"""The scheduling cycle of a pod group: try all its pods, then place all of them or none.
 
-    gather    the popped pod's siblings leave the queue, too
-    try       one after the other is placed tentatively: assumed, reserved, Permit asked;
-                  with topology, in one placement after the other, and the best one counts
-    revert    every tentative placement, the last one first
-    submit    some Permit said yes: each placed pod is placed for real, and waits for the others
-                  at Permit; others go back
-              but a pod has to preempt: all go back, nominated to where they were placed
-              no Permit said yes: all go back, and perhaps others are evicted for the group
-    report    the group's condition PodGroupScheduled
+    gather    pop the other pods of the group, too
+    try       place pod after pod tentatively: assume, reserve, Permit;
+                  with topology, in one placement after another, keeping the best
+    revert    undo the tentative placements in reverse order
+    submit    if Permit let some pod pass: place each pod that found a node, to wait at Permit for
+                  the others; requeue the rest
+              if a pod has to preempt: requeue all, nominated to the nodes they found
+              if Permit let no pod pass: requeue all, perhaps after evictions for the group
+    report    write the group's condition PodGroupScheduled
 
 Upstream: pkg/scheduler/schedule_one_podgroup.go (v1.36)
 Reads:    pod.spec.schedulingGroup, priority; PodGroups
 Invariants: no tentative placement outlives the cycle.
 Differs:  pods are tried in the table itself, not in a copy, so changes of the cluster wait until
-          the cycle has ended, and the anti-affinity of a pod that was tried keeps away those after
-          it also on nodes where upstream forgets to look for it; pods of equal priority and age
-          are tried in the order of their arrival, upstream in any, and so are placements; that a
-          group is not known is
-          reported, upstream loses the text; plugins cannot ask whether a cycle is a group's.
+          the cycle has ended, and the anti-affinity of a tentatively placed pod applies to later
+          pods also on nodes where upstream misses it; pods of equal priority and age, and
+          placements, are tried in the order of their arrival, upstream in random order; an unknown
+          group is reported, upstream loses the message; plugins cannot ask whether a cycle is a
+          group's.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 
 
 class PodByPod(Protocol):
-    """What the loop does for a single pod."""
+    """What the group's cycle needs from the loop."""
 
     profiles: Mapping[str, Profile]
     cycles: Mapping[str, SchedulingCycle]
@@ -79,7 +79,7 @@ class PodByPod(Protocol):
         ...
 
     def is_skipped(self, pod: PodInfo, profile: Profile) -> bool:
-        """Whether there is nothing to decide for a popped pod."""
+        """Whether a popped pod needs no decision."""
         ...
 
     async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
@@ -87,17 +87,17 @@ class PodByPod(Protocol):
         ...
 
     async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
-        """Start the evictions that were decided; return the decision as it stands then."""
+        """Start the decided evictions; return the decision, changed if that failed."""
         ...
 
     def tell(self, decision: Decision, started: float) -> None:
-        """Tell the observers of a decision."""
+        """Notify the observers of a cycle that has ended."""
         ...
 
     def place(
         self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
     ) -> None:
-        """Assume a pod where it was placed and start its binding cycle, or put it back."""
+        """Assume a pod on its node and start its binding cycle; on failure requeue it."""
         ...
 
     def fail(
@@ -110,7 +110,7 @@ class PodByPod(Protocol):
         diagnosis: Diagnosis | None = None,
         started: float,
     ) -> None:
-        """Put a pod back into the queue and say why; the attempt began at `started`."""
+        """Requeue a pod, and write condition and event; the attempt began at `started`."""
         ...
 
 
@@ -118,7 +118,7 @@ class PodGroupCycle:
     """Schedules pods that belong to groups, a group at a time."""
 
     def __init__(self, loop: PodByPod, pod_groups: PodGroupStore) -> None:
-        """Take what does the work for each pod, and what knows the groups' pods."""
+        """Set up with the loop and the states of all pod groups."""
         self._loop = loop
         self._pod_groups = pod_groups
 
@@ -153,7 +153,7 @@ class PodGroupCycle:
     # Gather.
 
     def _gather(self, queued: QueuedPodInfo, name: str) -> list[QueuedPodInfo] | None:
-        """Return the popped pod and its siblings, now popped, in the order of trying."""
+        """Pop the other pods of the group; return all members in the order of trying."""
         state = self._pod_groups.get(queued.pod_info.namespace, name)
         if state is None:
             return None
@@ -205,7 +205,7 @@ class PodGroupCycle:
     async def _try(
         self, namespace: str, name: str, members: Sequence[QueuedPodInfo], profile: Profile
     ) -> Outcome:
-        """Try everywhere, or in one placement after the other and choose the best of them."""
+        """Try all nodes, or placement after placement, and return the best outcome."""
         if not profile.feature_gates.enabled("TopologyAwareWorkloadScheduling"):
             return await self._try_pods(members, profile)
         search = PlacementSearch(self._loop.cache, profile, namespace, name)
@@ -226,7 +226,7 @@ class PodGroupCycle:
         return _best(search, generated.placements, outcomes)
 
     async def _try_pods(self, members: Sequence[QueuedPodInfo], profile: Profile) -> Outcome:
-        """Place one pod after the other tentatively, and take all back."""
+        """Place pod after pod tentatively, then undo all."""
         attempts: list[Attempt] = []
         try:
             for member in members:
@@ -254,7 +254,7 @@ class PodGroupCycle:
                 status = Status(Code.UNSCHEDULABLE, (decision.message,))
                 attempt = Attempt(queued, decision, status, nominated, decision.diagnosis)
                 if nominated:
-                    # The others find it where it will be once its victims are gone.
+                    # The later pods see it where it will be when its victims are gone.
                     attempt = self._place(attempt, nominated, decision.cycle, profile)
             case Failed():
                 attempt = Attempt(queued, decision, decision.status)
@@ -264,13 +264,13 @@ class PodGroupCycle:
     def _place(
         self, attempt: Attempt, node_name: str, cycle: CycleState, profile: Profile
     ) -> Attempt:
-        """Assume, reserve and ask Permit; if any says no, nothing is left of it."""
+        """Assume the pod, run Reserve and Permit; on failure undo all."""
         pod = attempt.queued.pod_info
         found = self._loop.placer.place(profile, cycle, pod, node_name)
         if found.pod is not None:
             return msgspec.structs.replace(attempt, there=found.pod, permit=found.status)
         self._nominate_again(attempt)
-        # Reserve or Permit: the story of one node.
+        # Reserve or Permit failed on a single node.
         return msgspec.structs.replace(refused(attempt, found.status), diagnosis=None)
 
     def _revert(self, attempt: Attempt, profile: Profile) -> None:
@@ -284,7 +284,7 @@ class PodGroupCycle:
             self._nominate_again(attempt)
 
     def _nominate_again(self, attempt: Attempt) -> None:
-        """Restore the pod's nomination, which assuming it has taken away."""
+        """Restore the pod's nomination, which assuming it has cleared."""
         pod = attempt.queued.pod_info
         if pod.pod.status.nominated_node_name:
             self._loop.queue.nominator.add(pod, pod.pod.status.nominated_node_name)
@@ -299,7 +299,7 @@ class PodGroupCycle:
         outcome: Outcome,
         profile: Profile,
     ) -> Outcome:
-        """Evict others for the group as a whole, if that is on and helps."""
+        """Evict pods for the group as a whole, if the feature is on and it helps."""
         if not profile.feature_gates.enabled("WorkloadAwarePreemption"):
             return outcome
 
@@ -355,7 +355,7 @@ class PodGroupCycle:
     # Report.
 
     def _report(self, namespace: str, name: str, status: Status) -> None:
-        """Write the group's condition; a group that was scheduled once stays so."""
+        """Write the group's condition; a group that was scheduled once keeps it."""
         group = self._loop.cache.objects.get(PodGroup, name, namespace)
         if group is None:
             log.error("Pod group %s/%s is gone, its status is not written", namespace, name)
@@ -372,14 +372,14 @@ class PodGroupCycle:
 
 
 def _order(queued: QueuedPodInfo) -> tuple[int, float]:
-    """The more important pod first, then the one that has waited longer."""
+    """Sort by falling priority, then by waiting time, longest first."""
     return -queued.pod_info.priority, queued.initial_attempt_timestamp or 0.0
 
 
 def _best(
     search: PlacementSearch, placements: Sequence[Placement], outcomes: Sequence[Outcome]
 ) -> Outcome:
-    """Return the outcome in the best placement; if there is none, the first with all in words."""
+    """Return the outcome of the best placement; if none succeeds, the first with all messages."""
     fitting = [
         (placement, outcome)
         for placement, outcome in zip(placements, outcomes, strict=True)

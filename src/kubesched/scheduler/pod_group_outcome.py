@@ -1,6 +1,6 @@
-"""Outcome is what became of a pod group: what its pods' attempts add up to, and say afterwards.
+"""Outcome is the result of a pod group's cycle, computed from the attempts of its pods.
 
-Upstream: pkg/scheduler/schedule_one_podgroup.go, podGroupAlgorithmResult and what is made of it
+Upstream: pkg/scheduler/schedule_one_podgroup.go, podGroupAlgorithmResult and its callers
           (v1.36)
 Differs:  nothing.
 """
@@ -26,17 +26,17 @@ WAITS_FOR_PREEMPTION: Final = "pod group is waiting for preemption to complete"
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """What became of one pod of the group.
+    """The attempt to schedule one pod of the group.
 
     Attributes:
         queued: The pod.
-        decision: What was decided for it alone.
-        status: Success if it was placed tentatively; with a preemption, the rejection before it.
-        nominated_node_name: What a rejection means for its nomination.
-        diagnosis: Who rejected it; None if one plugin did on the one node.
-        there: The pod where it was placed tentatively; None if it was not.
-        permit: What the Permit plugins said there: success, or Wait.
-        duration_seconds: How long it took.
+        decision: The pod's own decision.
+        status: Success if it was placed tentatively; if it preempts, the rejection before that.
+        nominated_node_name: The nomination to write if it is rejected; None keeps it.
+        diagnosis: The rejecting plugins; None if a plugin rejected it after a node was chosen.
+        there: The tentatively assumed pod; None if it was not placed.
+        permit: The status of Permit: success, or Wait.
+        duration_seconds: The duration of the attempt.
     """
 
     queued: QueuedPodInfo
@@ -50,17 +50,17 @@ class Attempt(msgspec.Struct, frozen=True):
 
     @property
     def requires_preemption(self) -> bool:
-        """Whether victims must go before it can be where it was placed."""
+        """Whether victims must be evicted before the pod fits where it was placed."""
         return self.there is not None and not self.status.is_success
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of the group.
+    """The result of the group's cycle.
 
     Attributes:
         status: Success, Unschedulable, or Error.
-        attempts: One per pod in the order of trying; fewer after an error, none without placements.
-        waits_for_preemption: Whether all that is in the way are victims on their way out.
+        attempts: One per tried pod, in order; fewer after an error, none without placements.
+        waits_for_preemption: Whether the group fits once its victims are gone.
     """
 
     status: Status
@@ -78,7 +78,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def outcome_of(attempts: Sequence[Attempt]) -> Outcome:
-    """Return what the attempts, none of them an error, mean for the group."""
+    """Return the group's outcome; none of the attempts is an error."""
     status, waits = Status(Code.UNSCHEDULABLE, error=UNSCHEDULABLE), False
     requires_preemption = False
     for attempt in attempts:
@@ -95,12 +95,12 @@ def outcome_of(attempts: Sequence[Attempt]) -> Outcome:
 
 
 def refused(attempt: Attempt, status: Status) -> Attempt:
-    """Return that the pod was not placed after all."""
+    """Return the attempt with the pod rejected after all."""
     return Attempt(attempt.queued, Failed(attempt.queued.pod_info, status), status)
 
 
 def verdict(attempt: Attempt, outcome: Outcome) -> Attempt:
-    """Return with what a pod goes back to the queue."""
+    """Return the attempt with which a pod goes back to the queue."""
     if attempt.there is None and outcome.status.code is not Code.ERROR:
         return attempt
     if outcome.status.code is Code.ERROR:
@@ -117,7 +117,7 @@ def verdict(attempt: Attempt, outcome: Outcome) -> Attempt:
 
 
 def condition_of(status: Status, generation: int) -> PodGroupConditionPatch:
-    """Return what the group's condition says of a cycle that ended with `status`."""
+    """Return the group's condition after a cycle that ended with `status`."""
     if status.is_success:
         return PodGroupConditionPatch(SCHEDULED, "True", "Scheduled", status.message, generation)
     reason = "Unschedulable" if status.is_rejected else "SchedulerError"

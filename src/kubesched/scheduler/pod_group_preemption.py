@@ -1,6 +1,6 @@
-"""Preempts for a pod group as a whole: asks DefaultPreemption whom, and evicts them.
+"""Preempts for a pod group as a whole: DefaultPreemption finds the victims.
 
-What would be is tried in the table itself; afterwards every row has its pods back as they were.
+Candidates are tried in the table itself; afterwards every row has its pods again, in order.
 
 Upstream: pkg/scheduler/schedule_one_podgroup.go, runWorkloadAwarePreemption;
           pkg/scheduler/backend/cache/snapshot.go, BackupSnapshot (v1.36)
@@ -41,7 +41,7 @@ HAS_CONSTRAINTS: Final = (
 
 
 class Scheduling(Protocol):
-    """What is needed of the loop."""
+    """What preemption needs from the loop."""
 
     cycles: Mapping[str, SchedulingCycle]
     cache: Cache
@@ -50,7 +50,7 @@ class Scheduling(Protocol):
 
 
 class Trial:
-    """Tries what would be if pods had left the table."""
+    """Removes pods from the table tentatively, to see whether the group would fit."""
 
     def __init__(self, nodes: NodeColumns, schedule: Callable[[], Awaitable[Status]]) -> None:
         self._nodes = nodes
@@ -58,23 +58,23 @@ class Trial:
         self._before: dict[int, list[PodInfo]] = {}
 
     def remove(self, pods: Iterable[PodInfo]) -> None:
-        """Suppose that pods have left their nodes."""
+        """Remove pods from their rows."""
         for pod in pods:
             row = self._nodes.row_of[pod.node_name]
             self._before.setdefault(row, list(self._nodes.pods[row].values()))
             self._nodes.remove_pod(pod, row)
 
     def put_back(self, pods: Iterable[PodInfo]) -> None:
-        """Suppose that they have not, after all."""
+        """Put removed pods back on their rows."""
         for pod in pods:
             self._nodes.add_pod(pod, self._nodes.row_of[pod.node_name])
 
     async def schedule(self) -> Status:
-        """Return whether the group would be scheduled."""
+        """Try the group and return success if it would be scheduled."""
         return await self._schedule()
 
     def restore(self) -> None:
-        """Give each row its pods back, in the order in which it had them."""
+        """Restore each row's pods in their original order."""
         for row, pods in self._before.items():
             for pod in list(self._nodes.pods[row].values()):
                 self._nodes.remove_pod(pod, row)
@@ -84,24 +84,24 @@ class Trial:
 
 
 class PodGroupPreemption:
-    """Makes room for one group."""
+    """Preempts for one group."""
 
     def __init__(
         self, loop: Scheduling, profile: Profile, schedule: Callable[[], Awaitable[Status]]
     ) -> None:
-        """Take what is needed.
+        """Set up.
 
         Args:
             loop: The scheduler's loop.
-            profile: The group's.
-            schedule: Tries the group in the table as it is, and takes all back.
+            profile: The group's profile.
+            schedule: Tries the group in the table as it is, and undoes that.
         """
         self._loop = loop
         self._profile = profile
         self._schedule = schedule
 
     async def run(self, group: PodGroup, pods: Sequence[PodInfo]) -> Status:
-        """Evict whom it takes; return success if that makes room, else why it does not."""
+        """Evict the victims found; return success if the group then fits, else the rejection."""
         plugins = self._profile.pod_group_post_filter_plugins
         if not plugins:
             return unschedulable(NOT_REGISTERED)

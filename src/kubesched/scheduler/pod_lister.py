@@ -1,4 +1,4 @@
-"""PodLister holds the pods as they were last observed, by name.
+"""PodLister holds the last observed state of every pod, by name.
 
 Upstream: the pod lister of client-go's shared informer (v1.36)
 Differs:  nothing.
@@ -25,13 +25,13 @@ class PodLister:
         return self._pods.values()
 
     def get(self, namespace: str, name: str) -> Pod | None:
-        """Return the pod, None if it is gone."""
+        """Return the pod; None if there is none."""
         return self._pods.get((namespace, name))
 
     def put(self, pod: Pod) -> None:
-        """Take in a pod that came or changed."""
+        """Store an added or changed pod."""
         self._pods[pod.metadata.namespace, pod.metadata.name] = pod
 
     def delete(self, pod: Pod) -> None:
-        """Forget a pod that is gone."""
+        """Remove a deleted pod."""
         self._pods.pop((pod.metadata.namespace, pod.metadata.name), None)

@@ -84,18 +84,17 @@ class Profile:
         scheduler_name: The name that pods carry in `spec.schedulerName`.
         feature_gates: Which features are on.
         random: The run's random source.
-        services: What the scheduler gives its plugins; shared by all profiles but for the
-            observer.
-        objects, waiting_pods, pod_group_states: Those of the services.
-        timer: Measures phases and plugins; by default nothing.
-        nominates_for_expectation: Whether a pod's node is nominated before a binding that takes
-            time.
+        services: The services for plugins; all but the observer are shared by all profiles.
+        objects, waiting_pods, pod_group_states: Taken from the services.
+        timer: Measures phases and plugins; the default measures nothing.
+        nominates_for_expectation: Whether a pod is nominated to its node before Permit or PreBind
+            takes time.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
-        filters_without_pre_filter, scores_without_pre_score: Plugins that are to be asked for their
-            state, because nothing runs before them that makes it.
+        filters_without_pre_filter, scores_without_pre_score: Plugins whose state the profile
+            creates, because their own PreFilter or PreScore is disabled.
         score_weights: Score plugin name -> weight.
-        placement_score_weights: The same of PlacementScore plugins.
+        placement_score_weights: PlacementScore plugin name -> weight.
     """
 
     def __init__(
@@ -172,13 +171,13 @@ class Profile:
         )
 
     def _pod_group_post_filter_plugins(self) -> tuple[PodGroupPostFilterPlugin, ...]:
-        """No extension point of the configuration: DefaultPreemption, wherever else it runs."""
+        """DefaultPreemption, if it runs in the profile; there is no such extension point."""
         if not self.feature_gates.enabled("WorkloadAwarePreemption"):
             return ()
         plugin = self.plugins.get("DefaultPreemption")
         return (plugin,) if isinstance(plugin, PodGroupPostFilterPlugin) else ()
 
-    # The one wrapper around plugins.
+    # The wrappers through which all plugins are called.
 
     def ask(
         self,
@@ -187,7 +186,7 @@ class Profile:
         question: Callable[[*Arguments], R],
         *args: *Arguments,
     ) -> R:
-        """Ask a plugin; what it raises becomes a failure worded as upstream words it."""
+        """Call a plugin; an exception becomes a PluginFailure with upstream's message."""
         timed = question
         if self.timer.is_sampling:
             timed = self.timer.timed(plugin, question)
@@ -207,16 +206,16 @@ class Profile:
         pod: str,
         error: Exception,
     ) -> PluginFailure:
-        """Report what a plugin raised, and return the failure that it amounts to.
+        """Report an exception of a plugin and return it as a PluginFailure.
 
-        A plugin that cannot sign only makes pods slower to place; the memory reports it once.
+        An exception in `sign` is not reported here: the memory logs it once.
         """
         if wording is not SIGN:
             self.report(plugin, extension_point_of(question), pod, error)
         return PluginFailure(failure_of(wording, plugin.name, f"{type(error).__name__}: {error}"))
 
     def report(self, plugin: Plugin, extension_point: str, pod: str, error: Exception) -> bool:
-        """Report what a plugin raised about a pod and return True; not for in-tree plugins."""
+        """Report an exception of a plugin that is not in-tree; return whether it was reported."""
         found = PluginError(plugin.name, extension_point, pod, error, type(plugin))
         if found.places:
             self.services.report_plugin_error(found)
@@ -225,7 +224,7 @@ class Profile:
     def notify(
         self, plugin: Plugin, method: Callable[[*Arguments], None], *args: *Arguments
     ) -> None:
-        """Call a plugin that has no say; what it raises is logged."""
+        """Call a method whose result does not matter; an exception is logged."""
         try:
             self.ask(AS_IT_IS, plugin, method, *args)
         except PluginFailure:
@@ -239,7 +238,7 @@ class Profile:
         question: Callable[[*Arguments], Awaitable[R]],
         *args: *Arguments,
     ) -> R:
-        """Ask a plugin and wait; what it raises becomes a failure, for the caller to word."""
+        """Await a plugin; an exception becomes a PluginFailure without upstream's prefix."""
         timer, is_sampled = self.timer, self.timer.is_sampling
         began, code = timer.now(), Code.ERROR
         try:
@@ -263,14 +262,14 @@ class Profile:
         pod: PodInfo,
         node_name: str,
     ) -> Status:
-        """Ask a PreBind or Bind plugin and wait; its failure is a status like others."""
+        """Await a PreBind or Bind plugin; an exception becomes a status."""
         try:
             return await self.ask_async(extension_point, plugin, question, cycle, pod, node_name)
         except PluginFailure as failure:
             return failure.status
 
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Ask whether a pod may be tried at all; a failure holds it back, and is in the log."""
+        """Run a PreEnqueue plugin; a failure holds the pod back and is logged."""
         try:
             status = self.ask(PRE_ENQUEUE, plugin, plugin.pre_enqueue, pod, snapshot)
         except PluginFailure as failure:
@@ -278,14 +277,14 @@ class Profile:
         if status is SUCCESS:
             return status
         if not (status.is_success or status.is_rejected):
-            # Nothing else would say so: a pod that is held back has neither event nor condition.
+            # The log is the only place to show it: the pod gets neither event nor condition.
             log.error("Unexpected error for pod %s: %s", pod.key, status.message)
         return status.by(plugin.name)
 
     def ask_filter(
         self, plugin: FilterPlugin[object], state: object, pod: PodInfo, nodes: NodeTable
     ) -> NodeToStatus:
-        """Ask a filter about all rows of `nodes`; without a state they all get the same answer."""
+        """Run a filter on all rows of `nodes`; without a state they all get the same status."""
         if isinstance(state, NoState):
             return NodeToStatus.everywhere(len(nodes), state.status)
         answers = self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
@@ -296,7 +295,7 @@ class Profile:
     def ask_score(
         self, plugin: ScorePlugin[object], state: object, pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
-        """Ask for the scores of all rows of `nodes`.
+        """Return a plugin's raw scores, int64 per row of `nodes`.
 
         Raises:
             PluginFailure: if the plugin fails, or has no state.
@@ -317,7 +316,7 @@ class Profile:
         answers: Sized,
         rows: int,
     ) -> None:
-        """Raise if a plugin has not answered once a row; asked until it once was right."""
+        """Raise if the number of answers is not that of rows; checked until it was right once."""
         try:
             found = len(answers)
         except TypeError as error:
@@ -327,7 +326,7 @@ class Profile:
             self.report(plugin, extension_point_of(question), pod, ValueError(text))
             raise PluginFailure(failure_of(wording, plugin.name, text))
         if rows > 1:
-            # One row may be right by chance.
+            # One row may match by chance.
             self._checked.add(plugin)
 
     def make_filter_states(
@@ -337,9 +336,10 @@ class Profile:
         pod: PodInfo,
         snapshot: Snapshot,
     ) -> None:
-        """Put the states of filters into the cycle whose `pre_filter` the profile does not run.
+        """Create the states of filters whose `pre_filter` the profile does not run.
 
-        A plugin that fails leaves a `NoState`: perhaps every row is rejected before it is needed.
+        A plugin that fails leaves a `NoState`: every row may be rejected before the state is
+        needed.
         """
         for plugin in plugins:
             try:
@@ -357,7 +357,7 @@ class Profile:
         snapshot: Snapshot,
         feasible: NDArray[np.bool_],
     ) -> None:
-        """Put the states of score plugins into the cycle whose `pre_score` does not run.
+        """Create the states of score plugins whose `pre_score` the profile does not run.
 
         A plugin that fails leaves a `NoState`: another plugin may fail before it.
         """
@@ -378,7 +378,7 @@ class Profile:
         pod: PodInfo,
         nodes: NodeTable,
     ) -> None:
-        """Ask one filter about the rows of `nodes`, and take in its answers.
+        """Run one filter on the rows of `nodes` and add its answers to `filtering`.
 
         Raises:
             PluginFailure: if it failed on a row that no earlier filter rejected.
@@ -403,7 +403,7 @@ class Profile:
     def take_in_filter(
         filtering: Filtering, position: int, plugin: FilterPlugin[object], found: NodeToStatus
     ) -> None:
-        """Take in what a filter says of all rows.
+        """Add a filter's answers for all rows to `filtering`.
 
         Raises:
             PluginFailure: if it failed on a row that no earlier filter rejected.
@@ -416,16 +416,16 @@ class Profile:
             filtering.changed()
             raise_failures(answers, found, position, plugin.name)
 
-    # What plugins may ask back: framework.handle.Handle.
+    # What plugins may call: framework.handle.Handle.
 
     def activate(self, pods: Sequence[PodInfo]) -> None:
-        """Ask the queue to try these pods now."""
+        """Make the queue try these pods now."""
         self.services.activate(pods)
 
     def filter_rows(self, cycle: CycleState, pod: PodInfo, nodes: SelectedRows) -> NodeToStatus:
         """Run all filters on many rows, without nominated pods.
 
-        A row on which a filter fails has that failure as its status.
+        A filter's failure on a row becomes the status of that row.
         """
         filtering = Filtering.of_nothing(len(nodes))
         for position, plugin in enumerate(self.filter_plugins):
@@ -526,19 +526,19 @@ class Profile:
 
 
 def _needs_filter_state(plugin: FilterPlugin[object]) -> bool:
-    """Whether a filter whose `pre_filter` does not run must be asked for its state."""
+    """Whether the profile must create the state of a filter whose `pre_filter` does not run."""
     makes_one = type(plugin).filter_state is not FilterPlugin.filter_state
     return makes_one or isinstance(plugin, PreFilterPlugin)
 
 
 def _needs_score_state(plugin: ScorePlugin[object]) -> bool:
-    """Whether a score plugin whose `pre_score` does not run must be asked for its state."""
+    """Whether the profile must create the state of a plugin whose `pre_score` does not run."""
     makes_one = type(plugin).score_state is not ScorePlugin.score_state
     return makes_one or isinstance(plugin, PreScorePlugin)
 
 
 def relevant_nominated_pods(pod: PodInfo, snapshot: Snapshot, node_name: str) -> list[PodInfo]:
-    """Return the other pods nominated to a node that `pod` must leave room for."""
+    """Return the pods nominated to a node for which `pod` must leave room."""
     return [
         other
         for other in snapshot.nominated.on_node(node_name)

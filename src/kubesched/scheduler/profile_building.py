@@ -1,4 +1,4 @@
-"""Profile building makes all profiles of a configuration, by scheduler name.
+"""Builds all profiles of a configuration, by scheduler name.
 
 Upstream: pkg/scheduler/profile/profile.go, NewMap (v1.36)
 Differs:  all field errors of a configuration are reported at once.
@@ -32,18 +32,18 @@ def build_profiles(
 ) -> dict[str, Profile]:
     """Build all profiles of a configuration, by scheduler name.
 
-    What extenders manage with ignoredByScheduler is ignored by NodeResourcesFit.
+    NodeResourcesFit ignores resources that extenders manage with `ignoredByScheduler`.
 
     Args:
-        configuration: The scheduler's.
-        registry: The plugins that exist.
-        feature_gates: Which features are on.
+        configuration: The scheduler configuration.
+        registry: The available plugins.
+        feature_gates: The feature gates.
         random: The run's random source.
-        services: What plugins get; by default those of a scheduler without a queue and an API.
-        observer_of: Scheduler name -> what receives the counts of the profile's plugins.
+        services: The services for plugins; by default those without a queue and an API.
+        observer_of: Scheduler name -> the observer of the profile's plugins.
 
     Raises:
-        ConfigError: with the field errors of all of them.
+        ConfigError: with the field errors of all profiles.
     """
     configuration = ignore_extender_resources(configuration)
     services = services or services_for(feature_gates)
@@ -74,7 +74,7 @@ def build_profiles(
 def _queue_sort_errors(
     configurations: Sequence[ProfileConfiguration], profiles: Mapping[str, Profile]
 ) -> Iterator[FieldError]:
-    """One queue serves all profiles: compare the plugins that really sort it, and their args."""
+    """Yield an error per profile whose QueueSort plugin or its args differ from the first's."""
     first: tuple[str, object] | None = None
     for at, configuration in enumerate(configurations):
         name = profiles[configuration.scheduler_name].queue_sort_plugin.name

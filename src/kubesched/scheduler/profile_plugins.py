@@ -1,4 +1,4 @@
-"""ProfilePlugins are the plugins of one profile, built, and named at each extension point.
+"""ProfilePlugins has a profile's plugins and their names per extension point.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go, NewFramework (v1.36)
 Differs:  all field errors of a configuration are reported at once.
@@ -54,7 +54,7 @@ _CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
 
 
 class ProfilePlugins(msgspec.Struct, frozen=True):
-    """What runs in a profile, and where.
+    """The plugins of a profile and the extension points they run at.
 
     Attributes:
         plugins: Plugin name -> plugin, in the order of their construction.
@@ -75,9 +75,9 @@ def build_plugins(
     """Build the plugins that run anywhere in a profile.
 
     Args:
-        configuration: The profile's.
-        registry: The plugins that exist.
-        handle: What the plugins may ask back: the profile, of which nothing is asked as yet.
+        configuration: The profile's configuration.
+        registry: The available plugins.
+        handle: The handle for plugins: the profile, which is still under construction.
         path: Field path of the profile, for field errors.
 
     Raises:
@@ -96,7 +96,7 @@ def build_plugins(
     except ConfigError as error:
         errors.extend(error.errors)
     if errors:
-        # Nothing will run; still every plugin that is named can look at its arguments.
+        # Nothing will run, but every named plugin can still validate its arguments.
         names = dict.fromkeys(_named(configuration, registry))
     else:
         names = dict.fromkeys(name for point in points.values() for name in point)
@@ -138,7 +138,7 @@ def _build(
     path: str,
     errors: list[FieldError],
 ) -> dict[str, Plugin]:
-    """Build the named plugins; add what stands in the way to `errors`."""
+    """Build the named plugins; append field errors to `errors`."""
     args = {entry.name: (at, entry.args) for at, entry in enumerate(configuration.plugin_config)}
     plugins: dict[str, Plugin] = {}
     for name in names:
@@ -161,7 +161,7 @@ def _errors_of_others(
     names: Container[str],
     path: str,
 ) -> Iterator[FieldError]:
-    """Find field errors in the arguments of in-tree plugins that the profile does not run."""
+    """Yield field errors in the arguments of in-tree plugins that the profile does not run."""
     for at, entry in enumerate(configuration.plugin_config):
         name = entry.name
         if name in names or name not in registry or name not in ARGS_PLUGINS:

@@ -1,4 +1,4 @@
-"""Rejecting is what follows when no row is feasible: PostFilter plugins, and upstream's text.
+"""Rejecting runs PostFilter when no row is feasible, and composes upstream's message.
 
 Upstream: pkg/scheduler/schedule_one.go; framework/runtime, RunPostFilterPlugins (v1.36)
 Differs:  nothing.
@@ -27,7 +27,7 @@ class Rejecting:
     """The PostFilter plugins of a profile.
 
     Attributes:
-        has_drawn: Whether the last rejection has drawn from the run's random source.
+        has_drawn: Whether the last rejection used the run's random source.
     """
 
     def __init__(self, profile: Profile, restriction: Restriction | None = None) -> None:
@@ -43,7 +43,7 @@ class Rejecting:
         diagnosis: Diagnosis,
         trace: Trace | None = None,
     ) -> Rejected:
-        """Ask the PostFilter plugins and put the outcome into words."""
+        """Run the PostFilter plugins and return the rejection with its message."""
         nodes = self._restriction.count(snapshot.nodes)
         self.has_drawn = False
         if self._restriction.skips_post_filters or not self._profile.post_filter_plugins:
@@ -59,7 +59,7 @@ class Rejecting:
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
 
     def count_again(self, rejected: Rejected) -> None:
-        """Measure a rejection that was recalled: its phases took no time."""
+        """Record the phases of a recalled rejection, which took no time."""
         timer = self._profile.timer
         for phase in (PRE_FILTER, FILTER):
             timer.enter(phase)
@@ -96,19 +96,19 @@ class Rejecting:
         statuses: NodeToStatus,
         plugin: PostFilterPlugin,
     ) -> PostFilterResult:
-        """Ask one PostFilter plugin; its failure is a result like others."""
+        """Run one PostFilter plugin; a failure becomes a result."""
         self._profile.timer.post_filtered(plugin.name)
         try:
             return self._profile.ask(
                 wording.AS_IT_IS, plugin, plugin.post_filter, cycle, pod, snapshot, statuses
             )
         except PluginFailure as failure:
-            # A failing PostFilter never changes the outcome of the cycle; it is only reported.
+            # A PostFilter failure never changes the outcome of the cycle; it is only reported.
             return PostFilterResult(failure.status)
 
 
 class PostFilterVerdict:
-    """What has been said so far."""
+    """Combines the results of PostFilter plugins."""
 
     __slots__ = ("_last", "_reasons", "_rejector")
 
@@ -118,7 +118,7 @@ class PostFilterVerdict:
         self._rejector = ""
 
     def add(self, plugin: str, result: PostFilterResult) -> PostFilterResult | None:
-        """Take in what a plugin says; return the outcome if nobody else is to be asked."""
+        """Add a plugin's result; return the outcome if no other plugin is to run."""
         status = result.status.by(plugin)
         if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return result
@@ -131,7 +131,7 @@ class PostFilterVerdict:
         return None
 
     def outcome(self) -> PostFilterResult:
-        """Return the outcome after every plugin was asked."""
+        """Return the outcome after every plugin has run."""
         status = Status(Code.UNSCHEDULABLE, tuple(self._reasons), self._rejector)
         if self._last is None:
             return PostFilterResult(status)

@@ -1,11 +1,12 @@
-"""RejectionMemory recalls how pods of a template were rejected, as long as nothing has changed.
+"""RejectionMemory reuses rejections of equal pods until the cluster changes.
 
-In a full cluster most attempts fail as the one before them did: a pod that ends wakes all that
-wait, the first of them takes its place, and the others are rejected one after another.
+In a full cluster most attempts fail like the one before: a pod that ends wakes all pending pods,
+the
+first takes its place, and the others are rejected one by one.
 
 Upstream: nothing like it; the decisions are those of pkg/scheduler/schedule_one.go (v1.36)
-Invariants: a recalled rejection equals the one that the cycle would come to, and no number that
-            the cycle would draw from the run's random source is left out.
+Invariants: a recalled rejection equals a computed one, and rejections that used the run's random
+            source are not recalled.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _TEMPLATES_MAX: Final = 4096
 
 
 class RejectionMemory:
-    """The rejections of one profile's pods since the cluster last changed."""
+    """The rejections in one profile since the cluster last changed."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -42,7 +43,7 @@ class RejectionMemory:
         self._rejections: dict[tuple[PodTemplate, str], Rejected] = {}
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> Rejected | None:
-        """Return the rejection of the pod if one of its template was rejected in this cluster."""
+        """Return the pod's rejection if an equal pod was rejected in the same cluster state."""
         if not self._rejections:
             return None
         known = self._rejections.get((pod.template, pod.pod.spec.node_name))
@@ -51,7 +52,7 @@ class RejectionMemory:
         return replace(known, pod=pod)
 
     def keep(self, rejected: Rejected, snapshot: Snapshot) -> None:
-        """Keep a rejection, unless it evicts pods or is about this one pod alone."""
+        """Keep a rejection unless it evicts pods or applies to this pod only."""
         pod = rejected.pod
         if rejected.victims or rejected.nominated_node_name or _is_nominated(pod, snapshot):
             return
@@ -77,5 +78,5 @@ def _stamp_of(snapshot: Snapshot) -> _Stamp:
 
 
 def _is_nominated(pod: PodInfo, snapshot: Snapshot) -> bool:
-    """Whether the pod has been promised a node, which is left out when it is tried itself."""
+    """Whether the pod is nominated: its own nomination is ignored when it is tried."""
     return bool(pod.pod.status.nominated_node_name or snapshot.nominated.node_of(pod.uid))

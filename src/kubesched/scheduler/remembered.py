@@ -1,4 +1,4 @@
-"""Remembered holds the answers for pods of one signature, and renews those of rows that changed.
+"""Remembered holds the answers for pods of one signature and updates the rows that changed.
 
 Invariants: a remembered answer equals a fresh one (a property test compares them).
 """
@@ -36,9 +36,9 @@ class Remembered(Answers):
         """Set up.
 
         Args:
-            profile: The plugins.
-            plan: Which of them are known: those that look at nodes and those that look at rows.
-            node_answers: The answers of the first; whoever owns them keeps them fresh.
+            profile: The profile.
+            plan: Its known plugins, of scopes node and row.
+            node_answers: The answers of scope node; their owner refreshes them.
         """
         super().__init__(profile, plan)
         self._node_answers = node_answers
@@ -60,7 +60,7 @@ class Remembered(Answers):
     # The answers.
 
     def refresh(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        """Renew the answers of the rows that changed; return whether all had to be asked about.
+        """Update the rows that changed; return whether all rows had to be recomputed.
 
         Raises:
             PluginFailure: if a plugin fails.
@@ -68,7 +68,7 @@ class Remembered(Answers):
         try:
             return self._catch_up(pod, nodes)
         except PluginFailure:
-            # Half of the answers may be renewed: begin anew the next time.
+            # Some rows may be updated and others not: recompute all next time.
             self._epoch = -1
             raise
 
@@ -108,13 +108,13 @@ class Remembered(Answers):
         self.usable = self.plan.usable and known.usable
         self.add_filters(self._row_filters, pod, nodes)
         for plugin in self._row_scores:
-            # A copy, because rows are renewed in place and a plugin may hand out its own column.
+            # A copy, because rows are updated in place and a plugin may return its own column.
             raw = self.ask_score(plugin, pod, nodes).copy()
             self.add_score(plugin, raw)
             self._weighted.append((plugin, self._profile.score_weights[plugin.name], raw))
 
     def _ask_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> None:
-        """Renew one row: what binding a pod leaves to do, so without arrays."""
+        """Update one row, the usual case after binding a pod, without arrays."""
         failed_at, code, scores = self._answers_for(pod, nodes, row)
         failed_before = self._node_answers.rejections.failed_at.item(row)
         if failed_before < failed_at:
@@ -135,11 +135,11 @@ class Remembered(Answers):
             self._best.changed(self._masked, row)
 
     def _answers_for(self, pod: PodInfo, nodes: NodeColumns, row: int) -> _RowOutcome:
-        """Return what the plugins that look at pods say of a row."""
+        """Return the outcome of row-scoped plugins for a row."""
         if not self._reads_usage_only:
             return self._ask_about(pod, nodes.row_view(row))
-        # Rows that offer and have given away the same are the same to these plugins, and most
-        # rows have been in this state before.
+        # To these plugins, rows with equal allocatable and requested resources are equal, and most
+        # rows have been in such a state before.
         usage = nodes.usage(row)
         outcome = self._outcomes.get(usage)
         if outcome is None:
@@ -158,7 +158,7 @@ class Remembered(Answers):
         return failed_at, code, tuple(scores)
 
     def _filter_row(self, pod: PodInfo, view: NodeTable) -> tuple[int, int]:
-        """Return the first filter that rejects the row, and the code of its status."""
+        """Return the position of the first filter that rejects the row, and its status code."""
         for position, plugin in self._row_filters:
             state = self.plan.filter_states.get(plugin.name)
             found = self._profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, view)
@@ -198,17 +198,17 @@ class Remembered(Answers):
     # The totals.
 
     def totals(self, pod: PodInfo) -> NDArray[np.int64]:
-        """Return the weighted total per row; it must not be changed."""
+        """Return the weighted total per row; callers must not write to it."""
         if self._masked is None:
             self._masked = self.totals_where(self.feasible, pod)
         return self._masked
 
     def own_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
-        """Return the same for other feasible rows, None for the known ones; it may be changed."""
+        """Return a fresh array of totals for other feasible rows; None means the known ones."""
         return self.totals(pod).copy() if feasible is None else self.totals_where(feasible, pod)
 
     def select(self, pod: PodInfo, random: Random) -> int:
-        """Return a feasible row with the largest total; ties are drawn."""
+        """Return a feasible row with the largest total; ties are broken at random."""
         return self._best.select(self.totals(pod), random)
 
 
@@ -217,12 +217,10 @@ def _looks_at_row(plugin: FilterPlugin[object]) -> bool:
 
 
 class OneByOne:
-    """Decides whether a few rows are renewed one by one, or together with arrays.
+    """Decides whether a few rows are updated one by one or together with arrays.
 
-    The first is cheaper where most rows have been in their state before. That shows only when it
-    is done, so where it did not pay it is tried again after a while.
-
-    The costs are rough, in microseconds.
+    One by one is cheaper if most rows have been in their state before. Only trying shows that, so
+    after a loss it is tried again some updates later. Costs are rough, in microseconds.
     """
 
     _ROWS_MAX: ClassVar = 16
@@ -237,7 +235,7 @@ class OneByOne:
         self._lead = 0
 
     def pays(self, rows: int) -> bool:
-        """Whether to renew so many rows one by one this time; asked once for each renewal."""
+        """Whether to update this number of rows one by one; call once per update."""
         if rows > self._ROWS_MAX or not self._may_pay:
             return False
         if self._lead < 0:
@@ -246,6 +244,6 @@ class OneByOne:
         return True
 
     def was_done(self, rows: int, new_states: int) -> None:
-        """Take in what it took."""
+        """Record the cost of an update one by one."""
         took = rows * self._KNOWN_STATE + new_states * self._NEW_STATE
         self._lead = min(self._lead + self._ARRAYS - took, self._LEAD_MAX)

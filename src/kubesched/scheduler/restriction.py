@@ -1,8 +1,8 @@
-"""Restriction is what a pod group's cycle leaves out: nodes, or the PostFilter plugins.
+"""Restriction limits a pod group's cycle to some nodes, or disables PostFilter plugins.
 
 Upstream: pkg/scheduler/backend/cache/snapshot.go, AssumePlacement; pkg/scheduler/framework,
           SetSkipAllPostFilterPlugins (v1.36)
-Invariants: nothing is left out outside such a cycle.
+Invariants: outside such a cycle nothing is restricted.
 Differs:  nothing.
 """
 
@@ -15,12 +15,12 @@ from kubesched.snapshot.node_table import NodeTable
 
 
 class Restriction:
-    """What the cycles of one profile leave out at the moment.
+    """The current restriction of one profile's cycles.
 
     Attributes:
-        rows: The rows that may be searched, ascending; None for all. PreFilter plugins still see
-            every node, and so does whoever scores.
-        skips_post_filters: Whether nobody is asked for a way out.
+        rows: The rows that may be searched, ascending; None for all. PreFilter plugins and scoring
+            still see every node.
+        skips_post_filters: Whether PostFilter plugins do not run.
     """
 
     __slots__ = ("rows", "skips_post_filters")
@@ -30,7 +30,7 @@ class Restriction:
         self.skips_post_filters = False
 
     def count(self, nodes: NodeTable) -> int:
-        """Return how many nodes may be searched."""
+        """Return the number of nodes that may be searched."""
         return len(nodes) if self.rows is None else len(self.rows)
 
     def allows(self, row: int) -> bool:

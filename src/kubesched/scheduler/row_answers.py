@@ -1,4 +1,4 @@
-"""RowAnswers collects, row by row, which filter was the first to reject.
+"""RowAnswers collects the first rejection of each row.
 
 Invariants: `failed_at[row]` is the position of the first filter of the profile that rejected the
             row, or PASSED; `index[row]` points to that filter's status.
@@ -26,7 +26,7 @@ class StatusTable:
         self.codes: dict[Status, int] = {SUCCESS: 0}
 
     def code(self, status: Status) -> int:
-        """Return the status' code, making one if it is new."""
+        """Return the code of a status, adding it if it is new."""
         code = self.codes.get(status)
         if code is None:
             code = self.codes[status] = len(self.statuses)
@@ -48,17 +48,17 @@ class RowAnswers:
 
     @classmethod
     def nothing_asked(cls, rows: int, table: StatusTable | None = None) -> RowAnswers:
-        """No filter has been asked: every row passes."""
+        """Return answers before any filter has run: every row passes."""
         return cls(
             np.full(rows, PASSED, np.int16), np.zeros(rows, np.int32), table or StatusTable()
         )
 
     def copy(self) -> RowAnswers:
-        """Return answers that can be added to without these changing."""
+        """Return an independent copy."""
         return RowAnswers(self.failed_at.copy(), self.index.copy(), self.table)
 
     def take(self, rows: NDArray[np.intp]) -> RowAnswers:
-        """Return the answers for these rows, which can be added to."""
+        """Return an independent copy of the answers for these rows."""
         return RowAnswers(self.failed_at[rows], self.index[rows], self.table)
 
     @property
@@ -67,7 +67,7 @@ class RowAnswers:
         return np.equal(self.failed_at, PASSED)
 
     def add(self, position: int, plugin: str, answers: NodeToStatus) -> bool:
-        """Take in one filter's answers for all rows; return whether it rejected a row first."""
+        """Add one filter's answers for all rows; return whether it was first to reject any row."""
         rejects = answers.index != 0
         if not rejects.any():
             return False
@@ -79,7 +79,7 @@ class RowAnswers:
     def add_at(
         self, rows: NDArray[np.intp], position: int, plugin: str, answers: NodeToStatus
     ) -> None:
-        """Take in one filter's answers for `rows`, none of which an earlier filter rejected."""
+        """Add one filter's answers for `rows`, none of which an earlier filter rejected."""
         rejected = np.flatnonzero(answers.index)
         self._write(rows[rejected], position, plugin, answers.index[rejected], answers)
 
@@ -99,14 +99,14 @@ class RowAnswers:
         self.index[rows] = codes[index]
 
     def fail(self, position: int, status: Status) -> None:
-        """Note that the filter at `position` failed, on every row if it named none."""
+        """Record that the filter at `position` failed, on every row if the failure names none."""
         if not (self.failed_at == position).any():
             rows = self.failed_at > position
             self.failed_at[rows] = position
             self.index[rows] = self.table.code(status)
 
     def override(self, row: int, status: Status) -> None:
-        """Replace what is known of one row by a rejection from elsewhere."""
+        """Replace the status of one row by a rejection that was computed elsewhere."""
         self.failed_at[row] = -1
         self.index[row] = self.table.code(status)
 
@@ -116,10 +116,9 @@ class RowAnswers:
 
 
 class Filtering:
-    """The answers of a cycle's filters for all of its rows, added to those that are known.
+    """The answers of a cycle's filters for all of its rows, on top of known answers.
 
-    Which filter was the first to reject a row is worked out only when that is asked for: as long
-    as some row passes, it seldom is.
+    The first rejection per row is computed lazily: it is seldom needed if some row passes.
 
     Attributes:
         passed: Bool per row: whether nothing rejected it.
@@ -135,22 +134,22 @@ class Filtering:
 
     @classmethod
     def of_nothing(cls, rows: int) -> Filtering:
-        """Nothing is known: every row passes."""
+        """Return a filtering without known answers: every row passes."""
         return cls(RowAnswers.nothing_asked(rows), np.ones(rows, np.bool_))
 
     def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
-        """Take in what a filter says of all rows; it has not failed on any."""
+        """Add a filter's answers for all rows; it has failed on none."""
         if found.index.any():
             self.passed = self.passed & found.passed
             self._later.append((position, plugin, found))
 
     @property
     def answers_so_far(self) -> RowAnswers:
-        """The first rejections as far as they have been worked out."""
+        """The first rejections as far as they have been computed."""
         return self._answers
 
     def answers(self) -> RowAnswers:
-        """Return the first rejection per row; not to be written to."""
+        """Return the first rejection per row; callers must not write to it."""
         if self._later:
             later, self._later = self._later, []
             answers = self.own_answers()
@@ -159,12 +158,12 @@ class Filtering:
         return self._answers
 
     def own_answers(self) -> RowAnswers:
-        """Return the same to be written to; call `changed` afterwards."""
+        """Return the first rejection per row for writing; call `changed` afterwards."""
         self.answers()
         if not self._is_own:
             self._answers, self._is_own = self._answers.copy(), True
         return self._answers
 
     def changed(self) -> None:
-        """Take in that the answers were written to."""
+        """Update `passed` after a write to the answers."""
         self.passed = self._answers.passed

@@ -1,8 +1,9 @@
-"""Sampling: how many feasible nodes are enough, and where the search starts next time.
+"""Sampling: when a search may stop, and where the next one starts.
 
 Upstream: pkg/scheduler/schedule_one.go, numFeasibleNodesToFind (v1.36)
 Differs:  percentageOfNodesToScore 0 looks at all nodes, because columns make that cheap; upstream
-          adapts the share to the size of the cluster. A share that is set is kept to.
+          adapts the percentage to the size of the cluster. A percentage that is set is obeyed
+          exactly.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ _NODES_MIN: Final = 100
 
 
 def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
-    """Return after how many feasible nodes the search may stop."""
+    """Return the number of feasible nodes after which a search may stop."""
     if nodes < _NODES_MIN or percentage in (0, 100):
         return nodes
     return max(_NODES_MIN, nodes * percentage // 100)
 
 
 class NodeSampler:
-    """Where the next search starts: every node gets its turn."""
+    """Keeps where the next search starts, so that searches rotate over all nodes."""
 
     __slots__ = ("next_start",)
 
@@ -33,12 +34,12 @@ class NodeSampler:
     def tried(
         self, order: NDArray[np.intp], passed: NDArray[np.bool_], limit: int
     ) -> NDArray[np.intp]:
-        """Return the rows a search for `limit` feasible nodes would look at, in search order.
+        """Return the rows a search for `limit` feasible nodes evaluates, in search order.
 
         Args:
             order: Rows of the candidates in upstream's order.
             passed: Bool per entry of `order`: whether that row is feasible.
-            limit: After how many feasible rows to stop.
+            limit: The number of feasible rows after which to stop.
         """
         rolled = np.roll(np.arange(len(order)), -(self.next_start % max(1, len(order))))
         found = np.cumsum(passed[rolled])
@@ -46,5 +47,5 @@ class NodeSampler:
         return order[rolled[:stop]]
 
     def advance(self, processed: int, nodes: int) -> None:
-        """Move the start behind the nodes just looked at."""
+        """Move the start past the nodes just evaluated."""
         self.next_start = (self.next_start + processed) % nodes

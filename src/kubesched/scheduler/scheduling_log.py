@@ -1,4 +1,4 @@
-"""The lines that loop, event handlers and queue write to the log, at upstream's verbosities.
+"""Log lines of the loop, the event handlers and the queue, at upstream's verbosities.
 
 Upstream: pkg/scheduler/{schedule_one,eventhandlers}.go,
           pkg/scheduler/backend/queue/{active_queue,backoff_queue,scheduling_queue}.go (v1.36)
@@ -22,7 +22,7 @@ from kubesched.snapshot.snapshot import Snapshot
 
 log: Final = logging.getLogger(__name__)
 
-# Upstream's names of the queue's parts in logs differ from those in metrics.
+# Upstream names the parts of the queue differently in logs and metrics.
 _QUEUES: Final = {
     QueuePlace.ACTIVE: "Active",
     QueuePlace.BACKOFF: "Backoff",
@@ -31,7 +31,7 @@ _QUEUES: Final = {
 
 
 def log_attempt(pod: PodInfo) -> Trace | None:
-    """Say that a pod is tried; return a trace to fill if scores are to be logged."""
+    """Log an attempt; return a trace to fill if scores are to be logged."""
     if log.isEnabledFor(V3):
         write(log, V3, "Attempting to schedule pod", pod=_ref(pod))
         if log.isEnabledFor(V10):
@@ -40,7 +40,7 @@ def log_attempt(pod: PodInfo) -> Trace | None:
 
 
 def log_scores(pod: PodInfo, trace: Trace, snapshot: Snapshot) -> None:
-    """Say what each plugin made of each feasible node, and the sums."""
+    """Log the scores of each plugin for each feasible node, and the totals."""
     if trace.totals is None:
         return
     names = [snapshot.nodes.names[row] for row in trace.feasible_rows.tolist()]
@@ -61,7 +61,7 @@ def log_scores(pod: PodInfo, trace: Trace, snapshot: Snapshot) -> None:
 
 
 def log_bound(assumed: Assumed) -> None:
-    """Say that a pod was bound."""
+    """Log that a pod was bound."""
     if log.isEnabledFor(V2):
         write(
             log,
@@ -75,10 +75,10 @@ def log_bound(assumed: Assumed) -> None:
 
 
 def log_failure(pod: PodInfo, status: Status, message: str) -> None:
-    """Say why a pod has no node: it fits nowhere, or nobody could tell."""
+    """Log why a pod was not scheduled: it fits nowhere, or an error occurred."""
     if not status.is_rejected:
         words = "Error scheduling pod; retrying"
-        # The name is upstream's mark of errors that nobody above takes care of.
+        # Upstream logs errors that no caller handles under this name.
         write(log, logging.ERROR, words, err=message, logger="UnhandledError", pod=_ref(pod))
     elif log.isEnabledFor(V2):
         if status.message == NO_NODES:
@@ -90,7 +90,7 @@ def log_failure(pod: PodInfo, status: Status, message: str) -> None:
 
 
 def log_observed(level: int, words: str, item: Node | Pod) -> None:
-    """Say that something was observed of a node or pod."""
+    """Log a watch event of a node or pod."""
     if not log.isEnabledFor(level):
         return
     if isinstance(item, Node):
@@ -100,7 +100,7 @@ def log_observed(level: int, words: str, item: Node | Pod) -> None:
 
 
 def log_move(move: QueueMove) -> None:
-    """Say where a pod waits now; an observer of the queue."""
+    """Log the part of the queue that a pod moved to; an observer of the queue."""
     if not log.isEnabledFor(V5):
         return
     queue = _QUEUES.get(move.destination)

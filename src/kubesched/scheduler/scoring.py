@@ -1,8 +1,8 @@
-"""Scoring rates the feasible rows: pre_score, score, normalize, weigh, add, choose.
+"""Scoring chooses among the feasible rows: pre_score, score, normalize, weigh, add, choose.
 
 Upstream: pkg/scheduler/schedule_one.go, prioritizeNodes; framework/runtime, RunScorePlugins (v1.36)
-Differs:  among rows with the same best total one is drawn from the run's seed; upstream takes the
-          first that its parallel search happened to find.
+Differs:  ties are broken with the run's seed; upstream takes the first that its parallel search
+          happened to find.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Scoring:
         count: int,
         trace: Trace | None,
     ) -> int:
-        """Return a row with the largest total; ties are drawn.
+        """Return a row with the largest total; ties are broken at random.
 
-        `feasible`, with `count` rows, is None where the rows known to be feasible are the ones.
+        `feasible` has `count` rows; None stands for the rows known to be feasible.
         """
         if not self._profile.score_plugins:
             if trace is not None:
@@ -86,9 +86,9 @@ class Scoring:
         asks_everywhere: bool,
         trace: Trace | None,
     ) -> None:
-        """Add what plugins make of the feasible rows.
+        """Add the scores of plugins for the feasible rows to `totals`.
 
-        With `asks_everywhere` plugins may be asked about other rows too: cheaper than selecting.
+        With `asks_everywhere` plugins may score all rows: cheaper than selecting some.
         """
         nodes: NodeTable = snapshot.nodes
         every = len(rows) == len(nodes)
@@ -113,7 +113,7 @@ class Scoring:
         rows: NDArray[np.intp],
         nodes: NodeTable,
     ) -> NDArray[np.int64]:
-        """Return what all plugins make of `nodes`, the table of the feasible rows."""
+        """Return the totals of all plugins for `nodes`, the table of the feasible rows."""
         timer = self._profile.timer
         timer.enter(PRE_SCORE)
         feasible = np.zeros(len(snapshot.nodes), np.bool_)
@@ -145,7 +145,8 @@ class Scoring:
     ) -> NDArray[np.int64]:
         """Return the sum of the weighted, normalized scores per feasible row."""
         totals = np.zeros(len(rows), np.int64)
-        # All are asked before the first is normalized: whoever fails is met in that order.
+        # As upstream, all plugins score before the first is normalized; this decides which failure
+        # counts.
         asked = [(plugin, ask(plugin)) for plugin in plugins]
         normalized = [
             (plugin, raw, self._normalize(cycle, pod, plugin, raw, rows)) for plugin, raw in asked

@@ -1,7 +1,7 @@
-"""Search collects what one pod's search for feasible rows has found, try by try.
+"""Search collects the results of one pod's search for feasible rows.
 
 Upstream: pkg/scheduler/schedule_one.go, findNodesThatFitPod (v1.36)
-Invariants: a row counts as tried once, however often it is looked at.
+Invariants: a row counts once, however often it is evaluated.
 Differs:  nothing.
 """
 
@@ -17,7 +17,7 @@ from kubesched.snapshot.node_table import NodeTable
 
 
 class Search:
-    """The tries of one search.
+    """The results of one search.
 
     Attributes:
         names: Node names that PreFilter plugins allow; None if any.
@@ -32,7 +32,7 @@ class Search:
         self.names = names
         self.contributors = contributors
         self._nodes = nodes
-        # Most searches look at all rows at once, and nobody asks what was found.
+        # Most searches evaluate all rows at once, and their answers are never read.
         self._everywhere: Filtering | None = None
         self._answers: RowAnswers | None = None
         self._tried: NDArray[np.bool_] | None = None
@@ -56,14 +56,14 @@ class Search:
 
     @property
     def tried(self) -> NDArray[np.bool_]:
-        """Bool per row: whether the filters were asked about it."""
+        """Bool per row: whether filters ran on it."""
         if self._tried is None:
             self._tried = np.full(len(self._nodes), self._everywhere is not None)
         return self._tried
 
     @property
     def evaluated(self) -> int:
-        """How many rows were looked at."""
+        """Number of rows evaluated."""
         if self._everywhere is not None:
             return len(self._nodes)
         return int(np.count_nonzero(self.tried))
@@ -76,12 +76,12 @@ class Search:
         return np.array(sorted(row_of[name] for name in self.names if name in row_of), np.intp)
 
     def take_in_everywhere(self, filtering: Filtering) -> None:
-        """Take in the answers for all rows."""
+        """Add the answers for all rows."""
         self._everywhere = filtering
         self._answers = self._tried = None
 
     def take_in(self, rows: NDArray[np.intp], answers: RowAnswers) -> None:
-        """Write the answers for `rows` into those for all rows."""
+        """Add the answers for `rows`."""
         code = self.answers.table.code
         codes = np.array([code(status) for status in answers.table.statuses], np.int32)
         self.answers.failed_at[rows] = answers.failed_at

@@ -1,8 +1,8 @@
-"""The choice of a row with the largest total; ties are drawn.
+"""Chooses a row with the largest total; ties are broken at random.
 
 Upstream: pkg/scheduler/schedule_one.go, selectHost (v1.36)
-Differs:  among rows with the same best total one is drawn from the run's seed; upstream takes the
-          first that its parallel search happened to find.
+Differs:  ties are broken with the run's seed; upstream takes the first that its parallel search
+          happened to find.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SLICE_ROWS: Final = 512
 
 
 def select_host(totals: NDArray[np.int64], random: Random) -> int:
-    """Return the position of a largest total; ties are drawn."""
+    """Return the position of a largest total; ties are broken at random."""
     first = int(totals.argmax())
     best = totals == totals.item(first)
     ties = np.count_nonzero(best)
@@ -27,7 +27,7 @@ def select_host(totals: NDArray[np.int64], random: Random) -> int:
 
 
 def _position_of(mask: NDArray[np.bool_], number: int) -> int:
-    """Return where the true entry with that number is; much cheaper than listing them all."""
+    """Return the position of the `number`-th true entry; much cheaper than listing them all."""
     start, stop = 0, len(mask)
     while stop - start > _SLICE_ROWS:
         middle = (start + stop) // 2
@@ -40,11 +40,11 @@ def _position_of(mask: NDArray[np.bool_], number: int) -> int:
 
 
 class BestRows:
-    """The rows of one column of totals that have the largest, so that not all are looked at.
+    """The rows with the largest total in one column, kept up to date.
 
-    Binding a pod changes the total of one row; looking for the largest anew reads the whole column.
-    A draw equals the one that `select_host` makes with the same random source. The rows are listed
-    when a column is asked for the second time: one that is made anew for each pod never is.
+    Binding a pod changes one total, and finding the largest again would read the whole column. With
+    the same random source the choice equals that of `select_host`. The rows are listed when a
+    column is used for the second time, because many columns are used only once.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class BestRows:
         self._largest = 0
 
     def select(self, totals: NDArray[np.int64], random: Random) -> int:
-        """Return one of the rows, as `select_host` does: from one seed, the same."""
+        """Return the row that `select_host` returns for the same random source."""
         if totals is not self._totals:
             self._totals, self._rows = totals, None
             return select_host(totals, random)
@@ -65,7 +65,7 @@ class BestRows:
         return self._rows[0 if rows_tied == 1 else int(random.random() * rows_tied)]
 
     def changed(self, totals: NDArray[np.int64], row: int) -> None:
-        """Take in that the total of one row may have changed."""
+        """Update the rows after the total of one row may have changed."""
         rows = self._rows
         if not rows or totals is not self._totals:
             return

@@ -1,14 +1,14 @@
 """StatusWriter sends status changes in the background, one after another per pod or pod group.
 
-A write that changes nothing is not sent: a pod that is rejected again for the same reasons has its
-condition already.
+Writes that change nothing are not sent, such as the condition of a pod that is rejected again for
+the same reasons.
 
 Upstream: pkg/scheduler/schedule_one.go, updatePod; pkg/scheduler/util/utils.go, PatchPodStatus and
           PatchPodGroupStatus (v1.36)
-Invariants: changes of one object arrive in the order they were asked for, each as a difference to
-            what the one before has left; a pod is bound after them.
-Differs:  the loop does not wait for the answer; upstream's does, without SchedulerAsyncAPICalls;
-          tries are not spread by up to a tenth of the delay.
+Invariants: changes of one object are sent in order, each as a patch against the result of the one
+            before; a pod is bound after them.
+Differs:  the loop does not wait for the response; without SchedulerAsyncAPICalls, upstream's does;
+          retries have no jitter, upstream's up to a tenth of the delay.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _TRIES_MAX: Final = 4
 _FIRST_DELAY_SECONDS: Final = 0.01
 _DELAY_FACTOR: Final = 5.0
 
-# A write is heard of within milliseconds; so many are never on the way.
+# The watch event of a write arrives within milliseconds, so far fewer are pending at once.
 _WRITTEN_MAX: Final = 4096
 
 log = logging.getLogger(__name__)
 
 
 class _Written(NamedTuple):
-    """What was written last, to a pod that was known in this version."""
+    """The last write to a pod, and the version of the pod it was based on."""
 
     version: str
     condition: PodConditionPatch | None
@@ -59,9 +59,9 @@ class StatusWriter:
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> asyncio.Future[bool]:
-        """Send a change after those requested before; the result is whether the server has it.
+        """Send a change after earlier ones; the result is whether it succeeded.
 
-        Failures are logged only.
+        Failures are only logged.
         """
         key = _key("pod", pod.metadata)
         if key not in self._last and not _changes(
@@ -77,13 +77,13 @@ class StatusWriter:
         )
 
     def on_its_way(self, pod: Pod) -> asyncio.Task[bool] | None:
-        """Return the last change of a pod that is still being sent; None if there is none."""
+        """Return the last change of a pod that is still being sent, or None."""
         return self._last.get(_key("pod", pod.metadata)) if self._last else None
 
     async def _patch(
         self, pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
     ) -> None:
-        """Send a change as a difference to what the server has by now. Raises ApiError."""
+        """Send a change as a patch against the server's current state. Raises ApiError."""
         before = self._not_observed_yet(pod)
         pod = self._latest(pod)
         if not _changes(pod, condition, nominated_node_name):
@@ -100,7 +100,7 @@ class StatusWriter:
             self._written.popitem(last=False)
 
     def _not_observed_yet(self, pod: Pod) -> _Written | None:
-        """Return what was written to this version of a pod; None if nothing was."""
+        """Return the last write to this version of a pod, or None."""
         before = self._written.get(_key("pod", pod.metadata)) if self._written else None
         version = pod.metadata.resource_version
         return before if before is not None and version and before.version == version else None
@@ -112,7 +112,7 @@ class StatusWriter:
     def write_pod_group(
         self, group: PodGroup, condition: PodGroupConditionPatch
     ) -> asyncio.Task[bool]:
-        """Send a group's condition after those that were asked for before."""
+        """Send a group's condition after earlier ones."""
         return self._write(
             "pod group",
             group.metadata,
@@ -134,7 +134,7 @@ class StatusWriter:
             del self._last[uid]
 
     async def drain(self) -> None:
-        """Wait until everything asked for has been sent."""
+        """Wait until all changes have been sent."""
         while self._last:
             await asyncio.gather(*self._last.values(), return_exceptions=True)
 
@@ -165,7 +165,7 @@ def _key(kind: str, metadata: ObjectMeta) -> str:
 def _changes(
     pod: Pod, condition: PodConditionPatch | None, nominated_node_name: str | None
 ) -> bool:
-    """Whether the pod lacks the condition or nomination; observedGeneration does not count."""
+    """Whether the pod lacks the condition or nomination; ignores observedGeneration."""
     if nominated_node_name not in {None, pod.status.nominated_node_name}:
         return True
     if condition is None:
@@ -181,7 +181,7 @@ def _changes(
 
 
 def _as_written(pod: Pod, written: _Written) -> Pod:
-    """Return the pod as it is on the server after a change that was not heard of yet."""
+    """Return the pod as it is on the server after a write whose watch event is still to come."""
     status, patch = pod.status, written.condition
     if patch is not None:
         old = next((one for one in status.conditions if one.type == patch.type), None)
@@ -205,10 +205,10 @@ def _as_written(pod: Pod, written: _Written) -> Pod:
 
 
 async def with_retries(send: Callable[[], Awaitable[None]]) -> None:
-    """Send a status, a few times if need be.
+    """Send a status, with retries.
 
     Raises:
-        ApiError: What was said to the last try.
+        ApiError: the error of the last attempt.
     """
     delay = _FIRST_DELAY_SECONDS
     for _ in range(_TRIES_MAX - 1):

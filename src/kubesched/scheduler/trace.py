@@ -1,6 +1,6 @@
 """Trace records what every plugin answered in one cycle, for explain, evaluate and logs.
 
-With nobody reading there is no trace, and the cycle costs nothing more.
+Without a reader there is no trace and no extra cost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ScoreTrace:
 
     @property
     def weighted(self) -> NDArray[np.int64]:
-        """What it adds to the total."""
+        """The weighted scores, as added to the total."""
         return self.normalized * self.weight
 
 
@@ -41,26 +41,26 @@ class FilterTrace:
 
 @dataclass(slots=True)
 class Trace:
-    """The story of one cycle.
+    """The record of one cycle.
 
     Attributes:
         all_filters: Ask every filter about every row instead of stopping at the first rejection.
-        pre_filter: Plugin -> its status.
-        pre_filter_status: The combined outcome.
-        restricted_to: Node names that PreFilter plugins allow; None if any.
-        restricting_plugins: Which plugins did so.
+        pre_filter: Plugin name -> status.
+        pre_filter_status: The combined status.
+        restricted_to: Node names that PreFilter plugins allow; None for all nodes.
+        restricting_plugins: The plugins that restricted them.
         filters: With `all_filters`, each filter's answers, in the order of the profile.
         statuses: The first rejection per row of the table; success also for rows not tried.
-        failed_filters: Where the cycle failed while filtering: what the filters said all the same,
-            for the rows asked about; failures have the code ERROR.
+        failed_filters: If filtering failed, the statuses of all filters for the rows they ran on;
+            failures have the code ERROR.
         nominated_hit: The pod's own nominated node was tried first and fits.
-        tried_rows: Rows that the filters were asked about.
+        tried_rows: Rows that filters ran on.
         feasible_rows: Rows that passed.
-        pre_score: Plugin -> its status.
-        scores: Per score plugin that did not skip.
+        pre_score: Plugin name -> status.
+        scores: One per score plugin that did not skip.
         totals: int64 per feasible row; None if there was nothing to choose.
-        post_filters: Plugin -> its result, in the order asked.
-        cycle: The plugins' states.
+        post_filters: Plugin name -> result, in the order run.
+        cycle: The cycle state.
     """
 
     all_filters: bool = False

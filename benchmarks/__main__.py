@@ -8,14 +8,15 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from benchmarks import footprint, kernels, live, long, loop, openb, plugins, scaling
+from benchmarks import diverse, footprint, kernels, live, long, loop, openb, plugins, scaling
 from benchmarks.history import ROOT, Record, append, last, new_record
 from benchmarks.tables import caption, tables
 from benchmarks.throughput import Throughput, Tracing
@@ -26,7 +27,7 @@ T = TypeVar("T")
 ALL: Final = "all"
 TABLE: Final = "table"
 SUITES: Final = ("throughput", "plugins", "kernels", "scaling", "loop")
-ON_REQUEST: Final = ("live", "footprint", "long", "openb")
+ON_REQUEST: Final = ("live", "footprint", "long", "openb", "diverse")
 """Suites that run only when they are asked for: they take minutes, or need files."""
 _QUICK_DIVISOR: Final = 10
 _QUICK_KERNEL_SIZES: Final = (500, 5000)
@@ -124,27 +125,33 @@ def _openb(record: Record, directory: Path | None) -> Record:
     return replace(record, openb=_measured(dict[str, openb.Replay], "openb", *arguments))
 
 
+def _diverse(record: Record) -> Record:
+    divisor = _QUICK_DIVISOR if record.is_quick else 1
+    arguments = ("--nodes", diverse.NODES // divisor, "--pods", diverse.PODS // divisor)
+    found = {
+        shape: _measured(diverse.Diverse, "diverse", shape, *arguments)
+        for shape in diverse.SHAPES
+        if record.only.lower() in shape.lower()
+    }
+    return replace(record, diverse=found)
+
+
 def _run(options: argparse.Namespace) -> Record:
+    runners: dict[str, Callable[[Record], Record]] = {
+        "throughput": partial(_throughput, repeats=options.repeat),
+        "plugins": _plugins,
+        "kernels": _kernels,
+        "scaling": _scaling,
+        "loop": _loop,
+        "live": partial(_live, nodes=options.nodes, pods=options.pods),
+        "footprint": _footprint,
+        "long": _long,
+        "openb": partial(_openb, directory=options.trace),
+        "diverse": _diverse,
+    }
     record = new_record(is_quick=options.quick, only=options.only)
     for suite in _suites(options):
-        if suite == "throughput":
-            record = _throughput(record, options.repeat)
-        elif suite == "plugins":
-            record = _plugins(record)
-        elif suite == "kernels":
-            record = _kernels(record)
-        elif suite == "scaling":
-            record = _scaling(record)
-        elif suite == "loop":
-            record = _loop(record)
-        elif suite == "live":
-            record = _live(record, options.nodes, options.pods)
-        elif suite == "footprint":
-            record = _footprint(record)
-        elif suite == "long":
-            record = _long(record)
-        else:
-            record = _openb(record, options.trace)
+        record = runners[suite](record)
     return record
 
 

@@ -34,6 +34,8 @@ from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.pod_info import PodInfo
 
 SHAPES: Final = ("A", "B", "C20", "C200", "C1000", "D")
+NODES: Final = 5000
+PODS: Final = 20_000
 POOL: Final = "pool"
 _ARCHITECTURE: Final = "kubernetes.io/arch"
 _POOLS: Final = tuple(f"pool-{at}" for at in range(7))
@@ -246,8 +248,8 @@ def main() -> None:
     """Measure one shape and print the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("shape", choices=SHAPES)
-    parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, default=20_000)
+    parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--pods", type=int, default=PODS)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     found = measure(options.shape, options.nodes, options.pods, options.seed)

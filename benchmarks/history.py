@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from benchmarks.diverse import Diverse
 from benchmarks.footprint import Footprint
 from benchmarks.live import LiveRun
 from benchmarks.long import LongRun
@@ -47,6 +48,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         live: What the scheduler's process takes on a live API server.
         footprint: What it takes to know a full cluster.
         openb: What the trace takes, by configuration.
+        diverse: What decisions about pods that differ take, by shape.
     """
 
     date: str
@@ -66,6 +68,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     live: LiveRun | None = None
     footprint: Footprint | None = None
     openb: dict[str, Replay] = {}
+    diverse: dict[str, Diverse] = {}
 
 
 def new_record(*, is_quick: bool = False, only: str = "") -> Record:

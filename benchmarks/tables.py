@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.diverse import Diverse
 from benchmarks.footprint import Footprint
 from benchmarks.history import Record
 from benchmarks.live import LiveRun
@@ -77,6 +78,8 @@ def _tables_of_runs(record: Record) -> Iterator[Table]:
         yield _long(record.long)
     if record.openb:
         yield _openb(record.openb)
+    if record.diverse:
+        yield _diverse(record.diverse)
 
 
 def caption(record: Record) -> str:
@@ -254,6 +257,32 @@ def _openb(found: Mapping[str, Replay]) -> Table:
         for name, each in found.items()
     ]
     return Table("A GPU trace with its times", columns, rows)
+
+
+def _diverse(found: Mapping[str, Diverse]) -> Table:
+    columns = (
+        *("shape", "nodes", "pods", "placed", "µs/pod", "first 5,000", "last 1,000"),
+        *("p50", "p99", "slowest", "loaded MiB", "RSS MiB"),
+    )
+    rows = [
+        (
+            name,
+            f"{each.nodes:,}",
+            f"{each.pods:,}",
+            f"{each.placed:,}",
+            *(
+                f"{us:,.0f}"
+                for us in (
+                    *(each.pod_us, each.first_us, each.last_us),
+                    *(each.p50_us, each.p99_us, each.slowest_us),
+                )
+            ),
+            f"{each.loaded_mib:,}",
+            f"{each.rss_mib:,}",
+        )
+        for name, each in found.items()
+    ]
+    return Table("Pods that differ: CPU time from the decoded to the assumed pod", columns, rows)
 
 
 def _figure(value: float | None) -> str:

@@ -39,6 +39,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.scheme import KINDS
+from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
@@ -50,7 +51,7 @@ from kubesched.scheduler.assembly import assemble, queue_options
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
 from kubesched.simulator.informer import SimulatedInformer, is_unfinished
-from kubesched.simulator.object_server import NODES, PODS, ObjectServer, kind_name
+from kubesched.simulator.object_server import NODES, PODS, ObjectServer
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
+from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.loop import Scheduler
-from kubesched.simulator.object_server import ObjectServer, kind_name
+from kubesched.simulator.object_server import ObjectServer
 from kubesched.snapshot.pod_info import PodInfo
 
 from .recorder import PLACES, rejectors_of, seconds_of, short

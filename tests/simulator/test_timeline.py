@@ -10,7 +10,7 @@ import pytest
 
 from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.simulator.html_report import html_report
-from kubesched.simulator.kubelets import Disruption
+from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import PodLedger
 from kubesched.simulator.timeline import Timeline

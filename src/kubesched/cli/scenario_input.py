@@ -26,8 +26,8 @@ from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.kubelets import RUN_SECONDS
 from kubesched.simulator.openb import is_openb
+from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.scenario import NodeGroup, Scenario, SchedulerSpec, TraceSpec, Workload
 from kubesched.simulator.scenario_loading import load_scenario
 from kubesched.simulator.timestamps import SECONDS_MAX

@@ -13,6 +13,7 @@ Invariants: objects that a server returns are never changed in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from kubesched.api.core import Node, Pod
@@ -199,6 +200,7 @@ class PodReports(Protocol):
         ...
 
 
+@cache
 def kind_name(type_: type) -> str:
     """Return the name under which a store keeps a class of objects."""
     kind = kind_of(type_)

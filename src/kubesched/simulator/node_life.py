@@ -1,6 +1,6 @@
-"""NodeLife adds, removes, drains, breaks and relabels nodes, with what follows for their pods.
+"""NodeLife adds, removes, drains, breaks and relabels nodes.
 
-Upstream: pkg/controller/{nodelifecycle,tainteviction}, kubectl drain (v1.36)
+Upstream: pkg/controller/nodelifecycle, kubectl drain (v1.36)
 Differs:  draining gives up when the node is uncordoned; pods on a failed node are deleted when
           their toleration ends, however many nodes fail at once.
 """
@@ -9,51 +9,60 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, NodeCondition, Pod, Taint
+from kubesched.api.core import Node, NodeCondition, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
-from kubesched.api.tolerations import tolerates
-from kubesched.simulator.admission import UNREACHABLE
+from kubesched.cluster.kubelets import FINISHED, Kubelets
+from kubesched.cluster.node_taints import with_state_taints
 from kubesched.simulator.eviction_api import evict
-from kubesched.simulator.kubelets import Disruption, Kubelets
-from kubesched.simulator.latencies import Latencies
-from kubesched.simulator.object_server import FINISHED, ObjectServer
+from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.timestamps import timestamp
-from kubesched.snapshot.objects import KubernetesObject
 
 log = logging.getLogger(__name__)
 
-_UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _EVICTION_RETRY_SECONDS: Final = 5.0
-"""How long a drain waits after a disruption budget said no."""
-_LOST: Final = (
-    Taint(key=UNREACHABLE, effect="NoSchedule"),
-    Taint(key=UNREACHABLE, effect="NoExecute"),
-)
+"""How long a drain waits after a disruption budget refused an eviction."""
+
+
+class Disruption(Enum):
+    """What stops a pod that did not run to its end; preemption aside."""
+
+    DRAINED = "drained"  # its node was drained
+    EVICTED = "evicted"  # its node failed, and its toleration ended
+    REMOVED = "removed"  # its node was removed
+    RESTARTED = "restarted"  # its node failed and came back: it starts over there
 
 
 class NodeLife:
-    """Does things to nodes; is told of pods.
+    """Changes nodes.
 
     Attributes:
         refused_evictions: How often a disruption budget kept a drain waiting.
+        on_disrupted: Called with each pod that is stopped by what happens to its node.
     """
 
-    def __init__(self, server: ObjectServer, kubelets: Kubelets, latencies: Latencies) -> None:
+    def __init__(self, server: ObjectServer, kubelets: Kubelets, detection_seconds: float) -> None:
+        """Prepare.
+
+        Args:
+            server: Where objects are.
+            kubelets: Run where nodes work.
+            detection_seconds: From a node's failure to its taints.
+        """
         self._server = server
         self._kubelets = kubelets
-        self._latencies = latencies
+        self._detection_seconds = detection_seconds
         self._detections: dict[str, asyncio.TimerHandle] = {}
         self._recoveries: dict[str, asyncio.TimerHandle] = {}
-        self._lost_since: dict[str, float] = {}
-        self._evictions: dict[str, asyncio.TimerHandle] = {}
         self._drains: dict[str, asyncio.TimerHandle] = {}
         self.refused_evictions = 0
+        self.on_disrupted: Callable[[Pod, Disruption], None] = lambda _pod, _disruption: None
 
     # What may be done to nodes. A node that is not there is left alone.
 
@@ -64,7 +73,7 @@ class NodeLife:
             AlreadyExistsError: There is one of that name.
         """
         self._server.create(_with_ready(node, "True", self._now()))
-        self._kubelets.look_again(node.metadata.name)
+        self._kubelets.node_up(node.metadata.name)
 
     def remove(self, name: str) -> None:
         """Take a node away; its pods are collected some time later."""
@@ -73,24 +82,21 @@ class NodeLife:
             return
         self._forget_failure(name)
         self._server.delete(node)
-        self._kubelets.speak_again(name)
-        self._kubelets.look_again(name)
+        self._kubelets.node_down(name)
 
     def cordon(self, name: str) -> None:
         """Let no further pod be placed on a node."""
         node = self._server.node(name)
         if node is not None and not node.spec.unschedulable:
-            taints = (*_without(node.spec.taints, _UNSCHEDULABLE), _UNSCHEDULABLE)
-            spec = replace(node.spec, unschedulable=True, taints=taints)
-            self._server.update(replace(node, spec=spec))
+            cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
+            self._server.update(with_state_taints(cordoned))
 
     def uncordon(self, name: str) -> None:
         """Let pods be placed on a node again."""
         node = self._server.node(name)
         if node is not None and node.spec.unschedulable:
-            taints = _without(node.spec.taints, _UNSCHEDULABLE)
-            spec = replace(node.spec, unschedulable=False, taints=taints)
-            self._server.update(replace(node, spec=spec))
+            open_again = replace(node, spec=replace(node.spec, unschedulable=False))
+            self._server.update(with_state_taints(open_again))
 
     def drain(self, name: str, *, evicts: bool = True) -> None:
         """Cordon a node and make its pods go, except those of daemon sets.
@@ -106,7 +112,7 @@ class NodeLife:
             if owner is not None and owner.kind == "DaemonSet":
                 continue
             if not evicts:
-                self._delete(pod, Disruption.DRAINED)
+                self._delete(pod)
             elif pod.metadata.uid not in self._drains:
                 self._drain_pod(pod)
 
@@ -116,6 +122,8 @@ class NodeLife:
         if node is None or not node.spec.unschedulable:
             return
         going_on = self._going_on(pod)
+        if going_on is None:
+            return
         try:
             evict(self._server, pod, self._now())
         except TooManyRequestsError:
@@ -126,21 +134,21 @@ class NodeLife:
         except ApiError as error:
             log.info("Pod %s was not evicted: %s", pod.metadata.name, error)
         else:
-            if going_on is not None:
-                self._kubelets.on_disrupted(going_on, Disruption.DRAINED)
+            self.on_disrupted(going_on, Disruption.DRAINED)
 
     def fail(self, name: str, recovery_seconds: float | None = None) -> None:
         """Let a node fall silent, and come back after some time if that is given.
 
         A node that has failed already stays silent as the last call says.
         """
-        if self._server.node(name) is None:
+        node = self._server.node(name)
+        if node is None:
             return
         _cancel(self._recoveries, name)
-        self._kubelets.fall_silent(name)
+        self._kubelets.node_down(name)
         loop = asyncio.get_running_loop()
-        if name not in self._detections and name not in self._lost_since:
-            seconds = self._latencies.node_failure_detection
+        if name not in self._detections and not _is_lost(node):
+            seconds = self._detection_seconds
             self._detections[name] = loop.call_later(seconds, self._detect, name)
         if recovery_seconds is not None:
             self._recoveries[name] = loop.call_later(recovery_seconds, self.recover, name)
@@ -148,12 +156,15 @@ class NodeLife:
     def recover(self, name: str) -> None:
         """Let a node that failed come back."""
         node = self._server.node(name)
-        was_lost = self._forget_failure(name)
-        if node is not None and was_lost:
-            taints = _without(node.spec.taints, *_LOST)
-            healthy = replace(node, spec=replace(node.spec, taints=taints))
-            self._server.update(_with_ready(healthy, "True", self._now()))
-        self._kubelets.speak_again(name)
+        self._forget_failure(name)
+        if node is None or self._kubelets.is_up(name):
+            return
+        if _is_lost(node):
+            self._server.update(with_state_taints(_with_ready(node, "True", self._now())))
+        for pod in self._kubelets.pods_on(name):
+            if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp:
+                self.on_disrupted(pod, Disruption.RESTARTED)
+        self._kubelets.node_up(name)
 
     def relabel(self, name: str, changed: Mapping[str, str], removed: Iterable[str] = ()) -> None:
         """Set and remove labels of a node."""
@@ -171,55 +182,17 @@ class NodeLife:
     def _detect(self, name: str) -> None:
         del self._detections[name]
         node = self._server.node(name)
-        if node is None:
-            return
-        self._lost_since[name] = self._now()
-        taints = (*_without(node.spec.taints, *_LOST), *_LOST)
-        lost = replace(node, spec=replace(node.spec, taints=taints))
-        self._server.update(_with_ready(lost, "Unknown", self._now()))
-        for pod in self._kubelets.pods_on(name):
-            self._evict_in_time(pod)
+        if node is not None:
+            self._server.update(with_state_taints(_with_ready(node, "Unknown", self._now())))
 
-    def _forget_failure(self, name: str) -> bool:
-        """Return whether the failure had been detected."""
+    def _forget_failure(self, name: str) -> None:
         _cancel(self._recoveries, name)
         _cancel(self._detections, name)
-        for pod in self._kubelets.pods_on(name):
-            _cancel(self._evictions, pod.metadata.uid)
-        return self._lost_since.pop(name, None) is not None
 
-    def added(self, item: KubernetesObject) -> None:
-        """A pod that is bound to a lost node does not stay there either."""
-        if isinstance(item, Pod) and item.spec.node_name in self._lost_since:
-            self._evict_in_time(item)
-
-    def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
-        """A pod may have been bound to a lost node."""
-        self.added(new)
-
-    def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
-        """Forget a pod."""
-        _cancel(self._evictions, item.metadata.uid)
-        _cancel(self._drains, item.metadata.uid)
-
-    def _evict_in_time(self, pod: Pod) -> None:
-        uid = pod.metadata.uid
-        if uid in self._evictions or pod.metadata.deletion_timestamp:
-            return
-        tolerated_seconds = _tolerated_seconds(pod)
-        if tolerated_seconds is not None:
-            at = self._lost_since[pod.spec.node_name] + tolerated_seconds
-            loop = asyncio.get_running_loop()
-            self._evictions[uid] = loop.call_at(max(at, loop.time()), self._evict, pod)
-
-    def _evict(self, pod: Pod) -> None:
-        del self._evictions[pod.metadata.uid]
-        self._delete(pod, Disruption.EVICTED)
-
-    def _delete(self, pod: Pod, disruption: Disruption) -> None:
+    def _delete(self, pod: Pod) -> None:
         there = self._going_on(pod)
         if there is not None:
-            self._kubelets.on_disrupted(there, disruption)
+            self.on_disrupted(there, Disruption.DRAINED)
             metadata = there.metadata
             self._server.delete_pod(metadata.namespace, metadata.name, metadata.uid)
 
@@ -242,22 +215,8 @@ def _cancel(timers: dict[str, asyncio.TimerHandle], key: str) -> None:
         timer.cancel()
 
 
-def _tolerated_seconds(pod: Pod) -> float | None:
-    """Return how long a pod bears an unreachable node, None for ever."""
-    bearing = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, _LOST[1])]
-    if not bearing:
-        return 0.0
-    limits = [
-        toleration.toleration_seconds
-        for toleration in bearing
-        if toleration.toleration_seconds is not None
-    ]
-    return max(min(limits), 0.0) if limits else None
-
-
-def _without(taints: tuple[Taint, ...], *removed: Taint) -> tuple[Taint, ...]:
-    gone = {(taint.key, taint.effect) for taint in removed}
-    return tuple(taint for taint in taints if (taint.key, taint.effect) not in gone)
+def _is_lost(node: Node) -> bool:
+    return any(one.type == "Ready" and one.status == "Unknown" for one in node.status.conditions)
 
 
 def _with_ready(node: Node, status: str, now: float) -> Node:

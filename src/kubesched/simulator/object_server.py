@@ -4,7 +4,8 @@ It completes and admits what is created, binds, deletes gracefully, and refuses 
 refuses. Latency, faults and watching are others' business.
 
 Upstream: pkg/registry/core/pod/storage/storage.go (v1.36)
-Differs:  validation, finalizers and owners' garbage collection are left out.
+Differs:  validation, finalizers and owners' garbage collection are left out; generated names end
+          in a number.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Po
 from kubesched.api.errors import ConflictError, NotFoundError
 from kubesched.api.meta import KubeStruct, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PriorityClass
-from kubesched.api.scheme import kind_of
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
 from kubesched.scheduler.api_client import PodConditionPatch, PodGroupConditionPatch
 from kubesched.simulator.admission import NOT_READY, complete_pod
@@ -31,7 +33,6 @@ T = TypeVar("T", bound=KubernetesObject)
 
 PODS: Final = "pods"
 NODES: Final = "nodes"
-FINISHED: Final = ("Succeeded", "Failed")
 _SCHEDULED: Final = PodConditionPatch("PodScheduled", "True", "", "")
 _READY: Final = PodConditionPatch("Ready", "True", "", "")
 _NOT_READY: Final = PodConditionPatch("Ready", "False", "", "")
@@ -43,12 +44,6 @@ _TOPOLOGY_LABELS: Final[tuple[str, ...]] = (
 )
 # Enough for a watcher that hears of a write within milliseconds.
 _CHANGES_KEPT: Final = 2_000
-
-
-def kind_name(type_: type) -> str:
-    """Return the name under which a class of objects is stored."""
-    kind = kind_of(type_)
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 def key_of(item: KubernetesObject) -> Key:
@@ -84,6 +79,7 @@ class ObjectServer:
         self._now = now
         self._taints_new_nodes = taints_new_nodes
         self._created = 0
+        self._generated: dict[tuple[str, str], int] = {}
         self._classes: PriorityClasses | None = None
 
     # Objects of any kind.
@@ -98,6 +94,7 @@ class ObjectServer:
         self._created += 1
         metadata = replace(
             item.metadata,
+            name=item.metadata.name or self._generated_name(item.metadata),
             uid=item.metadata.uid or f"00000000-0000-4000-8000-{self._created:012x}",
             creation_timestamp=timestamp(self._now()),
             generation=0 if isinstance(item, _WITHOUT_GENERATION) else 1,
@@ -111,6 +108,11 @@ class ObjectServer:
         if isinstance(created, PriorityClass):
             self._classes = None
         return cast("T", created)
+
+    def _generated_name(self, metadata: ObjectMeta) -> str:
+        prefix = (metadata.namespace, metadata.generate_name)
+        number = self._generated[prefix] = self._generated.get(prefix, 0) + 1
+        return f"{metadata.generate_name}{number:05d}"
 
     def _admitted_node(self, node: Node) -> Node:
         taints = node.spec.taints

@@ -15,8 +15,9 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import parse_quantity
+from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.store import Change, ChangeType
-from kubesched.simulator.object_server import FINISHED, NODES, PODS, ObjectServer
+from kubesched.simulator.object_server import NODES, PODS, ObjectServer
 from kubesched.snapshot.objects import KubernetesObject
 from kubesched.snapshot.pod_info import PodInfo
 

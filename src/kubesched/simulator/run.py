@@ -31,7 +31,7 @@ from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.checkers import Checkers
 from kubesched.simulator.decision_log import DecisionLog
-from kubesched.simulator.kubelets import Disruption
+from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.pod_ledger import PodLedger
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.scenario import Scenario
@@ -157,7 +157,7 @@ class _Simulation:
             report_plugin_error=self._end_on_plugin_error,
         )
         self._scheduler.queue.observers += (self._moved,)
-        self._world.kubelets.on_disrupted = self._disrupted
+        self._world.nodes.on_disrupted = self._disrupted
         self._script = Script(scenario, self._world)
         self._checkers: Checkers | None = None
 

@@ -23,8 +23,7 @@ from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.simulator.arrivals import arrival_seconds, run_seconds
-from kubesched.simulator.controllers import pod_of_template
-from kubesched.simulator.kubelets import RUN_SECONDS
+from kubesched.simulator.pod_reports import RUN_SECONDS
 from kubesched.simulator.scenario import (
     NodeGroup,
     NodeSelection,
@@ -44,6 +43,7 @@ from kubesched.simulator.scenario_objects import (
     template_of,
 )
 from kubesched.simulator.trace_pods import trace_nodes, trace_pods
+from kubesched.simulator.workloads import pod_of_template
 from kubesched.simulator.world import World
 from kubesched.snapshot.objects import KubernetesObject
 
@@ -135,7 +135,7 @@ class Script:
         budget = disruption_budget_of(workload)
         if budget is not None:
             self._try(self._world.server.create, budget)
-        controllers = self._world.controllers
+        workloads = self._world.workloads
         if workload.pods is not None:
             create = partial(self._create_pod, workload)
             key = f"{workload.namespace}/{workload.name}"
@@ -150,14 +150,14 @@ class Script:
             _Arrivals(workload.pods, template, times, draw, create).start()
         elif workload.deployment is not None:
             item = replica_set_of(workload, template)
-            self._at(workload.deployment.at, controllers.add_replica_set, item)
+            self._at(workload.deployment.at, workloads.add_replica_set, item)
             for scaling in workload.deployment.scale:
                 where = (workload.namespace, workload.name)
-                self._at(scaling.at, controllers.scale, *where, scaling.replicas)
+                self._at(scaling.at, workloads.scale, *where, scaling.replicas)
         else:
             assert workload.daemon_set is not None, "one of four is given"
             item_of_daemons = daemon_set_of(workload, template)
-            self._at(workload.daemon_set.at, controllers.add_daemon_set, item_of_daemons)
+            self._at(workload.daemon_set.at, workloads.add_daemon_set, item_of_daemons)
 
     def _start_trace(self, workload: Workload, trace: TraceSpec) -> None:
         pods = iter(trace_pods(trace.pods, trace.speed, trace.count))
@@ -193,7 +193,7 @@ class Script:
         name = f"{workload.name}-{number}"
         if workload.pods is not None and workload.pods.restart:
             where = (workload.name, workload.namespace)
-            self._try(self._world.controllers.add_run, *where, template, name)
+            self._try(self._world.workloads.add_run, *where, template, name)
         else:
             pod = pod_of_template(template, name, workload.namespace)
             self._try(self._world.server.create, pod)

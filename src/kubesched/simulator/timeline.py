@@ -17,7 +17,7 @@ from kubesched.api.meta import controller_of
 from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.simulator.fragmentation import AveragePod, fragmentation
-from kubesched.simulator.kubelets import Disruption
+from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
 from kubesched.simulator.quantile_sketch import QuantileSketch
 from kubesched.simulator.series import Counter, Gauge

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.decode import DecodeError, Source
-from kubesched.simulator.kubelets import RUN_SECONDS
 from kubesched.simulator.openb import read_openb
+from kubesched.simulator.pod_reports import RUN_SECONDS
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 

@@ -24,17 +24,24 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeStruct
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
-from kubesched.simulator.budget_controller import BudgetController
-from kubesched.simulator.controllers import Controllers
+from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
+from kubesched.cluster.controllers.pod_collector import PodCollector
+from kubesched.cluster.controllers.pods_by_node import PodsByNode
+from kubesched.cluster.controllers.taint_eviction import TaintEviction
+from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
+from kubesched.cluster.server import kind_name
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan
 from kubesched.simulator.informer import Handler, SimulatedInformer, is_unfinished
-from kubesched.simulator.kubelets import Kubelets
 from kubesched.simulator.latencies import Latencies
-from kubesched.simulator.node_life import NodeLife
-from kubesched.simulator.object_server import NODES, PODS, ObjectServer, kind_name
+from kubesched.simulator.local_server import Delay, LocalServer
+from kubesched.simulator.node_life import Disruption, NodeLife
+from kubesched.simulator.object_server import NODES, PODS, ObjectServer
+from kubesched.simulator.pod_reports import PhaseReports, run_seconds_of
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
+from kubesched.simulator.workloads import Workloads
 
+_BUDGETS: Final = kind_name(PodDisruptionBudget)
 _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coordination.k8s.io")
 
 
@@ -47,8 +54,7 @@ class World:
         api: What the scheduler is handed.
         kubelets: Run pods.
         nodes: Adds, removes, drains and breaks nodes.
-        controllers: Keep pods in number.
-        budgets: Keep disruption budgets up to date.
+        workloads: Replica sets, daemon sets and jobs.
         informers: The scheduler's, by kind; `connect` makes them.
     """
 
@@ -62,44 +68,67 @@ class World:
         latencies = latencies or Latencies()
         self.random_streams = random_streams
         self.server = ObjectServer(asyncio.get_running_loop().time)
-        self.api = SimulatedApi(self.server, random_streams, latencies, faults)
-        self.kubelets = Kubelets(self.server, random_streams, latencies)
-        self.nodes = NodeLife(self.server, self.kubelets, latencies)
-        pace = random_streams.stream("controllers")
-        self.controllers = Controllers(
-            self.server, lambda: latencies.controller * pace.uniform(0.5, 1.5)
-        )
-        self.kubelets.on_finished.append(self.controllers.finished)
-        budget_pace = random_streams.stream("budgets")
-        self.budgets = BudgetController(
-            self.server,
-            self.controllers.scale_of,
-            lambda: latencies.controller * budget_pace.uniform(0.5, 1.5),
-            lambda budgets: self._own_informers.append(self._follow(PODS, budgets)),
-        )
-        self.informers: dict[str, SimulatedInformer] = {}
         self._watch_latency = latencies.watch
         self._watch_faults = faults.watch
-        self._own_informers = [
-            self._follow(kind, handler)
-            for kind, handler in (
-                (PODS, self.kubelets),
-                (PODS, self.nodes),
-                (PODS, self.controllers),
-                (NODES, self.controllers),
-                (kind_name(PodDisruptionBudget), self.budgets),
-            )
-        ]
-
-    def _follow(self, kind: str, handler: Handler) -> SimulatedInformer:
-        # Each informer has its own stream, so that one more of them moves no other.
-        pace = self.random_streams.stream(f"watch/{type(handler).__name__}/{kind}")
-        latency = self._watch_latency
-        informer = SimulatedInformer(
-            self.server.store, kind, handler, lambda: latency * pace.uniform(0.5, 1.0)
+        self.api = SimulatedApi(self.server, random_streams, latencies, faults)
+        self.kubelets = Kubelets(
+            self._local_server("Kubelets", PODS), PhaseReports(self.server), self._pace(latencies)
         )
-        informer.start()
-        return informer
+        self.kubelets.start()
+        self.nodes = NodeLife(self.server, self.kubelets, latencies.node_failure_detection)
+        self.workloads = Workloads(
+            self.server,
+            self._local_server("Controllers", PODS, NODES),
+            self._about(latencies.controller, "controllers"),
+        )
+        self.kubelets.on_finished += (self.workloads.finished, self.server.delete)
+        self._start_controllers(latencies)
+        self.informers: dict[str, SimulatedInformer] = {}
+
+    def _about(self, seconds: float, concern: str) -> Delay:
+        pace = self.random_streams.stream(concern)
+        return lambda: seconds * pace.uniform(0.5, 1.5)
+
+    def _pace(self, latencies: Latencies) -> Pace:
+        def lifetime_of(pod: Pod) -> Lifetime | None:
+            seconds = run_seconds_of(pod)
+            return None if seconds is None else Lifetime(seconds)
+
+        return Pace(
+            self._about(latencies.pod_start, "pod-start"),
+            self._about(latencies.pod_stop, "pod-stop"),
+            lifetime_of,
+        )
+
+    def _local_server(self, reader: str, *delayed: str) -> LocalServer:
+        """Return the server for a reader that receives changes to some kinds after a delay."""
+
+        def delay_of(kind: str) -> Delay | None:
+            if kind not in delayed:
+                return None
+            # Each informer has its own stream, so that one more of them moves no other.
+            pace = self.random_streams.stream(f"watch/{reader}/{kind}")
+            return lambda: self._watch_latency * pace.uniform(0.5, 1.0)
+
+        return LocalServer(self.server, asyncio.get_running_loop().time, delay_of)
+
+    def _start_controllers(self, latencies: Latencies) -> None:
+        server = self._local_server("NodeLife", PODS)
+        pods = PodsByNode(server)
+        evictions = TaintEviction(server, pods)
+        evictions.on_evicted = lambda pod: self.nodes.on_disrupted(pod, Disruption.EVICTED)
+        collector = PodCollector(server, pods, latencies.pod_garbage_collection)
+        collector.on_collected = self._collected
+        budgets = DisruptionBudgetController(
+            self._local_server("BudgetController", PODS, _BUDGETS),
+            self._about(latencies.controller, "budgets"),
+        )
+        for each in (pods, evictions, collector, budgets):
+            each.start()
+
+    def _collected(self, pod: Pod) -> None:
+        if not pod.metadata.deletion_timestamp:
+            self.nodes.on_disrupted(pod, Disruption.REMOVED)
 
     def connect(self, handlers: Handler, kinds: Iterable[type[KubeStruct]] | None = None) -> None:
         """Tell a scheduler's event handlers of what there is, and of every change from now on.

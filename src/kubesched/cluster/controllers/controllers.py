@@ -18,6 +18,7 @@ from kubesched.cluster.controllers.jobs import JobController
 from kubesched.cluster.controllers.namespaces import NamespaceController
 from kubesched.cluster.controllers.owned_pods import OwnedPods
 from kubesched.cluster.controllers.pod_collector import PodCollector
+from kubesched.cluster.controllers.pods_by_node import PodsByNode
 from kubesched.cluster.controllers.replica_sets import (
     REPLICATION_CONTROLLERS,
     ReplicaSetController,
@@ -47,8 +48,10 @@ class Controllers:
             return server_for(f"{_ACCOUNT}{name}")
 
         pods = OwnedPods(server("controllers"))
+        bound_pods = PodsByNode(server("controllers"))
         self._controllers: tuple[_Controller, ...] = (
             pods,
+            bound_pods,
             ReplicaSetController(server("replicaset-controller"), pods),
             ReplicaSetController(server("replication-controller"), pods, REPLICATION_CONTROLLERS),
             DeploymentController(server("deployment-controller")),
@@ -57,8 +60,8 @@ class Controllers:
             DisruptionBudgetController(server("disruption-controller")),
             NamespaceController(server("namespace-controller")),
             GarbageCollector(server("generic-garbage-collector")),
-            PodCollector(server("pod-garbage-collector")),
-            TaintEviction(server("taint-eviction-controller")),
+            PodCollector(server("pod-garbage-collector"), bound_pods),
+            TaintEviction(server("taint-eviction-controller"), bound_pods),
         )
 
     def start(self) -> None:

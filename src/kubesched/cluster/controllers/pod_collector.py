@@ -11,7 +11,7 @@ from typing import Final
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.controllers.following import Following
-from kubesched.cluster.controllers.pods_by_node import PodsByNode
+from kubesched.cluster.controllers.pods_by_node import PodsByNode, node_name_of
 from kubesched.cluster.controllers.work_queue import WorkQueue
 from kubesched.cluster.server import Server
 from kubesched.cluster.store import Key
@@ -21,32 +21,32 @@ QUARANTINE_SECONDS: Final = 40.0
 
 
 class PodCollector(Following):
-    """Follows nodes and pods.
+    """Looks after the pods of nodes that are gone.
 
     Attributes:
         on_collected: Called with each pod that is about to be removed.
     """
 
-    def __init__(self, server: Server, quarantine_seconds: float = QUARANTINE_SECONDS) -> None:
+    def __init__(
+        self, server: Server, pods: PodsByNode, quarantine_seconds: float = QUARANTINE_SECONDS
+    ) -> None:
         """Prepare; nothing happens before `start`."""
         self.on_collected: Callable[[Pod], None] = lambda _pod: None
         self._server = server
         self._quarantine_seconds = quarantine_seconds
         self._queue = WorkQueue(self._reconcile)
-        self._pods = PodsByNode()
-        self._followed = (
-            server.watch(Node, self._node_changed),
-            server.watch(Pod, self._pod_changed),
-        )
+        self._pods = pods
+        pods.subscribe(self._pod_changed)
+        self._followed = (server.watch(Node, self._node_changed),)
 
     def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
         if after is None:
             self._queue.add_after(key, self._quarantine_seconds)
 
-    def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
-        name = self._pods.change(key, before, after)
-        is_new = before is None or before.spec.node_name != name
-        if name and is_new and self._server.read(Node, "", name) is None:
+    def _pod_changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
+        name = node_name_of(after)
+        is_new = name and name != node_name_of(before)
+        if is_new and self._server.read(Node, "", name) is None:
             self._queue.add_after(Key("nodes", "", name), self._quarantine_seconds)
 
     def _reconcile(self, node: Key) -> None:

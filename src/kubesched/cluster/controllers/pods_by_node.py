@@ -1,21 +1,39 @@
-"""PodsByNode knows which pods are bound to each node."""
+"""PodsByNode knows which pods are bound to each node, for the controllers that act on these."""
 
 from __future__ import annotations
 
 from kubesched.api.core import Pod
+from kubesched.cluster.server import OnChange, Server
 from kubesched.cluster.store import Key
 
 
 class PodsByNode:
-    """Keys of pods by the name of their node, in the order in which they were bound."""
+    """Follows pods, once for all controllers that need them by node."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Server) -> None:
+        """Prepare; nothing happens before `start`."""
         self._keys: dict[str, dict[Key, None]] = {}
+        self._subscribers: list[OnChange[Pod]] = []
+        self._pods = server.watch(Pod, self._changed)
 
-    def change(self, key: Key, before: Pod | None, after: Pod | None) -> str:
-        """Apply a change of a pod; return the name of its node, "" for none."""
-        old = "" if before is None else before.spec.node_name
-        new = "" if after is None else after.spec.node_name
+    def start(self) -> None:
+        """Follow pods from now on."""
+        self._pods.start()
+
+    def stop(self) -> None:
+        """Follow no more."""
+        self._pods.stop()
+
+    def subscribe(self, on_change: OnChange[Pod]) -> None:
+        """Report changes to pods that were or are bound."""
+        self._subscribers.append(on_change)
+
+    def on(self, node_name: str) -> tuple[Key, ...]:
+        """Return the pods of a node, in the order in which they were bound."""
+        return tuple(self._keys.get(node_name, ()))
+
+    def _changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        old, new = node_name_of(before), node_name_of(after)
         if old and old != new:
             keys = self._keys[old]
             del keys[key]
@@ -23,8 +41,11 @@ class PodsByNode:
                 del self._keys[old]
         if new:
             self._keys.setdefault(new, {})[key] = None
-        return new
+        if old or new:
+            for on_change in self._subscribers:
+                on_change(key, before, after)
 
-    def on(self, node_name: str) -> tuple[Key, ...]:
-        """Return the pods of a node."""
-        return tuple(self._keys.get(node_name, ()))
+
+def node_name_of(pod: Pod | None) -> str:
+    """Return the node that a pod is bound to, "" if it is bound to none or gone."""
+    return "" if pod is None else pod.spec.node_name

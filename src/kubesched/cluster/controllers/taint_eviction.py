@@ -13,7 +13,7 @@ from kubesched.api.errors import NotFoundError
 from kubesched.api.node import Taint
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
 from kubesched.cluster.controllers.following import Following
-from kubesched.cluster.controllers.pods_by_node import PodsByNode
+from kubesched.cluster.controllers.pods_by_node import PodsByNode, node_name_of
 from kubesched.cluster.controllers.work_queue import WorkQueue
 from kubesched.cluster.kubelets import FINISHED
 from kubesched.cluster.server import Server
@@ -24,25 +24,23 @@ _Taints = tuple[tuple[str, str], ...]
 
 
 class TaintEviction(Following):
-    """Follows nodes and pods.
+    """Looks after the pods of tainted nodes.
 
     Attributes:
         on_evicted: Called with each pod that is about to be deleted.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, pods: PodsByNode) -> None:
         """Prepare; nothing happens before `start`."""
         self.on_evicted: Callable[[Pod], None] = lambda _pod: None
         self._server = server
         self._queue = WorkQueue(self._reconcile)
-        self._pods = PodsByNode()
+        self._pods = pods
+        pods.subscribe(self._pod_changed)
         self._tainted: dict[str, _Taints] = {}
         # Since when a pod is on a node with these taints, in seconds since the epoch.
         self._since: dict[Key, tuple[_Taints, float]] = {}
-        self._followed = (
-            server.watch(Node, self._node_changed),
-            server.watch(Pod, self._pod_changed),
-        )
+        self._followed = (server.watch(Node, self._node_changed),)
 
     def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
         taints = _taints(after)
@@ -56,7 +54,7 @@ class TaintEviction(Following):
             self._queue.add(pod)
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
-        name = self._pods.change(key, before, after)
+        name = node_name_of(after)
         if not name or (before is not None and before.metadata.uid != _uid(after)):
             self._since.pop(key, None)
         if name in self._tainted:

@@ -76,7 +76,7 @@ def _web(world: World, count: int, node: str = "node-1") -> list[Pod]:
 
 def _replica_set(world: World, replicas: int) -> None:
     template = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}))
-    world.controllers.add_replica_set(
+    world.workloads.add_replica_set(
         ReplicaSet(
             metadata=ObjectMeta(name="web", namespace="default"),
             spec=ReplicaSetSpec(replicas=replicas, template=template),
@@ -152,7 +152,7 @@ def test_a_controller_without_a_scale_allows_nothing() -> None:
 
     async def story(world: World) -> None:
         template = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}))
-        world.controllers.add_run("web", "default", template, "web-0")
+        world.workloads.add_run("web", "default", template, "web-0")
         _bind_all(world, "node-1")
         _budget(world, max_unavailable=1)
         await asyncio.sleep(10)

@@ -1,0 +1,46 @@
+"""Kubelets' reports as the simulator stores them: the phase, and whether the pod is ready.
+
+Upstream: pkg/kubelet/status (v1.36)
+Differs:  containers have no statuses, pods no addresses.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.simulator.object_server import ObjectServer
+
+RUN_SECONDS: Final = "simulation/run-seconds"
+"""The annotation that sets for how many seconds a pod runs."""
+
+
+def run_seconds_of(pod: Pod) -> float | None:
+    """Return for how long a pod runs, None if until it is deleted."""
+    text = pod.metadata.annotations.get(RUN_SECONDS)
+    return None if text is None else float(text)
+
+
+class PhaseReports:
+    """Writes phases."""
+
+    def __init__(self, server: ObjectServer) -> None:
+        self._server = server
+
+    def started(self, pod: Pod) -> Pod:
+        """All containers run."""
+        return self._server.set_phase(pod, "Running")
+
+    def restarted(self, pod: Pod, exit_code: int) -> Pod:
+        """All containers ended, and run again: nothing that the simulator stores changes."""
+        return pod
+
+    def ended(self, pod: Pod, exit_code: int) -> Pod:
+        """All containers ended for good."""
+        return self._server.set_phase(pod, "Failed" if exit_code else "Succeeded")
+
+    def resized(self, pod: Pod) -> None:
+        """A running pod changed: nothing that the simulator stores follows from that."""
+
+    def forget(self, pod_uid: str) -> None:
+        """A pod is gone."""

@@ -1,0 +1,169 @@
+"""Workloads are what a scenario creates besides single pods: replica sets, daemon sets, restarts.
+
+A restart creates a pod again that was stopped before its end.
+
+Upstream: pkg/controller/job (v1.36), for restarts
+Differs:  restarts have no object; a job may get further runs at any time, and there is no limit
+          to parallel ones; a run that the API server refuses is not tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from kubesched.api.apps import DaemonSet, ReplicaSet
+from kubesched.api.core import Pod, PodTemplateSpec
+from kubesched.api.errors import ApiError
+from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of
+from kubesched.cluster.controllers.daemon_sets import DaemonSetController
+from kubesched.cluster.controllers.owned_pods import OwnedPods
+from kubesched.cluster.controllers.replica_sets import REPLICA_SETS, ReplicaSetController
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.cluster.server import Server
+from kubesched.cluster.store import Key
+from kubesched.simulator.object_server import ObjectServer
+
+log = logging.getLogger(__name__)
+
+_JOB: Final = "Job"
+
+
+def pod_of_template(
+    template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None = None
+) -> Pod:
+    """Return a pod that is made from a template."""
+    metadata = ObjectMeta(
+        name=name,
+        namespace=namespace,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=() if owner is None else (owner,),
+    )
+    return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=template.spec)
+
+
+class _Run:
+    """One run of a template to its end, however many pods it takes."""
+
+    __slots__ = ("name", "pods", "template")
+
+    def __init__(self, name: str, template: PodTemplateSpec) -> None:
+        self.name = name
+        self.template = template
+        self.pods = 0
+
+
+class _Job:
+    """One owner for many runs: pods of one template stay pods of one template."""
+
+    def __init__(self, owner: OwnerReference, namespace: str) -> None:
+        self.owner = owner
+        self.namespace = namespace
+        self.runs: dict[str, _Run] = {}
+        self.waiting: list[_Run] = []
+        self.is_due = False
+
+
+class Workloads:
+    """Creates workloads, and looks after them with the controllers of the cluster."""
+
+    def __init__(
+        self, server: ObjectServer, local_server: Server, pause: Callable[[], float]
+    ) -> None:
+        """Start without workloads.
+
+        Args:
+            server: Where objects are.
+            local_server: The same, for controllers.
+            pause: Draws the seconds that an answer takes.
+        """
+        self._server = server
+        self._local_server = local_server
+        self._pause = pause
+        self._jobs: dict[str, _Job] = {}
+        pods = OwnedPods(local_server)
+        pods.subscribe(_JOB, self._pod_changed)
+        for each in (
+            pods,
+            ReplicaSetController(local_server, pods, pause=pause),
+            DaemonSetController(local_server, pods, pause),
+        ):
+            each.start()
+
+    def add_replica_set(self, item: ReplicaSet) -> None:
+        """Keep a replica set's pods."""
+        self._server.create(item)
+
+    def scale(self, namespace: str, name: str, replicas: int) -> None:
+        """Set the number of replicas of a replica set; nothing happens if there is none."""
+        key = Key(REPLICA_SETS[0], namespace, name)
+        if self._server.store.find(key) is not None:
+            self._local_server.scale(key, replicas)
+
+    def add_daemon_set(self, item: DaemonSet) -> None:
+        """Keep a daemon set's pods, one per node."""
+        self._server.create(item)
+
+    # Restarts.
+
+    def add_run(self, job: str, namespace: str, template: PodTemplateSpec, name: str) -> None:
+        """Run a pod to its end, in another pod if it is stopped before.
+
+        Args:
+            job: The job's name; it may have any number of runs.
+            namespace: Where its pods live.
+            template: Of this run's pods.
+            name: The beginning of their names.
+        """
+        uid = f"job-{namespace}-{job}"
+        found = self._jobs.get(uid)
+        if found is None:
+            owner = OwnerReference(
+                api_version="batch/v1", kind=_JOB, name=job, uid=uid, controller=True
+            )
+            found = self._jobs[uid] = _Job(owner, namespace)
+        found.waiting.append(_Run(name, template))
+        self._create_waiting(found)
+
+    def finished(self, pod: Pod) -> None:
+        """A pod ran to its end: so did its run."""
+        job = self._job_of(pod)
+        if job is not None:
+            job.runs.pop(pod.metadata.uid, None)
+
+    def _job_of(self, pod: Pod) -> _Job | None:
+        owner = controller_of(pod.metadata)
+        return None if owner is None else self._jobs.get(owner.uid)
+
+    def _pod_changed(
+        self, _namespace: str, _name: str, before: Pod | None, after: Pod | None
+    ) -> None:
+        pod = after or before
+        assert pod is not None, "a change has a pod"
+        is_over = after is None or after.status.phase in FINISHED
+        if not is_over and not pod.metadata.deletion_timestamp:
+            return
+        job = self._job_of(pod)
+        run = None if job is None else job.runs.pop(pod.metadata.uid, None)
+        if job is not None and run is not None:
+            job.waiting.append(run)
+            if not job.is_due:
+                job.is_due = True
+                asyncio.get_running_loop().call_later(self._pause(), self._create_waiting, job)
+
+    def _create_waiting(self, job: _Job) -> None:
+        job.is_due = False
+        waiting, job.waiting = job.waiting, []
+        for run in waiting:
+            run.pods += 1
+            name = f"{run.name}-{run.pods}"
+            try:
+                pod = pod_of_template(run.template, name, job.namespace, job.owner)
+                created = self._server.create(pod)
+            except ApiError as error:
+                log.warning("A pod could not be created again: %s", error)
+            else:
+                job.runs[created.metadata.uid] = run

@@ -10,7 +10,7 @@ def _share_done(new_states: int, renewals: int = 1000, rows: int = 10) -> float:
     for _ in range(renewals):
         if chooser.pays(rows):
             done += 1
-            chooser.was_done(rows, new_states)
+            chooser.record(rows, new_states)
     return done / renewals
 
 
@@ -30,11 +30,11 @@ def test_it_recovers() -> None:
     chooser = OneByOne(may_pay=True)
     for _ in range(100):
         assert chooser.pays(10)
-        chooser.was_done(10, 0)
-    chooser.was_done(10, 10)
+        chooser.record(10, 0)
+    chooser.record(10, 10)
     assert chooser.pays(10)
     for _ in range(3):
-        chooser.was_done(10, 10)
+        chooser.record(10, 10)
     assert not chooser.pays(10)
 
 

@@ -26,7 +26,7 @@ def _statuses(answers: RowAnswers) -> list[Status]:
 @given(_asked)
 def test_the_earliest_filter_wins(asked: list[tuple[int, list[Status]]]) -> None:
     """In whatever order filters are taken in, the one with the smallest position is told."""
-    answers = RowAnswers.nothing_asked(ROWS)
+    answers = RowAnswers.all_passed(ROWS)
     twin: dict[int, tuple[int, Status]] = {}
     for position, column in asked:
         came_first = [
@@ -46,7 +46,7 @@ def test_the_earliest_filter_wins(asked: list[tuple[int, list[Status]]]) -> None
 @given(_columns, _columns)
 def test_answers_for_some_rows(first: list[Status], second: list[Status]) -> None:
     """Answers about survivors alone come to the same as answers about all rows."""
-    whole, some = RowAnswers.nothing_asked(ROWS), RowAnswers.nothing_asked(ROWS)
+    whole, some = RowAnswers.all_passed(ROWS), RowAnswers.all_passed(ROWS)
     for answers in (whole, some):
         answers.add(0, "First", NodeToStatus.of(first))
     whole.add(1, "Second", NodeToStatus.of(second))
@@ -58,7 +58,7 @@ def test_answers_for_some_rows(first: list[Status], second: list[Status]) -> Non
 
 def test_a_copy_is_independent() -> None:
     """Adding to a copy leaves the original alone, though they share the table of statuses."""
-    original = RowAnswers.nothing_asked(2)
+    original = RowAnswers.all_passed(2)
     copy = original.copy()
     copy.add(0, "P", NodeToStatus.of([A, SUCCESS]))
     assert [SUCCESS, SUCCESS] == _statuses(original)
@@ -67,7 +67,7 @@ def test_a_copy_is_independent() -> None:
 
 def test_override() -> None:
     """A rejection from elsewhere replaces what is known, and later filters do not replace it."""
-    answers = RowAnswers.nothing_asked(2)
+    answers = RowAnswers.all_passed(2)
     answers.add(3, "P", NodeToStatus.of([A, A]))
     answers.override(0, B.by("Elsewhere"))
     assert not answers.add(0, "First", NodeToStatus.of([C, SUCCESS]))
@@ -77,7 +77,7 @@ def test_override() -> None:
 
 def test_statuses_keep_their_own_plugin() -> None:
     """A status that names a plugin already keeps that name."""
-    answers = RowAnswers.nothing_asked(1)
+    answers = RowAnswers.all_passed(1)
     answers.add(0, "Outer", NodeToStatus.of([A.by("Inner")]))
     assert [A.by("Inner")] == _statuses(answers)
 

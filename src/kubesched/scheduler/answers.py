@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, ScorePlugin
 from kubesched.framework.status import Status
-from kubesched.scheduler import plugin_failure as wording
+from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import RowAnswers
@@ -50,7 +50,7 @@ class Answers:
 
     def begin(self, rows: int) -> None:
         """Drop all answers and start with a table of `rows` rows."""
-        self.rejections = RowAnswers.nothing_asked(rows)
+        self.rejections = RowAnswers.all_passed(rows)
         self.feasible = np.ones(rows, np.bool_)
         self.feasible_count = rows
         self.plain = np.zeros(rows, np.int64)
@@ -59,7 +59,7 @@ class Answers:
         self.with_nominated: dict[int, tuple[int, list[PodInfo], Status]] = {}
         self._feasible_rows: NDArray[np.intp] | None = None
 
-    def begin_with(self, known: Answers) -> None:
+    def copy_from(self, known: Answers) -> None:
         """Copy the answers of `known`; the others keep their values."""
         self.rejections = known.rejections.copy()
         self.feasible = known.feasible.copy()
@@ -88,7 +88,7 @@ class Answers:
         """
         return self.totals_where(self.feasible, pod)
 
-    def own_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
+    def mutable_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
         """Return a fresh array of totals for other feasible rows; None means the known ones."""
         return self.totals_where(self.feasible if feasible is None else feasible, pod)
 
@@ -130,7 +130,7 @@ class Answers:
             state = self.plan.filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, nodes)
             if answers.add(position, plugin.name, found):
-                wording.raise_failures(answers, found, position, plugin.name)
+                failures.raise_failures(answers, found, position, plugin.name)
 
     def add_score(self, plugin: ScorePlugin[object], raw: NDArray[np.int64]) -> None:
         """Add the raw scores of a plugin for all rows."""
@@ -160,7 +160,7 @@ class Answers:
     ) -> NDArray[np.int64]:
         """Return the weighted, normalized scores of `rows`, the feasible rows."""
         scores = self._profile.ask(
-            wording.NORMALIZE,
+            failures.NORMALIZE,
             plugin,
             plugin.normalize_score,
             self.plan.score_states.get(plugin.name),
@@ -168,7 +168,7 @@ class Answers:
             self.raw[plugin.name][rows],
             rows,
         )
-        wording.check_scores(plugin.name, scores)
+        failures.check_scores(plugin.name, scores)
         return scores * self._profile.score_weights[plugin.name]
 
 

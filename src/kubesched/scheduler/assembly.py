@@ -74,7 +74,7 @@ class Instruments(Protocol):
         """Call a queueing hint, as `kubesched.queue.hinting.ask_hint` does."""
         ...
 
-    def fit(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
+    def attach(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
         """Attach timers and observers to the assembled scheduler."""
         ...
 
@@ -168,7 +168,7 @@ def assemble(
     queue.hints.report_plugin_error = report_plugin_error
     handlers = EventHandlers(scheduler)
     if instruments is not None:
-        instruments.fit(scheduler, handlers)
+        instruments.attach(scheduler, handlers)
     return scheduler, handlers
 
 

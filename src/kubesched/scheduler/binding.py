@@ -237,7 +237,7 @@ class BindingCycle:
                     return status
         except asyncio.CancelledError:
             late = (each for each, task in zip(group, tasks, strict=True) if not task.done())
-            return self._called_back(assumed, next(late, group[-1]))
+            return self._cancelled_status(assumed, next(late, group[-1]))
         else:
             return SUCCESS
         finally:
@@ -251,12 +251,12 @@ class BindingCycle:
                 phases.PRE_BIND, plugin, plugin.pre_bind, assumed.cycle, pod, node_name
             )
         except asyncio.CancelledError:
-            return self._called_back(assumed, plugin)
+            return self._cancelled_status(assumed, plugin)
         if status.is_success or status.is_rejected:
             return status.by(plugin.name)
         return failure_of(PRE_BIND, plugin.name, status.message)
 
-    def _called_back(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
+    def _cancelled_status(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
         """Return the status of a plugin whose PreBind was cancelled.
 
         Raises:
@@ -268,7 +268,7 @@ class BindingCycle:
         return failure_of(PRE_BIND, plugin.name, cancelled.result().message)
 
     async def _bind(self, assumed: Assumed) -> Status:
-        pending = self._status_writer.on_its_way(assumed.pod.pod)
+        pending = self._status_writer.pending_write(assumed.pod.pod)
         if pending is not None:
             # A status write of an earlier attempt must not arrive after the Binding.
             await asyncio.wait([pending])

@@ -17,7 +17,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
-from kubesched.scheduler import plugin_failure as wording
+from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.memory import Memory
@@ -92,7 +92,7 @@ class SchedulingCycle:
         try:
             if trace is None and self._memory is not None:
                 return self._schedule_remembering(pod, snapshot, self._memory)
-            return self._schedule(pod, snapshot, self._knowing_nothing(snapshot), trace)
+            return self._schedule(pod, snapshot, self._no_answers(snapshot), trace)
         except PluginFailure as failure:
             return Failed(pod, failure.status)
         finally:
@@ -100,21 +100,21 @@ class SchedulingCycle:
 
     def _schedule_remembering(self, pod: PodInfo, snapshot: Snapshot, memory: Memory) -> Decision:
         if self.restriction.rows is not None:
-            return self._schedule(pod, snapshot, self._knowing_nothing(snapshot), None)
+            return self._schedule(pod, snapshot, self._no_answers(snapshot), None)
         recalls = not self.restriction.skips_post_filters
         recalled = self._rejections.recall(pod, snapshot) if recalls else None
         if recalled is not None:
             self.rejecting.count_again(recalled)
             return recalled
-        decision = self._schedule_knowing(pod, snapshot, memory)
+        decision = self._schedule_from_memory(pod, snapshot, memory)
         if decision is None:
             self.profile.timer.begin_again()
-            decision = self._schedule(pod, snapshot, self._knowing_nothing(snapshot), None)
-        if recalls and isinstance(decision, Rejected) and not self.rejecting.has_drawn:
+            decision = self._schedule(pod, snapshot, self._no_answers(snapshot), None)
+        if recalls and isinstance(decision, Rejected) and not self.rejecting.used_random:
             self._rejections.keep(decision, snapshot)
         return decision
 
-    def _schedule_knowing(
+    def _schedule_from_memory(
         self, pod: PodInfo, snapshot: Snapshot, memory: Memory
     ) -> Decision | None:
         """Decide with remembered answers; None if every plugin has to run."""
@@ -131,7 +131,7 @@ class SchedulingCycle:
             self.profile.timer.hint_not_used()
         return None
 
-    def _knowing_nothing(self, snapshot: Snapshot) -> Answers:
+    def _no_answers(self, snapshot: Snapshot) -> Answers:
         rows = len(snapshot.nodes)
         if len(self._nothing.feasible) != rows:
             self._nothing.begin(rows)
@@ -204,7 +204,7 @@ class SchedulingCycle:
         if answers is None:
             return None
         if not answers.passed[0]:
-            search.take_in(rows, answers)
+            search.add(rows, answers)
             return None
         if trace is not None:
             trace.nominated_hit = True
@@ -241,20 +241,20 @@ class SchedulingCycle:
             filtering = self._filter(cycle, pod, snapshot, known, rows, trace)
         except PluginFailure:
             if trace is not None and trace.failed_filters is not None:
-                _tell_failed_filters(trace, rows, nodes)
+                _trace_failed_filters(trace, rows, nodes)
             raise
         size = len(filtering.passed)
         limit = feasible_nodes_to_find(size, self.profile.percentage_of_nodes_to_score)
         if rows is None and limit == size:
             found = self._found_everywhere(cycle, known, filtering)
-            search.take_in_everywhere(filtering)
+            search.add_all(filtering)
         else:
             rows = np.arange(size) if rows is None else rows
             answers = filtering.answers()
             if limit < size:
                 rows, answers = self._sample(nodes, rows, answers, limit)
             self.profile.timer.filtered(cycle, answers.failed_at)
-            search.take_in(rows, answers)
+            search.add(rows, answers)
             self.sampler.advance(search.evaluated, self.restriction.count(nodes))
             mask = _mask_of(rows[answers.passed], nodes)
             found = Feasible(mask, int(np.count_nonzero(mask)), search.evaluated)
@@ -325,7 +325,7 @@ class SchedulingCycle:
         contributors: list[str] = []
         for plugin in plan.pre_filters:
             result = self.profile.ask(
-                wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
+                failures.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
             )
             status = result.status
             if trace is not None:
@@ -342,7 +342,7 @@ class SchedulingCycle:
                 if status.code is Code.UNSCHEDULABLE:
                     outcome = status
                     continue
-                raise PluginFailure(failure_of(wording.PRE_FILTER, plugin.name, status.message))
+                raise PluginFailure(failure_of(failures.PRE_FILTER, plugin.name, status.message))
             if result.node_names is None:
                 continue
             contributors.append(plugin.name)
@@ -409,9 +409,9 @@ class SchedulingCycle:
             nominated = relevant_nominated_pods(pod, snapshot, name)
             if row is None or not nominated:
                 continue
-            told = known.with_nominated.get(row) if remembers else None
-            if told is not None and told[0] == versions[row] and told[1] == nominated:
-                status = told[2]
+            kept = known.with_nominated.get(row) if remembers else None
+            if kept is not None and kept[0] == versions[row] and kept[1] == nominated:
+                status = kept[2]
             else:
                 status = self.profile.filter_with(nominated, cycle, pod, nodes, row)
                 if remembers:
@@ -419,7 +419,7 @@ class SchedulingCycle:
             if not status.is_success:
                 if not status.is_rejected:
                     raise PluginFailure(status)
-                filtering.own_answers().override(row, status)
+                filtering.mutable_answers().override(row, status)
                 filtering.changed()
 
     def _ask_filters_for(
@@ -443,10 +443,10 @@ class SchedulingCycle:
                 if found is None:
                     self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
                 else:
-                    self.profile.take_in_filter(filtering, position, plugin, found)
+                    self.profile.add_answers(filtering, position, plugin, found)
             except PluginFailure as failure:
                 # The cycle fails; the trace still needs the other filters.
-                filtering.own_answers().fail(position, failure.status)
+                filtering.mutable_answers().fail(position, failure.status)
                 filtering.changed()
                 first = first or failure
         if first is not None:
@@ -480,7 +480,7 @@ def _mask_of(rows: NDArray[np.intp], nodes: NodeTable) -> NDArray[np.bool_]:
     return mask
 
 
-def _tell_failed_filters(trace: Trace, rows: NDArray[np.intp] | None, nodes: NodeTable) -> None:
+def _trace_failed_filters(trace: Trace, rows: NDArray[np.intp] | None, nodes: NodeTable) -> None:
     assert trace.failed_filters is not None, "a filter has failed"
     rows = np.arange(len(nodes)) if rows is None else rows
     statuses = [SUCCESS] * len(nodes)

@@ -270,13 +270,13 @@ class EventHandlers:
         log_observed(V4, "Update event for unscheduled pod", new)
         began = self.observer.now()
         before, info = PodInfo(old), PodInfo(new)
-        self._take_in_waiting(before, info)
+        self._apply_waiting_update(before, info)
         self._handled(UNSCHEDULED_POD_UPDATE, began)
         for event in pod_events(before, info) if self.observer.is_listening else ():
             if event.label != UNSCHEDULED_POD_UPDATE.label:
                 self._handled(event, began)
 
-    def _take_in_waiting(self, before: PodInfo, info: PodInfo) -> None:
+    def _apply_waiting_update(self, before: PodInfo, info: PodInfo) -> None:
         old, new = before.pod, info.pod
         if self._pod_groups is not None:
             self._pod_groups.update(before, info)

@@ -106,7 +106,7 @@ class ExtendedCycle(SchedulingCycle):
     async def _find_extended(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> ExtendedFeasible | Diagnosis:
-        nothing = self._knowing_nothing(snapshot)
+        nothing = self._no_answers(snapshot)
         plan = nothing.plan
         status, names, contributors = self._pre_filter(cycle, pod, snapshot, plan, None)
         if not status.is_success:

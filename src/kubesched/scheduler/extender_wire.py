@@ -238,7 +238,7 @@ class _Place(NamedTuple):
         """Return a function that gives the place of each field of a type at this place."""
         return lambda name: _Place(type_, f"{self.path}.{name}")
 
-    def fault(self, value: object, type_: str) -> WireError:
+    def error(self, value: object, type_: str) -> WireError:
         """Return the error for a value of the wrong type."""
         into = f"struct field {self.type}{self.path}" if self.type else "value"
         return WireError(f"json: cannot unmarshal {_kind(value)} into Go {into} of type {type_}")
@@ -287,7 +287,7 @@ def _map(value: object, place: _Place, type_: str) -> dict[str, object]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise place.fault(value, type_)
+        raise place.error(value, type_)
     return value
 
 
@@ -297,7 +297,7 @@ def _list(
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise place.fault(value, type_)
+        raise place.error(value, type_)
     return tuple(read(item, place) for item in value)
 
 
@@ -310,7 +310,7 @@ def _text(value: object, place: _Place) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise place.fault(value, "string")
+        raise place.error(value, "string")
     return value
 
 
@@ -326,4 +326,4 @@ def _int64(value: object, place: _Place) -> int:
             written = value.text if isinstance(value, _Decimal) else value
             into = f"struct field {place.type}{place.path}"
             raise WireError(f"json: cannot unmarshal number {written} into Go {into} of type int64")
-    raise place.fault(value, "int64")
+    raise place.error(value, "int64")

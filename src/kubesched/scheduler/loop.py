@@ -232,7 +232,7 @@ class Scheduler:
             decision = await self.decide(pod, profile)
             if isinstance(decision, Rejected):
                 decision = await self.preempt(decision, profile)
-            self.tell(decision, started)
+            self.notify_decided(decision, started)
             self._carry_out(decision, queued, profile, started)
 
     async def decide(self, pod: PodInfo, profile: Profile) -> Decision:
@@ -248,7 +248,7 @@ class Scheduler:
             log_scores(pod, trace, snapshot)
         return decision
 
-    def tell(self, decision: Decision, started: float) -> None:
+    def notify_decided(self, decision: Decision, started: float) -> None:
         """Notify the observers of a cycle that began at `started` and has ended."""
         for observer in self.observers:
             observer.decided(decision, started)

@@ -174,10 +174,10 @@ class Memory:
         try:
             return tuple([ask(SIGN_WORDING, each, hashed_sign, each, pod) for each in plugins])
         except PluginFailure as failure:
-            self._complain(failure, pod)
+            self._log_unsigned(failure, pod)
             raise
 
-    def _complain(self, failure: PluginFailure, pod: PodInfo) -> None:
+    def _log_unsigned(self, failure: PluginFailure, pod: PodInfo) -> None:
         """Log once per plugin that it cannot sign; pods are then scheduled without memory."""
         plugin = failure.status.plugin
         if plugin not in self._unsigned:

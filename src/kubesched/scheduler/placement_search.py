@@ -24,7 +24,7 @@ from kubesched.framework.pod_group_plugin import (
     PodGroupAssignments,
 )
 from kubesched.framework.status import Code, Status, failure, unschedulable
-from kubesched.scheduler import plugin_failure as wording
+from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.phase_timer import PLACEMENT_GENERATE, PLACEMENT_SCORE
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
@@ -60,7 +60,7 @@ class PlacementSearch:
         plugin = self._profile.placement_generate_plugins[0]
         try:
             found = self._profile.ask(
-                wording.PLACEMENT_GENERATE,
+                failures.PLACEMENT_GENERATE,
                 plugin,
                 plugin.generate_placements,
                 self._namespace,
@@ -119,7 +119,7 @@ class PlacementSearch:
         scores: list[int] = []
         for each in assignments:
             score, status = self._profile.ask(
-                wording.PLACEMENT_SCORE,
+                failures.PLACEMENT_SCORE,
                 plugin,
                 plugin.score_placement,
                 self._namespace,
@@ -127,7 +127,7 @@ class PlacementSearch:
                 each,
                 self._snapshot,
             )
-            _raise_failure(wording.PLACEMENT_SCORE, plugin, status)
+            _raise_failure(failures.PLACEMENT_SCORE, plugin, status)
             scores.append(score)
         return scores
 
@@ -135,13 +135,13 @@ class PlacementSearch:
         if not plugin.normalizes_placements:
             return scores
         found, status = self._profile.ask(
-            wording.PLACEMENT_NORMALIZE, plugin, plugin.normalize_placement_scores, scores
+            failures.PLACEMENT_NORMALIZE, plugin, plugin.normalize_placement_scores, scores
         )
-        _raise_failure(wording.PLACEMENT_NORMALIZE, plugin, status)
+        _raise_failure(failures.PLACEMENT_NORMALIZE, plugin, status)
         return found
 
 
-def _raise_failure(words: str, plugin: PlacementScorePlugin, status: Status) -> None:
+def _raise_failure(prefix: str, plugin: PlacementScorePlugin, status: Status) -> None:
     """Raise unless `status` is success; a rejection is a failure here, too."""
     if not status.is_success:
-        raise PluginFailure(failure(words.format(plugin.name) + (status.error or status.message)))
+        raise PluginFailure(failure(prefix.format(plugin.name) + (status.error or status.message)))

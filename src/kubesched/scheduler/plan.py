@@ -26,7 +26,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SUCCESS
-from kubesched.scheduler import plugin_failure as wording
+from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -94,7 +94,7 @@ class Plan:
             plan.skip_filter |= known.skip_filter
             plan.skip_score |= known.skip_score
         signed = {
-            plugin.name: profile.ask(wording.SIGN, plugin, plugin.sign, pod) is not UNSIGNED
+            plugin.name: profile.ask(failures.SIGN, plugin, plugin.sign, pod) is not UNSIGNED
             for plugin in profile.plugins.values()
         }
 
@@ -130,7 +130,7 @@ class Plan:
             if not is_known(plugin, plugin.scope) or plugin.name in self.filter_states:
                 continue
             result = profile.ask(
-                wording.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
+                failures.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
             )
             self.filter_states[plugin.name] = result.state
             if result.status.is_skip:
@@ -168,7 +168,7 @@ class Plan:
             if not is_known(plugin, _score_scope(plugin)) or plugin.name in self.score_states:
                 continue
             result = profile.ask(
-                wording.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, everywhere
+                failures.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, everywhere
             )
             self.score_states[plugin.name] = result.state
             if result.status.is_skip:

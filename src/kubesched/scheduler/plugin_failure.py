@@ -35,7 +35,7 @@ PLACEMENT_SCORE: Final = 'running PlacementScore plugins: plugin "{}" failed wit
 PLACEMENT_NORMALIZE: Final = (
     'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
 )
-AS_IT_IS: Final = ""
+PLAIN: Final = ""
 """No prefix: upstream reports the error of the plugin alone."""
 
 
@@ -51,9 +51,9 @@ class PluginFailure(Exception):  # noqa: N818 - upstream calls this outcome a fa
         self.status = status
 
 
-def failure_of(wording: str, plugin: str, text: str) -> Status:
+def failure_of(prefix: str, plugin: str, text: str) -> Status:
     """Return the failure status of a plugin with upstream's message."""
-    return Status(Code.ERROR, plugin=plugin, error=wording.format(plugin) + text)
+    return Status(Code.ERROR, plugin=plugin, error=prefix.format(plugin) + text)
 
 
 def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:

@@ -50,9 +50,9 @@ from kubesched.scheduler.pod_group_outcome import (
     Attempt,
     Outcome,
     condition_of,
+    final_attempt,
     outcome_of,
     refused,
-    verdict,
 )
 from kubesched.scheduler.pod_group_preemption import PodGroupPreemption
 from kubesched.scheduler.profile import Profile
@@ -62,7 +62,7 @@ from kubesched.snapshot.pod_info import PodInfo
 log = logging.getLogger(__name__)
 
 
-class PodByPod(Protocol):
+class PodScheduling(Protocol):
     """What the group's cycle needs from the loop."""
 
     profiles: Mapping[str, Profile]
@@ -90,7 +90,7 @@ class PodByPod(Protocol):
         """Start the decided evictions; return the decision, changed if that failed."""
         ...
 
-    def tell(self, decision: Decision, started: float) -> None:
+    def notify_decided(self, decision: Decision, started: float) -> None:
         """Notify the observers of a cycle that has ended."""
         ...
 
@@ -117,7 +117,7 @@ class PodByPod(Protocol):
 class PodGroupCycle:
     """Schedules pods that belong to groups, a group at a time."""
 
-    def __init__(self, loop: PodByPod, pod_groups: PodGroupStore) -> None:
+    def __init__(self, loop: PodScheduling, pod_groups: PodGroupStore) -> None:
         """Set up with the loop and the states of all pod groups."""
         self._loop = loop
         self._pod_groups = pod_groups
@@ -189,7 +189,7 @@ class PodGroupCycle:
                 self._loop.queue.done(member.pod_info.uid, self._loop.now())
                 continue
             now = self._loop.now()
-            self._loop.tell(Failed(member.pod_info, status), now)
+            self._loop.notify_decided(Failed(member.pod_info, status), now)
             self._loop.fail(
                 member, profile, status, nominated_node_name=nominated_node_name, started=now
             )
@@ -331,10 +331,10 @@ class PodGroupCycle:
             started = self._loop.now() - attempt.duration_seconds
             decision = attempt.decision
             if isinstance(decision, Placed) and outcome.status.is_success:
-                self._loop.tell(decision, started)
+                self._loop.notify_decided(decision, started)
                 self._loop.place(decision, attempt.queued, profile, started)
             else:
-                self._put_back(verdict(attempt, outcome), profile, started)
+                self._put_back(final_attempt(attempt, outcome), profile, started)
         for member in members[len(outcome.attempts) :]:
             failed = Failed(member.pod_info, outcome.status)
             nominated = None if outcome.status.is_rejected else ""
@@ -342,7 +342,7 @@ class PodGroupCycle:
             self._put_back(untried, profile, self._loop.now())
 
     def _put_back(self, attempt: Attempt, profile: Profile, started: float) -> None:
-        self._loop.tell(attempt.decision, started)
+        self._loop.notify_decided(attempt.decision, started)
         self._loop.fail(
             attempt.queued,
             profile,

@@ -99,7 +99,7 @@ def refused(attempt: Attempt, status: Status) -> Attempt:
     return Attempt(attempt.queued, Failed(attempt.queued.pod_info, status), status)
 
 
-def verdict(attempt: Attempt, outcome: Outcome) -> Attempt:
+def final_attempt(attempt: Attempt, outcome: Outcome) -> Attempt:
     """Return the attempt with which a pod goes back to the queue."""
     if attempt.there is None and outcome.status.code is not Code.ERROR:
         return attempt

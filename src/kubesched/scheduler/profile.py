@@ -51,8 +51,8 @@ from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.scheduler.phase_timer import PhaseTimer
 from kubesched.scheduler.plugin_failure import (
     ADD_POD,
-    AS_IT_IS,
     FILTER,
+    PLAIN,
     PRE_ENQUEUE,
     REMOVE_POD,
     SCORE,
@@ -120,9 +120,9 @@ class Profile:
         self.nominates_for_expectation = feature_gates.enabled("NominatedNodeNameForExpectation")
         own = configuration.percentage_of_nodes_to_score
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score if own is None else own
-        self._take_places(build_plugins(configuration, registry, self, path))
+        self._set_extension_points(build_plugins(configuration, registry, self, path))
 
-    def _take_places(self, built: ProfilePlugins) -> None:
+    def _set_extension_points(self, built: ProfilePlugins) -> None:
         self.plugins = built.plugins
         self.score_weights = built.score_weights
         self.placement_score_weights = built.placement_score_weights
@@ -181,7 +181,7 @@ class Profile:
 
     def ask(
         self,
-        wording: str,
+        prefix: str,
         plugin: Plugin,
         question: Callable[[*Arguments], R],
         *args: *Arguments,
@@ -196,11 +196,11 @@ class Profile:
             raise
         except Exception as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
-            raise self.raised(wording, plugin, question, next(pods, ""), error) from error
+            raise self.raised(prefix, plugin, question, next(pods, ""), error) from error
 
     def raised(
         self,
-        wording: str,
+        prefix: str,
         plugin: Plugin,
         question: Callable[..., object],
         pod: str,
@@ -210,9 +210,9 @@ class Profile:
 
         An exception in `sign` is not reported here: the memory logs it once.
         """
-        if wording is not SIGN:
+        if prefix is not SIGN:
             self.report(plugin, extension_point_of(question), pod, error)
-        return PluginFailure(failure_of(wording, plugin.name, f"{type(error).__name__}: {error}"))
+        return PluginFailure(failure_of(prefix, plugin.name, f"{type(error).__name__}: {error}"))
 
     def report(self, plugin: Plugin, extension_point: str, pod: str, error: Exception) -> bool:
         """Report an exception of a plugin that is not in-tree; return whether it was reported."""
@@ -226,7 +226,7 @@ class Profile:
     ) -> None:
         """Call a method whose result does not matter; an exception is logged."""
         try:
-            self.ask(AS_IT_IS, plugin, method, *args)
+            self.ask(PLAIN, plugin, method, *args)
         except PluginFailure:
             point = extension_point_of(method)
             log.exception("Plugin %s failed in %s", plugin.name, point)
@@ -246,7 +246,7 @@ class Profile:
             code = answer.code if isinstance(answer, Status) else Code.SUCCESS
         except Exception as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
-            raise self.raised(AS_IT_IS, plugin, question, next(pods, ""), error) from error
+            raise self.raised(PLAIN, plugin, question, next(pods, ""), error) from error
         else:
             return answer
         finally:
@@ -309,7 +309,7 @@ class Profile:
 
     def _check_rows(
         self,
-        wording: str,
+        prefix: str,
         plugin: Plugin,
         question: Callable[..., object],
         pod: str,
@@ -320,11 +320,11 @@ class Profile:
         try:
             found = len(answers)
         except TypeError as error:
-            raise self.raised(wording, plugin, question, pod, error) from error
+            raise self.raised(prefix, plugin, question, pod, error) from error
         if found != rows:
             text = f"answered for {found} rows, and was asked about {rows}"
             self.report(plugin, extension_point_of(question), pod, ValueError(text))
-            raise PluginFailure(failure_of(wording, plugin.name, text))
+            raise PluginFailure(failure_of(prefix, plugin.name, text))
         if rows > 1:
             # One row may match by chance.
             self._checked.add(plugin)
@@ -344,7 +344,7 @@ class Profile:
         for plugin in plugins:
             try:
                 question = plugin.filter_state
-                state: object = self.ask(AS_IT_IS, plugin, question, cycle, pod, snapshot)
+                state: object = self.ask(PLAIN, plugin, question, cycle, pod, snapshot)
             except PluginFailure as failure:
                 state = NoState(failure.status)
             cycle.filter_states[plugin.name] = state
@@ -364,7 +364,7 @@ class Profile:
         for plugin in plugins:
             try:
                 question = plugin.score_state
-                state: object = self.ask(AS_IT_IS, plugin, question, cycle, pod, snapshot, feasible)
+                state: object = self.ask(PLAIN, plugin, question, cycle, pod, snapshot, feasible)
             except PluginFailure as failure:
                 state = NoState(failure.status)
             cycle.score_states[plugin.name] = state
@@ -386,7 +386,7 @@ class Profile:
         state = cycle.filter_states.get(plugin.name)
         if not plugin.survivors_only:
             found = self.ask_filter(plugin, state, pod, nodes)
-            self.take_in_filter(filtering, position, plugin, found)
+            self.add_answers(filtering, position, plugin, found)
             return
         rows = np.flatnonzero(filtering.answers().failed_at > position)
         if not len(rows):
@@ -394,13 +394,13 @@ class Profile:
         some = nodes if len(rows) == len(nodes) else nodes.take(rows)
         found = self.ask_filter(plugin, state, pod, some)
         if found.index.any():
-            answers = filtering.own_answers()
+            answers = filtering.mutable_answers()
             answers.add_at(rows, position, plugin.name, found)
             filtering.changed()
             raise_failures(answers, found, position, plugin.name)
 
     @staticmethod
-    def take_in_filter(
+    def add_answers(
         filtering: Filtering, position: int, plugin: FilterPlugin[object], found: NodeToStatus
     ) -> None:
         """Add a filter's answers for all rows to `filtering`.
@@ -411,7 +411,7 @@ class Profile:
         if all(status.is_rejected for status in found.statuses[1:]):
             filtering.add(position, plugin.name, found)
             return
-        answers = filtering.own_answers()
+        answers = filtering.mutable_answers()
         if answers.add(position, plugin.name, found):
             filtering.changed()
             raise_failures(answers, found, position, plugin.name)
@@ -427,7 +427,7 @@ class Profile:
 
         A filter's failure on a row becomes the status of that row.
         """
-        filtering = Filtering.of_nothing(len(nodes))
+        filtering = Filtering.all_passed(len(nodes))
         for position, plugin in enumerate(self.filter_plugins):
             if plugin.name in cycle.skip_filter:
                 continue

@@ -82,7 +82,7 @@ def _queue_sort_errors(
         first = first or (name, args)
         profile = f"profile {go_quote(configuration.scheduler_name)}"
         if name != first[0]:
-            words = f"different queue sort plugins for {profile}: {go_quote(name)}"
-            yield FieldError(f"profiles[{at}]", f"{words}, first: {go_quote(first[0])}")
+            message = f"different queue sort plugins for {profile}: {go_quote(name)}"
+            yield FieldError(f"profiles[{at}]", f"{message}, first: {go_quote(first[0])}")
         elif args != first[1]:
             yield FieldError(f"profiles[{at}]", f"different queue sort plugin args for {profile}")

@@ -12,7 +12,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.scheduler import plugin_failure as wording
+from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.decision import Rejected
 from kubesched.scheduler.phase_timer import FILTER, POST_FILTER, PRE_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
@@ -27,12 +27,12 @@ class Rejecting:
     """The PostFilter plugins of a profile.
 
     Attributes:
-        has_drawn: Whether the last rejection used the run's random source.
+        used_random: Whether the last rejection used the run's random source.
     """
 
     def __init__(self, profile: Profile, restriction: Restriction | None = None) -> None:
         self._profile = profile
-        self.has_drawn = False
+        self.used_random = False
         self._restriction = restriction or Restriction()
 
     def reject(
@@ -45,7 +45,7 @@ class Rejecting:
     ) -> Rejected:
         """Run the PostFilter plugins and return the rejection with its message."""
         nodes = self._restriction.count(snapshot.nodes)
-        self.has_drawn = False
+        self.used_random = False
         if self._restriction.skips_post_filters or not self._profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(len(snapshot.nodes))
@@ -53,7 +53,7 @@ class Rejecting:
         timer.enter(POST_FILTER)
         before = self._profile.random.getstate()
         result = self._post_filter(cycle, pod, snapshot, statuses, trace)
-        self.has_drawn = before != self._profile.random.getstate()
+        self.used_random = before != self._profile.random.getstate()
         timer.leave(result.status.code)
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
@@ -100,7 +100,7 @@ class Rejecting:
         self._profile.timer.post_filtered(plugin.name)
         try:
             return self._profile.ask(
-                wording.AS_IT_IS, plugin, plugin.post_filter, cycle, pod, snapshot, statuses
+                failures.PLAIN, plugin, plugin.post_filter, cycle, pod, snapshot, statuses
             )
         except PluginFailure as failure:
             # A PostFilter failure never changes the outcome of the cycle; it is only reported.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
-from kubesched.scheduler import plugin_failure as wording
+from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import Answers, NodeAnswers
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
@@ -91,7 +91,7 @@ class Remembered(Answers):
             states = len(self._outcomes)
             for row in rows:
                 self._ask_row(pod, nodes, row)
-            self._one_by_one.was_done(len(rows), len(self._outcomes) - states)
+            self._one_by_one.record(len(rows), len(self._outcomes) - states)
         else:
             self._ask_rows(pod, nodes, np.array(rows, np.intp))
         return False
@@ -104,7 +104,7 @@ class Remembered(Answers):
         self._outcomes.clear()
         self._masked = None
         self._weighted.clear()
-        self.begin_with(known)
+        self.copy_from(known)
         self.usable = self.plan.usable and known.usable
         self.add_filters(self._row_filters, pod, nodes)
         for plugin in self._row_scores:
@@ -154,18 +154,18 @@ class Remembered(Answers):
         ask = self._profile.ask
         for scorer in self._row_scores:
             state = self.plan.score_states.get(scorer.name)
-            scores.append(ask(wording.SCORE, scorer, scorer.score, state, pod, view).item(0))
+            scores.append(ask(failures.SCORE, scorer, scorer.score, state, pod, view).item(0))
         return failed_at, code, tuple(scores)
 
     def _filter_row(self, pod: PodInfo, view: NodeTable) -> tuple[int, int]:
         """Return the position of the first filter that rejects the row, and its status code."""
         for position, plugin in self._row_filters:
             state = self.plan.filter_states.get(plugin.name)
-            found = self._profile.ask(wording.FILTER, plugin, plugin.filter, state, pod, view)
+            found = self._profile.ask(failures.FILTER, plugin, plugin.filter, state, pod, view)
             if found.index.item(0):
                 status = found[0]
                 if not status.is_rejected:
-                    raise PluginFailure(failure_of(wording.FILTER, plugin.name, status.message))
+                    raise PluginFailure(failure_of(failures.FILTER, plugin.name, status.message))
                 return position, self.rejections.table.code(status.by(plugin.name))
         return PASSED, 0
 
@@ -203,7 +203,7 @@ class Remembered(Answers):
             self._masked = self.totals_where(self.feasible, pod)
         return self._masked
 
-    def own_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
+    def mutable_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
         """Return a fresh array of totals for other feasible rows; None means the known ones."""
         return self.totals(pod).copy() if feasible is None else self.totals_where(feasible, pod)
 
@@ -243,7 +243,7 @@ class OneByOne:
             return False
         return True
 
-    def was_done(self, rows: int, new_states: int) -> None:
+    def record(self, rows: int, new_states: int) -> None:
         """Record the cost of an update one by one."""
         took = rows * self._KNOWN_STATE + new_states * self._NEW_STATE
         self._lead = min(self._lead + self._ARRAYS - took, self._LEAD_MAX)

@@ -47,7 +47,7 @@ class RowAnswers:
         self.table = table
 
     @classmethod
-    def nothing_asked(cls, rows: int, table: StatusTable | None = None) -> RowAnswers:
+    def all_passed(cls, rows: int, table: StatusTable | None = None) -> RowAnswers:
         """Return answers before any filter has run: every row passes."""
         return cls(
             np.full(rows, PASSED, np.int16), np.zeros(rows, np.int32), table or StatusTable()
@@ -133,9 +133,9 @@ class Filtering:
         self._later: list[tuple[int, str, NodeToStatus]] = []
 
     @classmethod
-    def of_nothing(cls, rows: int) -> Filtering:
+    def all_passed(cls, rows: int) -> Filtering:
         """Return a filtering without known answers: every row passes."""
-        return cls(RowAnswers.nothing_asked(rows), np.ones(rows, np.bool_))
+        return cls(RowAnswers.all_passed(rows), np.ones(rows, np.bool_))
 
     def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
         """Add a filter's answers for all rows; it has failed on none."""
@@ -152,12 +152,12 @@ class Filtering:
         """Return the first rejection per row; callers must not write to it."""
         if self._later:
             later, self._later = self._later, []
-            answers = self.own_answers()
+            answers = self.mutable_answers()
             for position, plugin, found in later:
                 answers.add(position, plugin, found)
         return self._answers
 
-    def own_answers(self) -> RowAnswers:
+    def mutable_answers(self) -> RowAnswers:
         """Return the first rejection per row for writing; call `changed` afterwards."""
         self.answers()
         if not self._is_own:

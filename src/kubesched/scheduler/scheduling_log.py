@@ -77,26 +77,26 @@ def log_bound(assumed: Assumed) -> None:
 def log_failure(pod: PodInfo, status: Status, message: str) -> None:
     """Log why a pod was not scheduled: it fits nowhere, or an error occurred."""
     if not status.is_rejected:
-        words = "Error scheduling pod; retrying"
+        text = "Error scheduling pod; retrying"
         # Upstream logs errors that no caller handles under this name.
-        write(log, logging.ERROR, words, err=message, logger="UnhandledError", pod=_ref(pod))
+        write(log, logging.ERROR, text, err=message, logger="UnhandledError", pod=_ref(pod))
     elif log.isEnabledFor(V2):
         if status.message == NO_NODES:
-            words = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
-            write(log, V2, words, pod=_ref(pod))
+            text = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
+            write(log, V2, text, pod=_ref(pod))
         else:
-            words = "Unable to schedule pod; no fit; waiting"
-            write(log, V2, words, pod=_ref(pod), err=message)
+            text = "Unable to schedule pod; no fit; waiting"
+            write(log, V2, text, pod=_ref(pod), err=message)
 
 
-def log_observed(level: int, words: str, item: Node | Pod) -> None:
+def log_observed(level: int, text: str, item: Node | Pod) -> None:
     """Log a watch event of a node or pod."""
     if not log.isEnabledFor(level):
         return
     if isinstance(item, Node):
-        write(log, level, words, node=item.metadata.name)
+        write(log, level, text, node=item.metadata.name)
     else:
-        write(log, level, words, pod=ObjectRef(item.metadata.name, item.metadata.namespace))
+        write(log, level, text, pod=ObjectRef(item.metadata.name, item.metadata.namespace))
 
 
 def log_move(move: QueueMove) -> None:
@@ -105,8 +105,8 @@ def log_move(move: QueueMove) -> None:
         return
     queue = _QUEUES.get(move.destination)
     if queue is not None:
-        words = "Pod moved to an internal scheduling queue"
-        write(log, V5, words, pod=ObjectRef.of(move.pod), event=move.event, queue=queue)
+        text = "Pod moved to an internal scheduling queue"
+        write(log, V5, text, pod=ObjectRef.of(move.pod), event=move.event, queue=queue)
 
 
 def _ref(pod: PodInfo) -> ObjectRef:

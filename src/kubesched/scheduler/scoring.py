@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
-from kubesched.scheduler import plugin_failure as wording
+from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
 from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
@@ -49,7 +49,7 @@ class Scoring:
         if not self._profile.score_plugins:
             if trace is not None:
                 trace.totals = np.ones(count, np.int64)
-            return select_host(known.own_totals(feasible, pod), self._profile.random)
+            return select_host(known.mutable_totals(feasible, pod), self._profile.random)
         timer, plan = self._profile.timer, known.plan
         timer.enter(PRE_SCORE)
         mask = known.feasible if feasible is None else feasible
@@ -65,7 +65,7 @@ class Scoring:
         if feasible is None and not plugins and trace is None:
             row = known.select(pod, self._profile.random)
         else:
-            totals = known.own_totals(feasible, pod)
+            totals = known.mutable_totals(feasible, pod)
             if plugins:
                 rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
                 self._add_scores(totals, plugins, cycle, pod, snapshot, rows, plan.knows_any, trace)
@@ -152,7 +152,7 @@ class Scoring:
             (plugin, raw, self._normalize(cycle, pod, plugin, raw, rows)) for plugin, raw in asked
         ]
         for plugin, raw, scores in normalized:
-            wording.check_scores(plugin.name, scores)
+            failures.check_scores(plugin.name, scores)
             weight = self._profile.score_weights[plugin.name]
             totals += scores * weight
             if trace is not None:
@@ -177,7 +177,7 @@ class Scoring:
             return raw
         state = cycle.score_states.get(plugin.name)
         return self._profile.ask(
-            wording.NORMALIZE, plugin, plugin.normalize_score, state, pod, raw, rows
+            failures.NORMALIZE, plugin, plugin.normalize_score, state, pod, raw, rows
         )
 
     def _ask_pre_score(
@@ -190,7 +190,7 @@ class Scoring:
         trace: Trace | None,
     ) -> None:
         result = self._profile.ask(
-            wording.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, feasible
+            failures.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, feasible
         )
         if trace is not None:
             trace.pre_score[plugin.name] = result.status
@@ -199,4 +199,4 @@ class Scoring:
             cycle.skip_score.add(plugin.name)
         elif not result.status.is_success:
             text = result.status.message
-            raise PluginFailure(failure_of(wording.PRE_SCORE, plugin.name, text))
+            raise PluginFailure(failure_of(failures.PRE_SCORE, plugin.name, text))

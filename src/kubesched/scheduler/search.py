@@ -41,7 +41,7 @@ class Search:
     def diagnosis_everywhere(cls, nodes: NodeTable, filtering: Filtering) -> Diagnosis:
         """Return why no row is feasible after a search of all rows."""
         search = cls(nodes, None, ())
-        search.take_in_everywhere(filtering)
+        search.add_all(filtering)
         return search.diagnosis()
 
     @property
@@ -49,9 +49,9 @@ class Search:
         """The first rejection per row of the table."""
         if self._answers is None:
             if self._everywhere is None:
-                self._answers = RowAnswers.nothing_asked(len(self._nodes))
+                self._answers = RowAnswers.all_passed(len(self._nodes))
             else:
-                self._answers = self._everywhere.own_answers()
+                self._answers = self._everywhere.mutable_answers()
         return self._answers
 
     @property
@@ -75,12 +75,12 @@ class Search:
         row_of = self._nodes.row_of
         return np.array(sorted(row_of[name] for name in self.names if name in row_of), np.intp)
 
-    def take_in_everywhere(self, filtering: Filtering) -> None:
+    def add_all(self, filtering: Filtering) -> None:
         """Add the answers for all rows."""
         self._everywhere = filtering
         self._answers = self._tried = None
 
-    def take_in(self, rows: NDArray[np.intp], answers: RowAnswers) -> None:
+    def add(self, rows: NDArray[np.intp], answers: RowAnswers) -> None:
         """Add the answers for `rows`."""
         code = self.answers.table.code
         codes = np.array([code(status) for status in answers.table.statuses], np.int32)

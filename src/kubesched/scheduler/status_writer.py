@@ -76,7 +76,7 @@ class StatusWriter:
             lambda: self._patch(pod, condition, nominated_node_name),
         )
 
-    def on_its_way(self, pod: Pod) -> asyncio.Task[bool] | None:
+    def pending_write(self, pod: Pod) -> asyncio.Task[bool] | None:
         """Return the last change of a pod that is still being sent, or None."""
         return self._last.get(_key("pod", pod.metadata)) if self._last else None
 

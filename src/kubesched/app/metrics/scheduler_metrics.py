@@ -120,7 +120,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         """Return what receives the counts of a profile's plugins."""
         return PluginCounts(scheduler_name, self._tallies)
 
-    def fit(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
+    def attach(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
         """Put timers and observers into a scheduler that has just been assembled."""
         self._scheduler = scheduler
         for profile in scheduler.profiles.values():

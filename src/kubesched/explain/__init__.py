@@ -1,1 +1,1 @@
-"""Say why: from a cycle's trace to values, words and tables. Pure."""
+"""Explanations of decisions: a cycle's trace as data, sentences and tables; pure functions."""

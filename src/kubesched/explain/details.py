@@ -1,4 +1,4 @@
-"""Details say what decided on one node: the amounts, taints or labels behind a plugin's reason.
+"""Details of a decision on one node: the amounts, taints or labels behind a plugin's reason.
 
 Reads:    the plugins' states of the cycle, and their `describe`
 """
@@ -18,7 +18,7 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 class Details:
-    """Asks plugins what decided; a plugin that cannot say so says nothing."""
+    """Collects details from plugins; a plugin without `describe` gives none."""
 
     def __init__(self, profile: Profile, snapshot: Snapshot, trace: Trace, pod: PodInfo) -> None:
         self._profile = profile
@@ -27,7 +27,7 @@ class Details:
         self._pod = pod
 
     def of(self, row: int, status: Status) -> str:
-        """Return what made `status` the answer for a row; empty if there is nothing to add."""
+        """Return the detail behind a row's `status`; empty if there is none."""
         plugin = self._profile.plugins.get(status.plugin)
         if not isinstance(plugin, FilterPlugin):
             return ""
@@ -38,7 +38,7 @@ class Details:
             return ""
 
     def of_pod(self, plugin_name: str) -> str:
-        """Return what made a plugin reject the pod before any node was looked at."""
+        """Return the detail behind a plugin's rejection in PreFilter."""
         plugin = self._profile.plugins.get(plugin_name)
         if not isinstance(plugin, PreFilterPlugin):
             return ""
@@ -64,7 +64,7 @@ class Details:
     def _described_with(
         self, nominated: list[PodInfo], plugin: FilterPlugin[object], row: int
     ) -> str:
-        """Describe the row as if the nominated pods were on it, which is how it was rejected."""
+        """Describe the row with the nominated pods on it, because it was rejected that way."""
         cycle = self._cycle.clone()
         node = self._snapshot.nodes.take(np.array([row], np.intp))
         for other in nominated:
@@ -74,7 +74,7 @@ class Details:
 
 
 def awaited(profile: Profile, placed: Placed) -> tuple[str, ...]:
-    """Return what has to happen before a pod can be bound to the node chosen for it."""
+    """Return the steps before a pod can be bound to its node, such as provisioning a volume."""
     found: list[str] = []
     for plugin in profile.pre_bind_plugins:
         try:

@@ -1,4 +1,4 @@
-"""Names of the events that make a rejected pod be tried again.
+"""Names of the events that requeue a rejected pod.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, ClusterEvent.Label (v1.36)
 Differs:  a registration of several actions is spelled out, one name per action.
@@ -30,7 +30,7 @@ _WORDS = {
 
 
 def event_names(registered: Sequence[ClusterEventWithHint] | None) -> tuple[str, ...]:
-    """Return what a plugin waits for, such as `Node added`; None registers for everything."""
+    """Return the events that requeue a pod, such as `Node added`; None stands for all events."""
     if registered is None:
         return ANY_EVENT
     names: list[str] = []
@@ -47,7 +47,7 @@ def _names(event: ClusterEvent) -> list[str]:
     names: list[str] = []
     for action, word in _WORDS.items():
         if action is Action.UPDATE_NODE_ALLOCATABLE and left & Action.UPDATE == Action.UPDATE:
-            # All bits together stand for any update; naming them one by one would say less.
+            # All bits together mean any update, which reads better than a list of each.
             names.append(f"{kind} updated")
             left &= ~Action.UPDATE
         if left & action:

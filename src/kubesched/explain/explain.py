@@ -1,4 +1,4 @@
-"""From a cycle's trace and decision to the explanation of a pod.
+"""Builds the explanation of a pod from a cycle's trace and decision.
 
 Upstream: pkg/scheduler/schedule_one.go (v1.36): the decisions explained
 Reads:    the trace, the decision, the snapshot that both were made on
@@ -37,7 +37,7 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 def explain_gate(profile: Profile, pod: PodInfo, held: Status, node_count: int) -> PodExplanation:
-    """Explain a pod that a PreEnqueue plugin keeps from being tried."""
+    """Explain a pod that a PreEnqueue plugin holds back."""
     return PodExplanation(
         pod=pod.key,
         scheduler_name=profile.scheduler_name,
@@ -54,13 +54,13 @@ def explain_gate(profile: Profile, pod: PodInfo, held: Status, node_count: int) 
 def explain_decision(
     profile: Profile, snapshot: Snapshot, trace: Trace, decision: Decision
 ) -> PodExplanation:
-    """Explain what was decided for a pod.
+    """Explain the decision for a pod.
 
     Args:
         profile: The profile that decided.
-        snapshot: The cluster as it was then, unchanged.
-        trace: The story of the cycle.
-        decision: Its outcome.
+        snapshot: The cluster that the decision was made on, unchanged.
+        trace: The trace of the cycle.
+        decision: Its decision.
     """
     pod = decision.pod
     details = Details(profile, snapshot, trace, pod)
@@ -149,7 +149,7 @@ def _mask(rows: int, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 def _asked_filters(trace: Trace, rows: int) -> list[list[Status]]:
-    """Return, per row, every filter's rejection, in the profile's order."""
+    """Return the rejections of all filters per row, in the profile's order."""
     asked: list[list[Status]] = [[] for _ in range(rows if trace.filters else 0)]
     for filtered in trace.filters:
         rejected = np.flatnonzero(filtered.answers.index)
@@ -160,12 +160,12 @@ def _asked_filters(trace: Trace, rows: int) -> list[list[Status]]:
 
 
 def _rejections(trace: Trace, asked: list[list[Status]], row: int) -> list[Status]:
-    """Return the first rejection, or with all filters asked all of them; none if the row passed."""
+    """Return the first rejection of a row, or all of them if all filters ran."""
     first = [trace.statuses[row]] if len(trace.statuses) else []
     first = [status for status in first if not status.is_success]
     if not asked:
         return first
-    # One that only holds with nominated pods on the node is not among those asked.
+    # A rejection that only holds with nominated pods on the node is not in `asked`.
     return [*(status for status in first if status not in asked[row]), *asked[row]]
 
 
@@ -176,7 +176,7 @@ def _untried_answer(decision: Decision) -> tuple[Answer, ...]:
     return (answer_of(status),) if status.all_reasons else ()
 
 
-# A place.
+# Placed pods.
 
 
 def _with_scores(
@@ -215,7 +215,7 @@ def _node_scores(trace: Trace, names: Sequence[str]) -> tuple[NodeScore, ...]:
     return tuple(found)
 
 
-# No place.
+# Rejected pods.
 
 
 def _with_rejection(

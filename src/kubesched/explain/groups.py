@@ -1,4 +1,4 @@
-"""Nodes that were rejected alike, gathered: how many, why, and a few of them by name.
+"""Groups of nodes that were rejected for the same reason, with counts and a few names.
 
 Invariants: every rejected node is in exactly one group, that of its first rejection.
 """
@@ -13,21 +13,21 @@ from kubesched.explain.report import Answer, NodeVerdict, NotHelped
 
 
 class SameDetail(msgspec.Struct, frozen=True):
-    """Nodes of a group where the same thing decided."""
+    """Nodes of a group with the same detail."""
 
     detail: str
     nodes: tuple[str, ...]
 
 
 class ReasonGroup(msgspec.Struct, frozen=True):
-    """Nodes rejected by the same plugin with the same words.
+    """Nodes rejected by the same plugin with the same message.
 
     Attributes:
-        plugin: Who rejected them.
+        plugin: The plugin that rejected them.
         code: The status code's name.
         message: The reasons as one text.
-        count: How many nodes.
-        details: What decided, the most frequent first; together they hold all nodes.
+        count: Number of nodes.
+        details: The details, most frequent first; together they have all nodes.
     """
 
     plugin: str
@@ -43,7 +43,7 @@ def rejection_groups(verdicts: Iterable[NodeVerdict]) -> tuple[ReasonGroup, ...]
 
 
 def not_helped_groups(nodes: Iterable[NotHelped]) -> tuple[ReasonGroup, ...]:
-    """Group nodes by why evicting does not help there, the largest group first."""
+    """Group nodes by the reason why preemption does not help there, the largest group first."""
     return _groups((node.node, node.answer) for node in nodes)
 
 
@@ -60,7 +60,7 @@ def _groups(answers: Iterable[tuple[str, Answer]]) -> tuple[ReasonGroup, ...]:
             sum(map(len, details.values())),
             tuple(
                 SameDetail(detail, tuple(nodes))
-                # Stable: of equally frequent ones the first met comes first.
+                # The sort is stable: equally frequent details keep the order of their first node.
                 for detail, nodes in sorted(details.items(), key=lambda item: -len(item[1]))
             ),
         )

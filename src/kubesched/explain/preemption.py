@@ -1,4 +1,4 @@
-"""From the report of a preemption to its explanation.
+"""Builds the explanation of a preemption from its report.
 
 Upstream: pkg/scheduler/framework/preemption (v1.36): the decisions explained
 Differs:  nothing.
@@ -25,12 +25,12 @@ from kubesched.framework.status import Code, NodeToStatus, Status
 def explain_preemption(
     report: PreemptionReport, statuses: NodeToStatus, answer_of: Callable[[Status], Answer]
 ) -> PreemptionExplanation:
-    """Explain whom to evict, where, and why there.
+    """Explain which pods to evict on which node, and why.
 
     Args:
-        report: What the plugin decided.
-        statuses: How each row of the table was rejected.
-        answer_of: Writes a status as part of a report.
+        report: The plugin's report.
+        statuses: The rejection of each row.
+        answer_of: Converts a status to a part of the explanation.
     """
     if not report.eligible:
         return PreemptionExplanation(eligible=False, reason=report.reason)
@@ -56,6 +56,6 @@ def _candidate(found: Candidate) -> PreemptionCandidate:
 
 
 def _incurable(statuses: NodeToStatus) -> int:
-    """Count the rows that no eviction can help."""
+    """Count the rows where no eviction can help."""
     curable = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
     return int(np.count_nonzero(~curable[statuses.index]))

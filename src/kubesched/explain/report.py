@@ -1,8 +1,8 @@
-"""The explanation of a pod as data: what was asked, what was answered, what follows.
+"""The explanation of a pod as data.
 
 Upstream: pkg/scheduler/schedule_one.go, framework/preemption (v1.36): the decisions explained
 Invariants: `nodes` are sorted by name; `scores` by rank.
-Differs:  upstream keeps a count per reason; here every node's own answer is kept.
+Differs:  upstream keeps a count per reason; here each node keeps its own reasons.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubesched.framework.needed_kinds import Decides
 
 
 class PodOutcome(StrEnum):
-    """What becomes of the pod."""
+    """The outcome for the pod."""
 
     SCHEDULABLE = "Schedulable"
     UNSCHEDULABLE = "Unschedulable"
@@ -29,13 +29,13 @@ class _Part(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Unknown(_Part, frozen=True):
-    """A kind that the files hold no object of, though the answer depends on it.
+    """A kind that the decision depends on and the files have no object of.
 
     Attributes:
-        kind: Its name.
-        decides: What its objects may change.
-        why: What they are to the pod.
-        command: Prints all objects of the kind.
+        kind: The kind's name.
+        decides: What its objects may change in the decision.
+        why: How the pod depends on them.
+        command: The command that prints all objects of the kind.
     """
 
     kind: str
@@ -45,13 +45,14 @@ class Unknown(_Part, frozen=True):
 
 
 class Answer(_Part, frozen=True):
-    """What a plugin answered.
+    """A plugin's status.
 
     Attributes:
-        plugin: Who answered; empty if no single plugin did.
+        plugin: The plugin's name; empty if the status is not from a single plugin.
         code: The status code's name.
-        reasons: In upstream's words, sorted.
-        detail: What decided on this node: amounts, taints, labels; empty if the reason says all.
+        reasons: Upstream's messages, sorted.
+        detail: The amounts, taints or labels that decided on this node; empty if there is nothing
+            to add.
     """
 
     plugin: str
@@ -71,9 +72,9 @@ class NodeVerdict(_Part, frozen=True):
     Attributes:
         node: Its name.
         feasible: Whether the pod fits.
-        tried: Whether the filters were asked about it.
-        rejections: The first filter that rejected it, or all of them if all were asked.
-        unknown: Whether the files lack what decides this; then there are no rejections.
+        tried: Whether filters ran on it.
+        rejections: The first rejection, or all of them if all filters ran.
+        unknown: Whether the files lack objects that decide this; then there are no rejections.
     """
 
     node: str
@@ -84,16 +85,16 @@ class NodeVerdict(_Part, frozen=True):
 
 
 class PreFilterStep(_Part, frozen=True):
-    """What PreFilter plugins said before any node was looked at.
+    """The result of the PreFilter plugins.
 
     Attributes:
-        code: The combined outcome's name.
-        plugin: Who rejected the pod as a whole; empty if nobody did.
-        reasons: Why.
-        detail: What decided: claims, classes; empty if the reason says all.
+        code: The name of the combined status code.
+        plugin: The plugin that rejected the pod; empty if none did.
+        reasons: The messages of the rejection.
+        detail: The claims or classes that decided; empty if there is nothing to add.
         skipped: Plugins whose filter has nothing to do for this pod.
-        restricted_to: The only nodes that can be right; None if any.
-        restricted_by: The plugins that said so.
+        restricted_to: The nodes that PreFilter plugins allow; None for all nodes.
+        restricted_by: The plugins that restricted them.
     """
 
     code: str
@@ -106,7 +107,7 @@ class PreFilterStep(_Part, frozen=True):
 
 
 class PluginScore(_Part, frozen=True):
-    """One plugin's score for one node: as given, brought into 0..100, times the weight."""
+    """One plugin's score for one node: raw, normalized to 0..100, and weighted."""
 
     plugin: str
     raw: int
@@ -139,12 +140,12 @@ class Victim(_Part, frozen=True):
 
 
 class PreemptionCandidate(_Part, frozen=True):
-    """A node where evicting the victims, the most important first, makes room.
+    """A node where the pod fits after evicting the victims, most important first.
 
     Attributes:
         node: Its name.
         victims: The pods to evict.
-        pdb_violations: How many of them a budget protects; None if budgets are not known.
+        pdb_violations: Number of victims that a budget protects; None if budgets are unknown.
     """
 
     node: str
@@ -153,24 +154,24 @@ class PreemptionCandidate(_Part, frozen=True):
 
 
 class NotHelped(_Part, frozen=True):
-    """A node that was tried, and why evicting does not help there."""
+    """A node where preemption was tried without success, and why."""
 
     node: str
     answer: Answer
 
 
 class PreemptionExplanation(_Part, frozen=True):
-    """How it was decided whom to evict.
+    """How preemption chose its victims.
 
     Attributes:
         eligible: Whether the pod may preempt at all.
-        reason: Why not.
-        candidates: Where evicting would help.
-        chosen: The candidate chosen; empty if there is none.
-        decided_by: What left it over.
-        ties: The candidates that are equal in everything, the chosen one included.
-        not_helped: The nodes tried in vain.
-        not_tried: How many nodes were rejected in a way that evicting never cures.
+        reason: Why it may not.
+        candidates: The nodes where evicting pods would help.
+        chosen: The chosen candidate's node; empty if there is none.
+        decided_by: The criterion that decided between candidates.
+        ties: The candidates that are equal in all criteria, including the chosen one.
+        not_helped: The nodes that were tried without success.
+        not_tried: Number of nodes that were rejected for a reason that evictions cannot resolve.
     """
 
     eligible: bool
@@ -184,7 +185,7 @@ class PreemptionExplanation(_Part, frozen=True):
 
 
 class PostFilterStep(_Part, frozen=True):
-    """What a PostFilter plugin answered."""
+    """The result of a PostFilter plugin."""
 
     plugin: str
     code: str
@@ -192,40 +193,40 @@ class PostFilterStep(_Part, frozen=True):
 
 
 class RetryEvents(_Part, frozen=True):
-    """After which events a pod that `plugin` rejected is tried again."""
+    """The events that requeue a pod that `plugin` rejected."""
 
     plugin: str
     events: tuple[str, ...]
 
 
 class PodExplanation(_Part, frozen=True, kw_only=True):
-    """Why a pod goes where it goes, or why nowhere.
+    """Why a pod is placed on its node, or why it is not placed.
 
     Attributes:
         pod: `namespace/name`.
-        scheduler_name: The profile that was asked.
-        priority: The pod's.
-        outcome: What becomes of it.
-        node: Where it goes; empty if nowhere.
+        scheduler_name: The profile that decided.
+        priority: The pod's priority.
+        outcome: The outcome for the pod.
+        node: The chosen node; empty if there is none.
         message: The message of the condition PodScheduled=False, as kubectl shows it.
-        waits_for: What has to happen before it can be bound there, such as a volume being made.
-        bound_to: The node it is on already; the question is then asked without it.
-        nominated_node: The node it has been promised before this attempt.
-        nominated_hit: That node fits, so no other was looked at.
-        notes: What else a reader must know to read this rightly.
-        node_count: How many nodes there are.
-        feasible_count: How many can take the pod.
-        held_by: The PreEnqueue plugin's answer that keeps it from being tried.
-        pre_filter: What was said before any node was looked at; None if it did not come to that.
-        all_filters: Whether every filter was asked about every node.
+        waits_for: Steps before it can be bound, such as provisioning a volume.
+        bound_to: The node it runs on already; the decision is then made without the pod there.
+        nominated_node: The node it was nominated to before this attempt.
+        nominated_hit: Whether the nominated node fits, so that no other was tried.
+        notes: Remarks that matter for reading the explanation.
+        node_count: Number of nodes.
+        feasible_count: Number of feasible nodes.
+        held_by: The status of the PreEnqueue plugin that holds it back.
+        pre_filter: The PreFilter result; None if PreFilter did not run.
+        all_filters: Whether every filter ran on every node.
         nodes: Every node's outcome.
-        ties: The best nodes, if more than one; one of them is drawn.
-        scores: Of the feasible nodes, if there was a choice.
-        skipped_scores: Plugins that had nothing to score for this pod.
-        post_filters: What PostFilter plugins answered.
-        preemption: How it was decided whom to evict; None if it did not come to that.
-        retry_after: Events that make the pod be tried again, per plugin that rejected it.
-        unknown: What the files do not say, though the answer depends on it.
+        ties: The best nodes, if more than one; one of them is chosen at random.
+        scores: The scores of the feasible nodes, if there was a choice.
+        skipped_scores: Score plugins that had nothing to score for this pod.
+        post_filters: The results of the PostFilter plugins.
+        preemption: How preemption chose its victims; None if it did not run.
+        retry_after: Events that requeue the pod, per plugin that rejected it.
+        unknown: The kinds that the decision depends on and the files lack.
     """
 
     pod: str
@@ -254,7 +255,7 @@ class PodExplanation(_Part, frozen=True, kw_only=True):
     unknown: tuple[Unknown, ...] = ()
 
     def narrowed(self, names: frozenset[str]) -> PodExplanation:
-        """Return the explanation with the answers and scores of these nodes alone."""
+        """Return the explanation restricted to these nodes' outcomes and scores."""
         return msgspec.structs.replace(
             self,
             nodes=tuple(verdict for verdict in self.nodes if verdict.node in names),

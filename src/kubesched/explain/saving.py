@@ -1,4 +1,4 @@
-"""Saving a cluster: the kinds that decisions depend on, and the commands that bring them."""
+"""Saving a cluster to a file: the kinds that decisions depend on, and commands to get them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables: a report as rows and columns of text, independent of how they are drawn.
+"""An explanation as tables of text, independent of rendering.
 
 Invariants: every row has one cell per column.
 """
@@ -21,7 +21,7 @@ _VICTIMS_MAX = 3
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column's heading, and whether its cells are numbers, which are aligned to the right."""
+    """A column's heading, and whether its cells are numbers, aligned to the right."""
 
     heading: str
     is_number: bool = False
@@ -54,10 +54,9 @@ def verdict_table(verdicts: Sequence[NodeVerdict]) -> TextTable:
 
 
 def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> TextTable:
-    """Return one row per node: rank, total, and what each of `plugins` adds.
+    """Return one row per node: rank, total, and the weighted score of each of `plugins`.
 
-    A cell is the weighted score; where the plugin's own score was brought into 0..100 first, that
-    stands behind it, as `180 (12→90)`.
+    If the raw score was normalized, the cell has both values as well: `180 (12→90)`.
     """
     first = {score.plugin: score for score in scores[0].scores} if scores else {}
     columns = [Column("rank", is_number=True), Column("node"), Column("total", is_number=True)]
@@ -76,7 +75,7 @@ def deciding_plugins(scores: Sequence[NodeScore]) -> tuple[str, ...]:
 
 
 def same_for_all(scores: Sequence[NodeScore]) -> tuple[PluginScore, ...]:
-    """Return the scores that are the same for all nodes, and so decide nothing."""
+    """Return the scores that are equal for all nodes and so decide nothing."""
     if not scores:
         return ()
     deciding = deciding_plugins(scores)
@@ -107,7 +106,7 @@ def _score_cell(score: PluginScore) -> str:
 
 
 def candidate_table(preemption: PreemptionExplanation, top: int) -> TextTable:
-    """Return one row per candidate: the chosen one, those that tie with it, then by harm done."""
+    """Return one row per candidate: the chosen one, its ties, then by falling preference."""
     headings = ("node", "chosen", "victims", "top priority", "budgets violated", "who")
     numbers = ("victims", "top priority", "budgets violated")
     columns = tuple(Column(heading, heading in numbers) for heading in headings)

@@ -1,6 +1,6 @@
-"""What the files do not say: kinds of which they hold no object, though the answer depends on them.
+"""Unknown kinds: those that a decision depends on and the files have no object of.
 
-Invariants: kinds stand in the order of the command that saves a cluster.
+Invariants: kinds are in the order of the command that saves a cluster.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def with_unknown(
     needed: Mapping[str, Sequence[NeededKind]],
     always: Iterable[NeededKind] = (),
 ) -> PodExplanation:
-    """Return the explanation with what is not known, and without what would be a guess.
+    """Return the explanation with the unknown kinds, and without results that depend on them.
 
     Args:
-        report: What the files lead to.
+        report: The explanation from the files alone.
         rejecting: The plugins that rejected the pod.
         needed: The kinds that plugins need for the pod and the files lack.
-        always: Kinds that the answer depends on whatever it is.
+        always: Unknown kinds that every decision depends on.
     """
     kinds = UnknownKinds()
     kinds.add(always)
@@ -68,7 +68,7 @@ def with_unknown(
 def _is_found_by(
     preemption: PreemptionExplanation | None, needed: Mapping[str, Sequence[NeededKind]]
 ) -> bool:
-    """Whether what was found out about evicting pods depends on what is needed."""
+    """Whether the result of preemption depends on the needed kinds."""
     if preemption is None:
         return False
     rejecting = frozenset(node.answer.plugin for node in preemption.not_helped)
@@ -85,7 +85,7 @@ def _without_budgets(preemption: PreemptionExplanation) -> PreemptionExplanation
 def guessing_plugins(
     rejecting: Collection[str], needed: Mapping[str, Sequence[NeededKind]]
 ) -> frozenset[str]:
-    """Return the plugins whose rejection may come from what the files lack."""
+    """Return the plugins whose rejection may be caused by objects that the files lack."""
     return frozenset(
         name
         for name, found in needed.items()
@@ -116,18 +116,18 @@ def _judged(verdict: NodeVerdict, guessing: Collection[str]) -> NodeVerdict:
 
 
 class UnknownKinds:
-    """Collects the kinds that are needed and not there."""
+    """Collects the unknown kinds."""
 
     def __init__(self) -> None:
         self._found: dict[str, NeededKind] = {}
 
     def add(self, needed: Iterable[NeededKind]) -> None:
-        """Note that the answer depends on these kinds."""
+        """Add kinds that the decision depends on."""
         for one in needed:
             self._found.setdefault(one.kind.__name__, one)
 
     def unknown(self) -> tuple[Unknown, ...]:
-        """Return what has been noted."""
+        """Return the collected kinds."""
         known = [kind for kind in KUBECTL_NAMES if kind in self._found]
         order = {kind: self._found[kind] for kind in [*known, *self._found]}
         return tuple(
@@ -136,7 +136,7 @@ class UnknownKinds:
 
 
 def always_needed(pod: PodInfo, snapshot: Snapshot) -> list[NeededKind]:
-    """Return the kinds that every answer for a pod depends on and the files lack."""
+    """Return the unknown kinds that every decision for a pod depends on."""
     needed = no_nodes(snapshot)
     has_class = pod.spec.priority is None and pod.spec.priority_class_name
     if has_class and not snapshot.objects.knows(PriorityClass):
@@ -145,7 +145,7 @@ def always_needed(pod: PodInfo, snapshot: Snapshot) -> list[NeededKind]:
 
 
 def no_nodes(snapshot: Snapshot) -> list[NeededKind]:
-    """Return that nodes are needed, if there are none and nothing says that this is so."""
+    """Return Node as a needed kind, if there is no node and the files may lack them."""
     is_known = len(snapshot.nodes) or snapshot.objects.knows(Node)
     return [] if is_known else [_NO_NODES]
 
@@ -163,7 +163,7 @@ def rejecting_plugins(decision: Decision) -> frozenset[str]:
 
 
 def needed_kinds(profile: Profile, pod: PodInfo, snapshot: Snapshot) -> dict[str, list[NeededKind]]:
-    """Return, per plugin of a profile, the kinds it needs for a pod and the files lack."""
+    """Return plugin name -> the kinds it needs for a pod and the files lack."""
     found: dict[str, list[NeededKind]] = {}
     for name, plugin in profile.plugins.items():
         try:

@@ -1,6 +1,6 @@
-"""Sentences: what a report says, in words for people.
+"""An explanation as English sentences.
 
-Differs:  upstream has one sentence, the message of the pod's condition, which is kept as it is.
+Differs:  upstream has one sentence, the message of the pod's condition, which is unchanged here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DETAILS_MAX = 3
 
 
 def headline(report: PodExplanation) -> str:
-    """Return the sentence that says what becomes of the pod."""
+    """Return the sentence with the outcome for the pod."""
     subject = f"Pod {report.pod}"
     match report.outcome:
         case PodOutcome.GATED:
@@ -45,7 +45,7 @@ def headline(report: PodExplanation) -> str:
 
 
 def summary(report: PodExplanation) -> str:
-    """Return the sentence after the headline: how close it was, or what would help."""
+    """Return the sentence after the headline: the runner-up, or what would help."""
     if report.outcome is PodOutcome.SCHEDULABLE:
         return _why_there(report)
     if report.outcome is PodOutcome.UNSCHEDULABLE and report.preemption is not None:
@@ -54,14 +54,14 @@ def summary(report: PodExplanation) -> str:
 
 
 def as_far_as_known(report: PodExplanation, text: str) -> str:
-    """Return a sentence that holds only if the files say everything."""
+    """Return a sentence, marked as uncertain if the files lack objects."""
     if not report.unknown or not text:
         return text
     return f"As far as the files say, {text[:1].lower()}{text[1:]}"
 
 
 def unknown_sentences(unknown: Sequence[Unknown]) -> Iterator[str]:
-    """Yield what the files do not hold and why that matters, then the command that brings it."""
+    """Yield what the files lack and why it matters, then the command that prints it."""
     kinds: dict[str, list[str]] = {}
     for one in unknown:
         kinds.setdefault(one.why, []).append(_plural(one.kind))
@@ -93,7 +93,7 @@ def _why_there(report: PodExplanation) -> str:
 
 
 def preemption_sentence(preemption: PreemptionExplanation) -> str:
-    """Return whether evicting pods would help, and where."""
+    """Return whether and where evicting pods would help."""
     if not preemption.eligible:
         return f"It may not preempt other pods: {preemption.reason}."
     if preemption.chosen:
@@ -106,7 +106,7 @@ def preemption_sentence(preemption: PreemptionExplanation) -> str:
 
 
 def choice_sentence(preemption: PreemptionExplanation) -> str:
-    """Return why the chosen candidate was chosen; empty if there was no choice."""
+    """Return why the candidate was chosen; empty if there was no choice."""
     others = len(preemption.candidates) - 1
     if not preemption.chosen or not others:
         return ""
@@ -119,7 +119,7 @@ def choice_sentence(preemption: PreemptionExplanation) -> str:
 
 
 def pre_filter_sentences(step: PreFilterStep) -> Iterator[str]:
-    """Yield what was said before any node was looked at."""
+    """Yield the result of PreFilter."""
     if step.plugin:
         yield f"{step.plugin} rejects the pod as a whole: {', '.join(step.reasons)}."
     elif step.code != "Success":
@@ -133,7 +133,7 @@ def pre_filter_sentences(step: PreFilterStep) -> Iterator[str]:
 
 
 def group_heading(group: ReasonGroup) -> str:
-    """Return how many nodes were rejected, by whom and why."""
+    """Return how many nodes were rejected, by which plugin and why."""
     message = group.message or "no reason given"
     code = "" if group.code == _USUAL_CODE else group.code
     by_whom = ", ".join(part for part in (group.plugin, code) if part)
@@ -142,7 +142,7 @@ def group_heading(group: ReasonGroup) -> str:
 
 
 def group_details(group: ReasonGroup) -> Iterator[str]:
-    """Yield a few nodes of a group with what decided there."""
+    """Yield a few nodes of a group with their details."""
     for same in group.details[:_DETAILS_MAX]:
         listed = names(same.nodes)
         yield f"{listed}: {same.detail}" if same.detail else listed
@@ -152,7 +152,7 @@ def group_details(group: ReasonGroup) -> Iterator[str]:
 
 
 def names(listed: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names and the number of others."""
     shown = listed if len(listed) <= _NAMES_MAX + 1 else listed[:_NAMES_MAX]
     more = len(listed) - len(shown)
     if more:

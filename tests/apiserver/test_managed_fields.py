@@ -151,20 +151,6 @@ def test_managed_fields_that_make_no_sense(entry: Plain) -> None:
     assert _entries(created) == _entries(_track(created, new, "two"))
 
 
-def test_the_oldest_updates_are_put_together() -> None:
-    """Ten managers of updates are kept; older ones are one, with the fields of all."""
-    value = _track(None, _pod(), "m00")
-    for index in range(1, 13):
-        new = deep_copy(value)
-        new["metadata"]["labels"][f"l{index}"] = "x"
-        time = f"2024-05-02T00:00:{index:02}Z"
-        value = managed_fields.track(PODS, value, new, f"m{index:02}", "Update", "", time)
-    managers = [entry["manager"] for entry in _entries(value)]
-    assert ["ancient-changes", *(f"m{index:02}" for index in range(4, 13))] == managers
-    labels = _entries(value)[0]["fieldsV1"]["f:metadata"]["f:labels"]
-    assert {".": {}, "f:a": {}, "f:l1": {}, "f:l2": {}, "f:l3": {}} == labels
-
-
 def test_times_alone_are_no_change() -> None:
     """An object that differs in times only is the old one; any other difference counts."""
     old = _track(None, _pod(), "one")

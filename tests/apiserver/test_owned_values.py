@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.layouts import Layout, layout_of
 from kubesched.apiserver.owned_values import (
+    Layout,
     compare,
-    faults,
     field_set,
+    layout_of,
     merge,
     remove,
+    type_errors,
 )
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.schema import type_of_object
@@ -156,21 +157,17 @@ def test_duplicates_are_owned_together() -> None:
     [
         pytest.param(
             {"metadata": {"name": True}},
-            ".metadata.name: expected string, got &value.valueUnstructured{Value:true}",
+            ".metadata.name: expected string",
             id="text",
         ),
         pytest.param(
             _pod(priority="x"),
-            ".spec.priority: expected numeric (int or float), got string",
+            ".spec.priority: expected numeric (int or float)",
             id="number",
         ),
-        pytest.param(
-            _pod(hostNetwork=1), ".spec.hostNetwork: expected boolean, got &{1}", id="truth"
-        ),
-        pytest.param(
-            _pod(containers={}), ".spec.containers: expected list, got &{map[]}", id="list"
-        ),
-        pytest.param({"spec": []}, ".spec: expected map, got &{[]}", id="map"),
+        pytest.param(_pod(hostNetwork=1), ".spec.hostNetwork: expected boolean", id="truth"),
+        pytest.param(_pod(containers={}), ".spec.containers: expected list", id="list"),
+        pytest.param({"spec": []}, ".spec: expected map", id="map"),
         pytest.param(_pod(x=1), ".spec.x: field not declared in schema", id="unknown"),
         pytest.param(
             _pod(containers=[{}]),
@@ -186,16 +183,16 @@ def test_duplicates_are_owned_together() -> None:
         pytest.param(
             {"metadata": {"finalizers": [{}]}},
             ".metadata.finalizers: element 0: associative list without keys has an element "
-            "that's a map type",
+            "that is no scalar",
             id="an object in a set",
         ),
         pytest.param(
             _pod(containers=[{"name": "a", "resources": {"limits": {"cpu": []}}}]),
-            '.spec.containers[name="a"].resources.limits.cpu: expected any scalar, got &{[]}',
+            '.spec.containers[name="a"].resources.limits.cpu: expected any scalar',
             id="quantity",
         ),
     ],
 )
-def test_faults(value: Plain, expected: str) -> None:
+def test_type_errors(value: Plain, expected: str) -> None:
     """What cannot be applied is told with its path."""
-    assert [expected] == faults(value, _layout())
+    assert [expected] == list(type_errors(value, _layout()))

@@ -57,11 +57,15 @@ _VALUE: Final = re.compile(r"(?:Duplicate|Invalid|Unsupported) value: (?=[\[{])"
 _DIFFERENCE: Final = re.compile(r"\n@@.*?(?=$|, [a-z]+[.\[]|\]$)|\n+(?=$|\])", re.DOTALL)
 
 
+_FOUND: Final = re.compile(
+    r"(expected (?:string|numeric \(int or float\)|boolean|list|map|any scalar)), got [^\n]*"
+)
 _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 
 
 def wording(message: str) -> str:
     """Return a message without values of Go's structs and maps, and without their differences."""
+    message = _FOUND.sub(r"\1", message)
     message = _GO_MAP.sub("", _DIFFERENCE.sub("", message))
     at = 0
     while (match := _VALUE.search(message, at)) is not None:

@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal,
           staging/src/k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go (v1.36)
 Invariants: objects handed in are not changed.
 Differs:  fields owned through another version of a group are taken to be those of the version in
-          use.
+          use. Updates by many managers are not put together, however many there are.
 """
 
 from __future__ import annotations
@@ -21,33 +21,12 @@ from kubesched.apiserver.field_sets import (
     to_fields_v1,
     without_below,
 )
-from kubesched.apiserver.layouts import Layout, layout_of
-from kubesched.apiserver.owned_values import Comparison, compare
+from kubesched.apiserver.owned_values import Comparison, Layout, compare, layout_of
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 
-__all__ = [
-    "APPLY",
-    "UPDATE",
-    "Managers",
-    "Owner",
-    "Ownership",
-    "adopt",
-    "decode",
-    "disown",
-    "ignored_fields",
-    "keep_times",
-    "owner_of",
-    "stripped",
-    "track",
-    "with_managers",
-    "without_managed_fields",
-]
-
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
-_UPDATERS_MAX: Final = 10
-_ANCIENT: Final = "ancient-changes"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 # What nobody owns: the server fills it in, or it never changes.
 _STRIPPED: Final[FieldSet] = frozenset(
@@ -315,7 +294,7 @@ def _update(
             mine |= changed[owner].fields
         api_version = owner.api_version
         changed[owner] = Ownership(mine, api_version, now)
-    return _capped(changed)
+    return changed
 
 
 def _heeded(changes: Comparison, ignored: FieldSet) -> Comparison:
@@ -324,30 +303,3 @@ def _heeded(changes: Comparison, ignored: FieldSet) -> Comparison:
         modified=without_below(changes.modified, ignored),
         removed=without_below(changes.removed, ignored),
     )
-
-
-def _capped(managers: Managers) -> Managers:
-    """Put the oldest updates of each version into one if there are too many."""
-    updaters = [owner for owner in managers if not owner.is_applier]
-    excess = len(updaters) - _UPDATERS_MAX
-    if excess <= 0:
-        return managers
-    left = dict(managers)
-    first: dict[str, Owner] = {}
-    for owner in sorted(updaters, key=lambda one: (managers[one].time or "", one)):
-        if excess <= 0:
-            break
-        ownership = left[owner]
-        version = ownership.api_version
-        if version not in first:
-            first[version] = owner
-            continue
-        bucket = Owner(_ANCIENT, UPDATE, version, "")
-        if bucket not in left:
-            left[bucket] = left.pop(first[version])
-        if owner != bucket:
-            fields = ownership.fields | left[bucket].fields
-            del left[owner]
-            left[bucket] = Ownership(fields, version, ownership.time)
-        excess -= 1
-    return left

@@ -1,24 +1,41 @@
-"""What server-side apply does with values: check, list the fields, compare, merge, and remove.
+"""What server-side apply does with values: list the fields, compare, merge, and remove.
 
-Upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/typed (v1.36)
+A layout says how a value is divided into fields that have owners.
+
+Upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/{schema,typed} (v1.36)
 Invariants: no value handed in is changed; results may share parts with them.
-Differs:  nothing.
+Differs:  values without a schema are owned as a whole. What is of a wrong type is not shown in
+          messages.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
-from kubesched.apiserver.field_sets import FieldSet, Path, path_text, to_fields_v1
-from kubesched.apiserver.layouts import Division, EntryError, Layout, entry_element
+from kubesched.apiserver.field_sets import (
+    FieldSet,
+    Path,
+    key_element,
+    path_text,
+    to_fields_v1,
+    value_element,
+)
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import ListType, Scalar
-
-__all__ = ["Comparison", "compare", "faults", "field_set", "merge", "remove"]
+from kubesched.apiserver.schema import (
+    NO_MERGING,
+    ListType,
+    MapType,
+    Merging,
+    ObjectType,
+    Scalar,
+    Untyped,
+    ValueType,
+)
 
 
 class _Absent:
@@ -26,58 +43,186 @@ class _Absent:
 
 
 _ABSENT: Final = _Absent()
-_DUPLICATE: Final = "duplicate entries for key"
-_TEXT_SCALARS: Final = ("bytes", "microTime", "string", "time")
-_NUMBERS: Final = ("float64", "int32", "int64")
-_GO_TYPES: Final = {
-    bool: "bool",
-    dict: "map[string]interface {}",
-    float: "float64",
-    int: "int64",
-    list: "[]interface {}",
-    str: "string",
+
+
+class Division(Enum):
+    """What has an owner of its own."""
+
+    WHOLE = "the value"
+    OPEN = "each field if it is an object, else the value"
+    FIELDS = "each field of the object"
+    ENTRIES = "each entry of the map"
+    KEYED = "each object of the list, told apart by keys"
+    SET = "each scalar of the list"
+
+
+class EntryError(ValueError):
+    """An entry of a list cannot be told apart from the others."""
+
+
+class Layout(msgspec.Struct, frozen=True, eq=False):
+    """How a value is divided.
+
+    Attributes:
+        division: What has an owner.
+        type: Of the value.
+        element: The layout of entries, of maps and lists of all kinds.
+        keys: What tells list entries apart.
+    """
+
+    division: Division
+    type: ValueType
+    element: Layout | None = None
+    keys: tuple[str, ...] = ()
+
+    def child(self, name: str) -> Layout | None:
+        """Return the layout of a field or of a map's entry, None if there is no such field."""
+        if isinstance(self.type, ObjectType):
+            return _field_layout(self.type, name)
+        return self if self.division is Division.OPEN else self.element
+
+    def is_whole(self, *values: Any) -> bool:
+        """Whether one has all of such values."""
+        is_open = self.division is Division.OPEN
+        return self.division is Division.WHOLE or (
+            is_open and not all(isinstance(value, dict) for value in values)
+        )
+
+    @property
+    def is_list(self) -> bool:
+        """Whether its entries, not its fields, have owners."""
+        return self.division in (Division.KEYED, Division.SET)
+
+
+@lru_cache(maxsize=8192)
+def _field_layout(object_type: ObjectType, name: str) -> Layout | None:
+    field = object_type.fields.get(name)
+    return _layout(field.type, field.merging) if field else None
+
+
+@lru_cache(maxsize=512)
+def layout_of(object_type: ObjectType) -> Layout:
+    """Return the layout of objects of a type."""
+    return _layout(object_type)
+
+
+def _layout(value_type: ValueType, merging: Merging = NO_MERGING) -> Layout:
+    if isinstance(value_type, ListType):
+        division = Division.SET if merging.is_set else Division.WHOLE
+        if merging.list_keys:
+            division = Division.KEYED
+        element = _layout(value_type.element)
+        return Layout(division, value_type, element, merging.list_keys)
+    if isinstance(value_type, MapType):
+        division = Division.WHOLE if merging.is_atomic else Division.ENTRIES
+        return Layout(division, value_type, _layout(value_type.element))
+    if isinstance(value_type, Untyped):
+        return Layout(Division.OPEN, value_type)
+    if not isinstance(value_type, ObjectType):
+        return Layout(Division.WHOLE, value_type)
+    is_atomic = merging.is_atomic
+    if is_atomic is None:
+        is_atomic = value_type.is_atomic
+    return Layout(Division.WHOLE if is_atomic else Division.FIELDS, value_type)
+
+
+def entry_element(layout: Layout, entry: Any) -> str:
+    """Return the path element of a list entry.
+
+    Raises:
+        EntryError: It has none.
+    """
+    if layout.division is Division.SET:
+        if entry is None or isinstance(entry, dict | list):
+            raise EntryError("associative list without keys has an element that is no scalar")
+        return value_element(entry)
+    if not isinstance(entry, dict):
+        raise EntryError("associative list with keys may not have non-map elements")
+    keys = _keys_of(layout, entry)
+    if not keys:
+        names = " ".join(f'"{name}"' for name in layout.keys)
+        raise EntryError(
+            f"associative list with keys has an element that omits all key fields [{names}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return key_element(keys)
+
+
+def _keys_of(layout: Layout, entry: Plain) -> Plain:
+    assert layout.element is not None, "lists have elements"
+    entry_type = layout.element.type
+    keys: Plain = {}
+    for name in layout.keys:
+        if name in entry:
+            keys[name] = entry[name]
+        elif isinstance(entry_type, ObjectType) and entry_type.fields[name].default is not None:
+            keys[name] = entry_type.fields[name].default
+    return keys
+
+
+def with_named(fields: frozenset[Path], layout: Layout) -> frozenset[Path]:
+    """Add the fields of objects that have something below them in the set."""
+    named: dict[Path, None] = dict.fromkeys(fields)
+    for path in fields:
+        at: Layout | None = layout
+        for length, element in enumerate(path[:-1], start=1):
+            if at is None:
+                break
+            if (
+                at.division in (Division.FIELDS, Division.OPEN)
+                and at.child(element[2:]) is not None
+            ):
+                named[path[:length]] = None
+            at = at.element if at.is_list else at.child(element[2:])
+    return frozenset(named)
+
+
+# What cannot be applied.
+
+_FORMS: Final[Mapping[str, tuple[str, Any]]] = {
+    **dict.fromkeys(("bytes", "microTime", "string", "time"), ("string", str)),
+    **dict.fromkeys(("float64", "int32", "int64"), ("numeric (int or float)", int | float)),
+    "bool": ("boolean", bool),
 }
 
 
-def faults(value: Any, layout: Layout, *, allows_duplicates: bool = False) -> list[str]:
-    """Return why a value cannot be applied, each fault with its path; empty if it can.
-
-    Args:
-        value: An object.
-        layout: Of the object.
-        allows_duplicates: Whether keys of a list may stand twice, as in what is stored.
-    """
-    found = _faults(value, layout, ())
-    return [one for one in found if not (allows_duplicates and _DUPLICATE in one)]
-
-
-def _faults(value: Any, layout: Layout, path: Path) -> Iterator[str]:
-    where = f"{path_text(path)}: " if path else ""
+def type_errors(value: Any, layout: Layout, path: Path = ()) -> Iterator[str]:
+    """Yield why a value is none of its type, each reason with its path."""
     if value is None or layout.division is Division.OPEN:
         return
+    wanted = ""
     if isinstance(layout.type, Scalar):
-        if fault := _scalar_fault(value, layout.type.form):
-            yield where + fault
+        wanted = _scalar_error(value, layout.type.form)
     elif isinstance(layout.type, ListType):
         if isinstance(value, list):
-            yield from _entry_faults(value, layout, path)
+            yield from _entry_errors(value, layout, path)
         else:
-            yield f"{where}expected list, got &{{{_go_value(value)}}}"
-    elif isinstance(value, dict):
+            wanted = "list"
+    elif not isinstance(value, dict):
+        wanted = "map"
+    else:
         for name in sorted(value):
-            below = (*path, f"f:{name}")
-            child = layout.child(name)
+            below, child = (*path, f"f:{name}"), layout.child(name)
             if child is None:
                 yield f"{path_text(below)}: field not declared in schema"
                 return
-            yield from _faults(value[name], child, below)
-    else:
-        yield f"{where}expected map, got &{{{_go_value(value)}}}"
+            yield from type_errors(value[name], child, below)
+    if wanted:
+        yield f"{path_text(path)}: expected {wanted}"
 
 
-def _entry_faults(entries: list[Any], layout: Layout, path: Path) -> Iterator[str]:
+def _scalar_error(value: Any, form: str) -> str:
+    """Return what a scalar should be and is not, "" if it is."""
+    if form in _FORMS:
+        wanted, form_type = _FORMS[form]
+        is_other = isinstance(value, bool) and form != "bool"
+        return "" if isinstance(value, form_type) and not is_other else wanted
+    return "any scalar" if form != "any" and isinstance(value, dict | list) else ""
+
+
+def _entry_errors(entries: list[Any], layout: Layout, path: Path) -> Iterator[str]:
     assert layout.element is not None, "lists have elements"
-    seen: dict[str, None] = {}
+    seen: set[str] = set()
     for index, entry in enumerate(entries):
         element = f"i:{index}"
         if layout.is_list:
@@ -87,46 +232,12 @@ def _entry_faults(entries: list[Any], layout: Layout, path: Path) -> Iterator[st
                 yield f"{path_text(path)}: element {index}: {error}"
                 return
             if element in seen:
-                shown = path_text((element,))
-                yield f"{path_text(path)}: {_DUPLICATE} {shown}"
-            seen[element] = None
-        yield from _faults(entry, layout.element, (*path, element))
+                yield f"{path_text(path)}: duplicate entries for key {path_text((element,))}"
+            seen.add(element)
+        yield from type_errors(entry, layout.element, (*path, element))
 
 
-def _scalar_fault(value: Any, form: str) -> str | None:
-    if form in _TEXT_SCALARS:
-        if not isinstance(value, str):
-            shown = _go_syntax(value)
-            return f"expected string, got &value.valueUnstructured{{Value:{shown}}}"
-    elif form in _NUMBERS:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"expected numeric (int or float), got {_GO_TYPES[type(value)]}"
-    elif form == "bool":
-        if not isinstance(value, bool):
-            return f"expected boolean, got &{{{_go_value(value)}}}"
-    elif form != "any" and isinstance(value, dict | list):
-        return f"expected any scalar, got &{{{_go_value(value)}}}"
-    return None
-
-
-def _go_value(value: Any) -> str:
-    if isinstance(value, dict):
-        parts = (f"{name}:{_go_value(child)}" for name, child in sorted(value.items()))
-        return f"map[{' '.join(parts)}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(_go_value, value))}]"
-    if value is None:
-        return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _go_syntax(value: Any) -> str:
-    if isinstance(value, dict):
-        parts = (f"{json.dumps(name)}:{_go_syntax(value[name])}" for name in sorted(value))
-        return f"map[string]interface {{}}{{{', '.join(parts)}}}"
-    if isinstance(value, list):
-        return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
-    return "interface {}(nil)" if value is None else json.dumps(value, ensure_ascii=False)
+# Fields.
 
 
 def field_set(value: Any, layout: Layout) -> FieldSet:
@@ -160,12 +271,17 @@ def _by_element(entries: Any, layout: Layout) -> dict[str, list[Any]]:
     """Return the entries of each path element, several where they are duplicates."""
     found: dict[str, list[Any]] = {}
     for entry in entries if isinstance(entries, list) else ():
-        try:
-            found.setdefault(entry_element(layout, entry), []).append(entry)
-        except EntryError:
-            # Stored objects may have entries without keys; nobody owns these.
-            continue
+        if element := _stored_element(layout, entry):
+            found.setdefault(element, []).append(entry)
     return found
+
+
+def _stored_element(layout: Layout, entry: Any) -> str:
+    """Return an entry's path element; "" if it has none, so that nobody owns it."""
+    try:
+        return entry_element(layout, entry)
+    except EntryError:
+        return ""
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -273,45 +389,29 @@ def merge(live: Any, applied: Any, layout: Layout) -> Any:
 def _merge_entries(live: list[Any], applied: list[Any], layout: Layout) -> list[Any]:
     """Keep the order of both lists as far as they agree; where not, that of the applied one."""
     assert layout.element is not None, "lists have elements"
-    left = _single_entries(live, layout)
-    right = _single_entries(applied, layout)
-    shared = [element for element, _ in right if any(element == one for one, _ in left)]
-    return list(_interleaved(left, right, shared, layout.element))
+    present = _by_element(live, layout)
+    wanted = {entry_element(layout, entry): entry for entry in applied}
+    waiting = list(wanted)
+    merged: list[Any] = []
 
+    def take(count: int) -> None:
+        assert layout.element is not None, "asked before"
+        for element in waiting[:count]:
+            found = present.get(element, ())
+            new = wanted[element]
+            # Of duplicates none is the one that is meant.
+            merged.append(merge(found[0], new, layout.element) if len(found) == 1 else new)
+        del waiting[:count]
 
-def _single_entries(entries: list[Any], layout: Layout) -> list[tuple[str, Any]]:
-    return [(entry_element(layout, entry), entry) for entry in entries]
-
-
-def _interleaved(
-    left: list[tuple[str, Any]], right: list[tuple[str, Any]], shared: list[str], layout: Layout
-) -> Iterator[Any]:
-    wanted = dict(right)
-    counts: dict[str, int] = {}
-    for element, _ in left:
-        counts[element] = counts.get(element, 0) + 1
-    current = {element: entry for element, entry in left if counts[element] == 1}
-    done: dict[str, None] = {}
-    waiting = [element for element, _ in right]
-    for element, entry in left:
+    for entry in live:
+        element = _stored_element(layout, entry)
         if element not in wanted:
-            yield entry
-        elif element not in done and element == next(one for one in shared if one not in done):
+            merged.append(entry)
+        elif element == next((one for one in waiting if one in present), None):
             # Everything that is applied before this entry comes before it.
-            while waiting and element not in done:
-                first = waiting.pop(0)
-                done[first] = None
-                yield (
-                    merge(current[first], wanted[first], layout)
-                    if first in current
-                    else wanted[first]
-                )
-    for element in waiting:
-        yield (
-            merge(current[element], wanted[element], layout)
-            if element in current
-            else wanted[element]
-        )
+            take(waiting.index(element) + 1)
+    take(len(waiting))
+    return merged
 
 
 def remove(value: Any, unwanted: FieldSet, layout: Layout) -> Any:
@@ -342,7 +442,7 @@ def _remove(value: Any, unwanted: Plain, layout: Layout) -> Any:
 def _left_entries(entries: list[Any], unwanted: Plain, layout: Layout) -> Iterator[Any]:
     assert layout.element is not None, "lists have elements"
     for entry in entries:
-        node = unwanted.get(entry_element(layout, entry))
+        node = unwanted.get(_stored_element(layout, entry))
         if node is None:
             yield entry
         elif node and "." not in node:

@@ -8,8 +8,8 @@ Upstream: staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal,
 Rejects:  400 for another kind, or managed fields in the body; 409 for conflicts; 500 for what is
           no object of the kind.
 Invariants: objects handed in are not changed.
-Differs:  conflicts are told in the order of their managers, where upstream's is random; fields
-          owned through another version of a group are taken to be those of the version in use.
+Differs:  conflicts come in the order of their managers, where upstream's is random. Stored objects
+          are not checked for their types again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubesched.apiserver.field_sets import FieldSet, Path, path_text, sorted_paths, without_below
-from kubesched.apiserver.layouts import Layout, layout_of, with_named
 from kubesched.apiserver.managed_fields import (
     APPLY,
     Managers,
@@ -37,7 +36,17 @@ from kubesched.apiserver.managed_fields import (
     with_managers,
     without_managed_fields,
 )
-from kubesched.apiserver.owned_values import Comparison, compare, faults, field_set, merge, remove
+from kubesched.apiserver.owned_values import (
+    Comparison,
+    Layout,
+    compare,
+    field_set,
+    layout_of,
+    merge,
+    remove,
+    type_errors,
+    with_named,
+)
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, internal
@@ -84,7 +93,6 @@ def apply(
     """
     layout = _checked_layout(resource, applied)
     live = without_managed_fields(current or {})
-    _check_typed("live", live, layout, allows_duplicates=True)
     applying = _Applying(
         layout,
         live,
@@ -115,23 +123,13 @@ def _checked_layout(resource: Resource, applied: Plain) -> Layout:
     if metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     layout = layout_of(resource.type)
-    _check_typed("patch", applied, layout)
+    found = list(type_errors(applied, layout))
+    if found:
+        text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+        namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
+        shown = f"{namespace}/{name}; {_kind_text(version, kind)}"
+        raise internal(f"failed to create typed patch object ({shown}): {text}")
     return layout
-
-
-def _check_typed(
-    word: str, value: Plain, layout: Layout, *, allows_duplicates: bool = False
-) -> None:
-    """Refuse an object whose fields cannot be told apart, or are not of their types."""
-    found = faults(value, layout, allows_duplicates=allows_duplicates)
-    if not found:
-        return
-    text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
-    metadata = value.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
-    shown = f"{namespace}/{name}; {_kind_text(value['apiVersion'], value['kind'])}"
-    raise internal(f"failed to create typed {word} object ({shown}): {text}")
 
 
 def _text(value: Any) -> str:
@@ -250,7 +248,7 @@ def _client_side_applied(applying: _Applying) -> FieldSet | None:
     is_same_version = isinstance(last, dict) and (
         last.get("apiVersion") == applying.applied["apiVersion"]
     )
-    if not is_same_version or faults(last, layout):
+    if not is_same_version or any(type_errors(last, layout)):
         return None
     changes = compare(last, applying.live, layout)
     return field_set(last, layout) - changes.changed - changes.removed

@@ -2,8 +2,11 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests start hundreds of processes, each of which would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
+PYTEST := pytest -q -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help setup demo tour test sim faults rewrite lint types format bench lock clean
+.PHONY: help setup demo tour check test coverage sim faults rewrite lint types format bench lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -24,8 +27,17 @@ demo: .venv/.ready  ## Run a cluster here: placed, preempted, the leader killed 
 tour: .venv/.ready  ## Place a saved cluster's pods, and explain one that does not fit
 	@$(BIN)/python examples/demo.py
 
-test: .venv/.ready lint types  ## Run linters, type checks and all tests
-	$(BIN)/python -m pytest -q
+check: .venv/.ready lint types  ## Run linters, type checks and the tests of what differs from main, or all fast tests
+	$(BIN)/python -m $(PYTEST) $$($(BIN)/python -m tests.changed)
+
+test: .venv/.ready lint types  ## Run linters, type checks and all tests, in parallel
+	$(BIN)/python -m $(PYTEST)
+
+coverage: .venv/.ready  ## Measure the branch coverage of all tests, processes included; fails below the floor
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m $(PYTEST)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
 
 sim: .venv/.ready  ## Play SEEDS random scenarios (1000) under every fault plan, all invariants checked
 	$(BIN)/python -m tests.simulation
@@ -56,4 +68,4 @@ lock: .venv/.ready  ## Renew the locked requirements (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements/dev.txt
 
 clean:  ## Remove what was built
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

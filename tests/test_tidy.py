@@ -43,14 +43,11 @@ CRUMBS: Final = {
 
 SHARED_NAMES: Final = {
     "Comparison",
-    "Controllers",
     "Counter",
     "DaemonSetSpec",
     "DeploymentSpec",
-    "Field",
     "FieldError",
     "Handler",
-    "Kubelets",
     "Latencies",
     "Line",
     "NodeAffinity",

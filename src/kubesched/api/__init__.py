@@ -1,1 +1,1 @@
-"""Kubernetes objects as frozen values: decode, encode, match, add up."""
+"""Kubernetes objects as frozen values: decoding, encoding, selectors, quantities, requests."""

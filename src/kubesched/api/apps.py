@@ -1,4 +1,4 @@
-"""The apps/v1 kinds: what keeps pods in number and in shape.
+"""The apps/v1 kinds: workload controllers.
 
 Upstream: staging/src/k8s.io/api/apps/v1/types.go (v1.36)
 Differs:  rollout strategies and revision history are not read.
@@ -10,7 +10,7 @@ from kubesched.api.volume import PersistentVolumeClaim
 
 
 class ReplicaSetSpec(KubeStruct):
-    """How many pods, selected how, made from what; replicas of None means 1."""
+    """The number of pods (None means 1), their selector and template."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 = 0
@@ -19,7 +19,7 @@ class ReplicaSetSpec(KubeStruct):
 
 
 class ReplicaSetStatus(KubeStruct):
-    """How many pods there are."""
+    """The numbers of pods."""
 
     replicas: Int32 = 0
     ready_replicas: Int32 = 0
@@ -28,7 +28,7 @@ class ReplicaSetStatus(KubeStruct):
 
 
 class ReplicaSet(KubeStruct):
-    """Keeps a number of equal pods."""
+    """Maintains a number of equal pods."""
 
     api_version: str = ""
     kind: str = ""
@@ -38,7 +38,7 @@ class ReplicaSet(KubeStruct):
 
 
 class StatefulSetSpec(KubeStruct):
-    """How many pods with a name and claims of their own; replicas of None means 1."""
+    """The number of pods (None means 1), with individual names and volume claims."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 = 0
@@ -50,7 +50,7 @@ class StatefulSetSpec(KubeStruct):
 
 
 class StatefulSetStatus(KubeStruct):
-    """How many pods there are."""
+    """The numbers of pods."""
 
     replicas: Int32 = 0
     ready_replicas: Int32 = 0
@@ -61,7 +61,7 @@ class StatefulSetStatus(KubeStruct):
 
 
 class StatefulSet(KubeStruct):
-    """Keeps a number of pods that have an identity."""
+    """Maintains a number of pods that have an identity."""
 
     api_version: str = ""
     kind: str = ""
@@ -71,7 +71,7 @@ class StatefulSet(KubeStruct):
 
 
 class DeploymentSpec(KubeStruct):
-    """How many pods, selected how, made from what; replicas of None means 1."""
+    """The number of pods (None means 1), their selector and template."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 = 0
@@ -81,7 +81,7 @@ class DeploymentSpec(KubeStruct):
 
 
 class DeploymentStatus(KubeStruct):
-    """How many pods there are."""
+    """The numbers of pods."""
 
     replicas: Int32 = 0
     ready_replicas: Int32 = 0
@@ -92,7 +92,7 @@ class DeploymentStatus(KubeStruct):
 
 
 class Deployment(KubeStruct):
-    """Keeps a replica set of the newest template."""
+    """Maintains a ReplicaSet with the newest template."""
 
     api_version: str = ""
     kind: str = ""
@@ -102,7 +102,7 @@ class Deployment(KubeStruct):
 
 
 class DaemonSetSpec(KubeStruct):
-    """What runs on every node that the template admits."""
+    """The selector and template of the pods."""
 
     min_ready_seconds: Int32 = 0
     selector: LabelSelector | None = None
@@ -110,7 +110,7 @@ class DaemonSetSpec(KubeStruct):
 
 
 class DaemonSetStatus(KubeStruct):
-    """On how many nodes it runs."""
+    """The numbers of nodes."""
 
     current_number_scheduled: Int32 = 0
     desired_number_scheduled: Int32 = 0
@@ -121,7 +121,7 @@ class DaemonSetStatus(KubeStruct):
 
 
 class DaemonSet(KubeStruct):
-    """Keeps one pod on every node."""
+    """Maintains one pod on every node that the template admits."""
 
     api_version: str = ""
     kind: str = ""

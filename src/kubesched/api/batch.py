@@ -1,4 +1,4 @@
-"""The batch/v1 kinds: what runs pods to their end.
+"""The batch/v1 kinds: jobs.
 
 Upstream: staging/src/k8s.io/api/batch/v1/types.go (v1.36)
 Differs:  specification and status are not read.
@@ -16,7 +16,7 @@ class Job(KubeStruct):
 
 
 class CronJob(KubeStruct):
-    """Makes jobs at set times."""
+    """Creates jobs on a schedule."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,11 +1,11 @@
-"""Decode one API object or list of objects, and encode an object again.
+"""Decoding of API objects and lists of objects, and encoding of objects.
 
-JSON goes straight into typed values; YAML and JSON with nulls take the way round by plain values.
-Every fault is a `DecodeError` that says where and what was expected.
+JSON is decoded directly into typed values; YAML, and JSON with nulls, by way of plain values. Every
+error is a `DecodeError` with the location and what was expected.
 
 Upstream: kubectl's reading of files: cli-runtime/pkg/resource (v1.36)
-Differs:  null means absent, except in maps of text and quantities, where it is empty or 0 as in
-          Go; kinds that are not known are counted, not refused.
+Differs:  null means absent, except in maps of strings and quantities, where it is "" or 0 as in
+          Go; objects of unknown kinds are counted, not rejected.
 """
 
 import re
@@ -41,12 +41,12 @@ Plain = dict[str, Any]
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where an object stands.
+    """The location of an object.
 
     Attributes:
         file: The file's name, `-` for standard input.
-        document: The number of the document in the file, from 1; 0 for the file as a whole.
-        index: The position in the list that the document holds, from 0; None outside lists.
+        document: The number of the document in the file, from 1; 0 means the whole file.
+        index: The position in the document's list, from 0; None outside lists.
     """
 
     file: str = ""
@@ -61,12 +61,12 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class DecodeError(ValueError):
-    """An object, or the text around it, that cannot be read.
+    """An object, or the text around it, cannot be decoded.
 
     Attributes:
-        source: Where it stands.
-        object_name: `Kind namespace/name` as far as it is known, or "".
-        path: The field, as `$.spec.priority`, or "".
+        source: Its location.
+        object_name: `Kind namespace/name` as far as known, or "".
+        path: The field, such as `$.spec.priority`, or "".
         problem: What was expected, or what is wrong.
     """
 
@@ -81,7 +81,7 @@ class DecodeError(ValueError):
 
 
 class Loaded(NamedTuple):
-    """An object and where it stands."""
+    """An object and its location."""
 
     object: KubeObject
     source: Source
@@ -116,10 +116,10 @@ Document = Raw | list[Any]
 
 
 def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:  # noqa: B008 - frozen
-    """Return the object that JSON text or its plain value stands for.
+    """Decode an object from JSON text or from its plain value.
 
     Raises:
-        DecodeError: It stands for none, or for one of an unknown kind.
+        DecodeError: It is not an object, or its kind is unknown.
     """
     api_version, name = _header(raw, source, _Header())
     kind = find_kind(api_version, name)
@@ -132,16 +132,16 @@ def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:  # noqa: B
 def objects_in(
     raw: Document, source: Source, skipped: Counter[str], *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
-    """Yield the object, or the objects of the list, that a document holds.
+    """Yield the object, or the objects of the list, in a document.
 
     Args:
         raw: JSON text or its plain value.
-        source: Where it stands.
-        skipped: Counts `apiVersion/Kind` of objects that are not known.
-        namespace: For objects that name none although their kind is namespaced.
+        source: The document's location.
+        skipped: Counts the `apiVersion/Kind` of objects of unknown kinds.
+        namespace: The namespace of namespaced objects that name none.
 
     Raises:
-        DecodeError: Something in it cannot be read.
+        DecodeError: Something in it cannot be decoded.
     """
     for loaded in _objects_in(raw, source, skipped, _Header(), 0):
         yield Loaded(_placed(loaded.object, namespace), loaded.source)
@@ -168,7 +168,7 @@ def _objects_in(
         items = _list_items(raw, source)
         if not items and name != "List":
             skipped[f"{api_version}/{name}"] += 1
-        # The items of a PodList do not say again what they are.
+        # The items of a PodList do not repeat their kind.
         of_items = _Header(api_version, name.removesuffix("List")) if name != "List" else _Header()
     for index, item in enumerate(items):
         place = msgspec.structs.replace(source, index=index)
@@ -208,7 +208,7 @@ def _header(raw: Raw, source: Source, inherited: _Header) -> tuple[str, str]:
 
 
 def _raw_header(raw: bytes | msgspec.Raw, source: Source) -> _Header:
-    # Nearly every object begins with its kind; then it need not be read twice.
+    # Nearly every object begins with apiVersion and kind; then it need not be parsed twice.
     match = _FAST_HEADER.match(memoryview(raw)[:512])
     if match is not None:
         version = match["version"] if match["kind2"] is None else match["version2"]
@@ -258,7 +258,7 @@ def _decode_without_nulls(
     except msgspec.ValidationError as second:
         raise _validation_error(second, source, raw) from None
     except (msgspec.DecodeError, RecursionError, ValueError):
-        # What was wrong with the types says more than what is wrong with the rest.
+        # The first error, about types, is more helpful than this one.
         raise _validation_error(error, source, raw) from None
 
 
@@ -290,7 +290,7 @@ def _check(item: Any, kind: Kind, source: Source) -> None:
 
 
 def _placed(item: Any, namespace: str) -> KubeObject:
-    """Return the object in the namespace that kubectl would put it in."""
+    """Return the object in the namespace in which kubectl would create it."""
     kind = kind_of(type(item))
     metadata: ObjectMeta = item.metadata
     wanted = (metadata.namespace or namespace) if kind.is_namespaced else ""
@@ -323,7 +323,7 @@ _BYTE: Final = re.compile(r"^JSON is malformed: (?P<problem>.*) \(byte (?P<byte>
 
 
 def json_error(error: msgspec.DecodeError, raw: Any, source: Source) -> DecodeError:
-    """Return the error for JSON that is malformed, with line and column."""
+    """Return the error for malformed JSON, with line and column."""
     match = _BYTE.match(str(error))
     if match is None:
         return DecodeError(source, f"it is no JSON: {str(error).lower()}")
@@ -335,7 +335,7 @@ def json_error(error: msgspec.DecodeError, raw: Any, source: Source) -> DecodeEr
 
 
 def empty_error(file: str) -> DecodeError:
-    """Return the error for a file that holds nothing, as a command that failed leaves it."""
+    """Return the error for an empty file, which a failed command leaves behind."""
     problem = "it is empty; expected objects, as `kubectl get -o json` or `-o yaml` prints them"
     return DecodeError(Source(file, 0), problem)
 
@@ -343,7 +343,7 @@ def empty_error(file: str) -> DecodeError:
 def yaml_objects(
     text: str, file: str, skipped: Counter[str], *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
-    """Yield the objects of a YAML text, document by document; see `objects_in`."""
+    """Yield the objects of all documents of a YAML text; see `objects_in`."""
     documents = load_documents(text)
     number = 0
     while True:
@@ -369,7 +369,7 @@ def _type(value: object) -> str:
 
 
 def _name_of(raw: Any) -> str:
-    """Return as much of an object's name as can be read, for a message."""
+    """Return as much of an object's kind and name as can be decoded, for a message."""
     try:
         if isinstance(raw, dict):
             header = msgspec.convert(raw, _NamedHeader)
@@ -386,12 +386,12 @@ def _object_name(kind: str, metadata: ObjectMeta | _Name) -> str:
 
 
 def encode_json(item: KubeObject) -> bytes:
-    """Return the JSON text; apiVersion and kind are filled in if the object does not say them."""
+    """Return the object as JSON; a missing apiVersion and kind are filled in."""
     return msgspec.json.encode(_with_kind(item))
 
 
 def encode_yaml(item: KubeObject) -> str:
-    """Return the YAML text, keys sorted; apiVersion and kind are filled in as by `encode_json`."""
+    """Return the object as YAML with sorted keys; a missing apiVersion and kind are filled in."""
     return dump(msgspec.to_builtins(_with_kind(item)))
 
 

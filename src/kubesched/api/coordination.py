@@ -1,4 +1,4 @@
-"""The coordination.k8s.io/v1 kinds: who leads.
+"""The coordination.k8s.io/v1 kinds: leases.
 
 Upstream: staging/src/k8s.io/api/coordination/v1/types.go (v1.36)
 Differs:  nothing.
@@ -8,7 +8,7 @@ from kubesched.api.meta import Int32, KubeStruct, ObjectMeta
 
 
 class LeaseSpec(KubeStruct):
-    """Who holds the lease, since when, for how long. Times with microseconds."""
+    """The lease's holder, times (RFC 3339 with microseconds) and duration."""
 
     holder_identity: str | None = None
     lease_duration_seconds: Int32 | None = None
@@ -20,7 +20,7 @@ class LeaseSpec(KubeStruct):
 
 
 class Lease(KubeStruct):
-    """A claim that somebody holds for a while."""
+    """A lock with a holder and an expiry, for leader election."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,4 +1,4 @@
-"""The kinds of the core API group; the large ones live in modules of their own.
+"""The kinds of the core API group; the large ones have modules of their own.
 
 Upstream: staging/src/k8s.io/api/core/v1/types.go (v1.36)
 Differs:  only fields that scheduling, explaining and simulating read are kept.
@@ -182,7 +182,7 @@ class NamespaceStatus(KubeStruct):
 
 
 class Namespace(KubeStruct):
-    """A room for names."""
+    """A scope for names."""
 
     api_version: str = ""
     kind: str = ""
@@ -191,7 +191,7 @@ class Namespace(KubeStruct):
 
 
 class ServiceSpec(KubeStruct):
-    """Which pods a service stands for; without a selector, none that we know of."""
+    """The selector of a service's pods; without one, its endpoints are set by hand."""
 
     selector: dict[str, str] | None = None
     cluster_ip: str = field(default="", name="clusterIP")
@@ -199,7 +199,7 @@ class ServiceSpec(KubeStruct):
 
 
 class Service(KubeStruct):
-    """One name for many pods."""
+    """A stable address for a set of pods."""
 
     api_version: str = ""
     kind: str = ""
@@ -208,7 +208,7 @@ class Service(KubeStruct):
 
 
 class ReplicationControllerSpec(KubeStruct):
-    """How many pods, selected how, made from what; replicas of None means 1."""
+    """The number of pods (None means 1), their selector and template."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 = 0
@@ -217,7 +217,7 @@ class ReplicationControllerSpec(KubeStruct):
 
 
 class ReplicationControllerStatus(KubeStruct):
-    """How many pods there are."""
+    """The numbers of pods."""
 
     replicas: Int32 = 0
     ready_replicas: Int32 = 0
@@ -226,7 +226,7 @@ class ReplicationControllerStatus(KubeStruct):
 
 
 class ReplicationController(KubeStruct):
-    """Keeps a number of pods; the forerunner of ReplicaSet."""
+    """Maintains a number of equal pods; the predecessor of ReplicaSet."""
 
     api_version: str = ""
     kind: str = ""
@@ -236,7 +236,7 @@ class ReplicationController(KubeStruct):
 
 
 class Binding(KubeStruct):
-    """The order to run a pod (named by the metadata) on a node (the target)."""
+    """Binds a pod (named in the metadata) to a node (the target)."""
 
     api_version: str = ""
     kind: str = ""
@@ -245,14 +245,14 @@ class Binding(KubeStruct):
 
 
 class EventSource(KubeStruct):
-    """Who reports an event."""
+    """The component that reports an event."""
 
     component: str = ""
     host: str = ""
 
 
 class CoreEvent(KubeStruct):
-    """Something that happened to an object, as the core group writes it."""
+    """Something that happened to an object; the Event of the core group."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,9 +1,9 @@
-"""Load objects from files and directories: JSON, YAML, JSON lines, compressed or not.
+"""Loading of objects from files and directories: JSON, YAML, JSON lines, optionally gzipped.
 
 Upstream: kubectl's reading of files: cli-runtime/pkg/resource (v1.36)
-Rejects:  files that hold nothing: they are what a command that failed has left.
-Differs:  directories are always read to the bottom, in order of names, without hidden files;
-          upstream takes files that hold nothing, beside others.
+Rejects:  empty files, which a failed command leaves behind.
+Differs:  directories are always read recursively, in order of names, without hidden files;
+          upstream accepts an empty file next to others.
 """
 
 import codecs
@@ -61,17 +61,17 @@ def load(
     namespace: str = "default",
     standard_input: BinaryIO | None = None,
 ) -> Iterator[Loaded]:
-    """Yield the objects of files, of directories to the bottom, and of `-` for standard input.
+    """Yield the objects of files and, recursively, of directories; `-` is standard input.
 
     Args:
-        paths: Read in this order; a directory's files in order of their names.
-        skipped: Counts `apiVersion/Kind` of objects that are not known, and of lists of one kind
-            that are empty.
-        namespace: For objects that name none although their kind is namespaced.
-        standard_input: What `-` reads instead of the process' own input.
+        paths: Read in this order; a directory's files in the order of their names.
+        skipped: Counts the `apiVersion/Kind` of objects of unknown kinds, and of empty lists of
+            one kind.
+        namespace: The namespace of namespaced objects that name none.
+        standard_input: Read for `-` instead of the standard input of the process.
 
     Raises:
-        DecodeError: A file cannot be read, or something in it cannot.
+        DecodeError: A file cannot be read, or something in it cannot be decoded.
     """
     skipped = Counter() if skipped is None else skipped
     for path in paths:
@@ -87,7 +87,7 @@ def load(
 
 
 def files_in(path: Path) -> list[Path]:
-    """Return the files that are read for a path: itself, or those of a directory, in order.
+    """Return the files to read for a path: itself, or those of a directory, in order.
 
     Raises:
         DecodeError: A directory cannot be read.
@@ -100,7 +100,7 @@ def files_in(path: Path) -> list[Path]:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir():
-                # A link could lead back up, and then there would be no bottom.
+                # A link could lead to a parent directory, and recursion would never end.
                 found += [] if entry.is_symlink() else files_in(entry)
             elif entry.name.removesuffix(".gz").endswith(_SUFFIXES):
                 found.append(entry)
@@ -140,7 +140,7 @@ def load_bytes(
 def _json_or_yaml_objects(
     data: bytes, file: str, skipped: Counter[str], namespace: str
 ) -> Iterator[Loaded]:
-    """Read JSON, which is also YAML but many times faster to read as what it is."""
+    """Yield objects parsed as JSON if possible, which is many times faster than as YAML."""
     try:
         parts = list(_json_documents(data, file))
     except DecodeError:
@@ -158,7 +158,7 @@ def _json_objects(
 
 
 def _json_documents(data: bytes, file: str) -> Iterator[Any]:
-    """Yield the values of JSON text: one, one a line, or one after the other."""
+    """Yield the values of JSON text: a single one, one per line, or concatenated ones."""
     if not data.strip():
         raise empty_error(file)
     if _YAML_START.match(data):
@@ -186,7 +186,7 @@ def _several_documents(data: bytes, file: str) -> Iterator[Any]:
             continue
         value = _line_value(line)
         if value is None:
-            # Not one a line: from here on, whatever their lines, one after the other.
+            # Not one per line: parse the rest as concatenated values.
             rest = data[at:].decode()
             yield from _concatenated(rest, file, number, data.count(b"\n", 0, at))
             return
@@ -238,7 +238,7 @@ def _check_utf_8(data: bytes, source: Source) -> None:
         try:
             decoder.decode(chunk, final=at + _CHUNK_BYTES >= len(data))
         except UnicodeDecodeError as error:
-            # The decoder counts from what it kept of the chunk before.
+            # The decoder counts from the bytes that it kept of the previous chunk.
             kept = len(error.object) - len(chunk)
             raise DecodeError(
                 source, f"it is no UTF-8: {error.reason} (byte {at - kept + error.start})"

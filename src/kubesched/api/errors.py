@@ -1,7 +1,7 @@
-"""What an API server says when it refuses: a code, a reason and a message.
+"""Errors of requests to an API server: HTTP status, reason and message.
 
-Own classes exist only for what somebody catches. `SetupError` is what is wrong before anything
-is asked.
+Only errors that are caught somewhere have classes of their own. `SetupError` is raised before any
+request.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/api/errors (v1.36)
 Differs:  nothing.
@@ -13,7 +13,7 @@ from typing import Final
 
 
 class SetupError(ValueError):
-    """What somebody has set up cannot be used: files, flags, addresses.
+    """A file, flag or address that the user has set up cannot be used.
 
     Its text is one line that names the file or the flag, the field, and the remedy.
     """
@@ -23,12 +23,12 @@ _TRANSIENT: Final = ("InternalError", "ServiceUnavailable", "Conflict", "Connect
 
 
 class ApiError(Exception):
-    """A request was refused, or got no answer.
+    """A request was refused or not answered.
 
     Attributes:
         code: HTTP status; 0 if there was no answer.
-        reason: Kubernetes' word for it, such as `Conflict`.
-        retry_after_seconds: When the server asks to come back; None if it does not say.
+        reason: Kubernetes' reason, such as `Conflict`.
+        retry_after_seconds: The delay that the server asks for; None if it asks for none.
     """
 
     def __init__(
@@ -45,45 +45,45 @@ class ApiError(Exception):
 
     @property
     def message(self) -> str:
-        """The server's words."""
+        """The server's message."""
         return str(self)
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same request may succeed when tried again at once."""
+        """Whether the same request may succeed if it is retried immediately."""
         return self.reason in _TRANSIENT
 
 
 class NotFoundError(ApiError):
-    """There is no such object."""
+    """The object does not exist."""
 
     def __init__(self, message: str) -> None:
         super().__init__(404, "NotFound", message)
 
 
 class ConflictError(ApiError):
-    """The object has changed, or a precondition does not hold."""
+    """The object was changed in the meantime, or a precondition failed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(409, "Conflict", message)
 
 
 class AlreadyExistsError(ApiError):
-    """An object of that name exists."""
+    """An object of that name exists already."""
 
     def __init__(self, message: str) -> None:
         super().__init__(409, "AlreadyExists", message)
 
 
 class GoneError(ApiError):
-    """The resource version asked for is no longer kept: list again."""
+    """The requested resource version is too old; the client must list again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(410, "Expired", message)
 
 
 class TooManyRequestsError(ApiError):
-    """The server has too much to do."""
+    """The server is overloaded, or refuses an eviction for now."""
 
     def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
         super().__init__(429, "TooManyRequests", message, retry_after_seconds)

@@ -1,4 +1,4 @@
-"""The events.k8s.io/v1 kinds: what happened.
+"""The events.k8s.io/v1 kinds.
 
 Upstream: staging/src/k8s.io/api/events/v1/types.go (v1.36)
 Differs:  the deprecated core fields are not read.
@@ -9,14 +9,14 @@ from kubesched.api.volume import ObjectReference
 
 
 class EventSeries(KubeStruct):
-    """How often an event came again."""
+    """The number of repetitions of an event."""
 
     count: Int32 = 0
     last_observed_time: str | None = None
 
 
 class Event(KubeStruct):
-    """Something that a controller did, or saw, concerning an object."""
+    """Something that a controller did to an object or observed about it."""
 
     api_version: str = ""
     kind: str = ""

@@ -38,7 +38,7 @@ _UNITS: Final = {
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 _INT64_LIMIT: Final = 2**63
 _DIGITS_MAX: Final = 19
-"""An int64 has no more digits."""
+"""The largest int64 has 19 digits."""
 
 
 def go_quote(text: str) -> str:
@@ -53,7 +53,7 @@ def _quoted_character(character: str) -> str:
         return character
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:
-        # Python's stand-in for a byte that is not UTF-8.
+        # Python represents a byte that is not UTF-8 by this code.
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x80:
         return f"\\x{code:02x}"
@@ -133,7 +133,7 @@ def _parse_parts(text: str, unsigned: str) -> int:
         if len(whole.lstrip("0")) > _DIGITS_MAX:
             raise _invalid(text)
         total += int(whole[-_DIGITS_MAX:] or 0) * _UNITS[unit]
-        # Go ignores digits beyond those of an int64, and cuts off what is below a nanosecond.
+        # Go ignores digits beyond those of an int64, and truncates to nanoseconds.
         kept = fraction[: _DIGITS_MAX - 1]
         total += int(kept or 0) * _UNITS[unit] // 10 ** len(kept)
         unsigned = unsigned[match.end() :]

@@ -1,4 +1,4 @@
-"""Says what is wrong with a text that is no JSON, in Go's words.
+"""Syntax errors of JSON text, with Go's messages.
 
 Upstream: encoding/json of Go, scanner.go and stream.go: Unmarshal reads a text, a Decoder reads
           the value at the beginning of a stream
@@ -24,7 +24,7 @@ _SPELLED: Final = {
 
 
 def json_text_error(text: bytes) -> str:
-    """Return why a text is no JSON value, "" if it is one."""
+    """Return why a text is not a JSON value, "" if it is one."""
     scanner = _Scanner(text, "unexpected end of JSON input")
     try:
         scanner.value()
@@ -35,7 +35,7 @@ def json_text_error(text: bytes) -> str:
 
 
 def json_stream_error(text: bytes) -> str:
-    """Return why no JSON value stands at the beginning of a text, "" if one does."""
+    """Return why a text does not begin with a JSON value, "" if it does."""
     if not text.strip(_BLANKS):
         return "EOF"
     try:
@@ -46,11 +46,11 @@ def json_stream_error(text: bytes) -> str:
 
 
 class JsonSyntaxError(ValueError):
-    """What is wrong."""
+    """A syntax error; the message is Go's."""
 
 
 class _Scanner:
-    """Walks through the bytes of one value."""
+    """Scans the bytes of one value."""
 
     def __init__(self, text: bytes, at_end: str) -> None:
         self._text = text
@@ -61,7 +61,7 @@ class _Scanner:
         """Return the next byte.
 
         Raises:
-            JsonSyntaxError: The text ends here, in the middle of a value.
+            JsonSyntaxError: The text ends in the middle of a value.
         """
         if self._at >= len(self._text):
             raise JsonSyntaxError(self._at_end)
@@ -74,23 +74,23 @@ class _Scanner:
         return self._peek()
 
     def _take(self, expected: bytes, context: str) -> None:
-        """Step over a byte, which must be one of those expected."""
+        """Skip a byte, which must be one of those expected."""
         if self._peek() not in expected:
-            raise self._fault(context)
+            raise self._error(context)
         self._at += 1
 
-    def _fault(self, context: str) -> JsonSyntaxError:
+    def _error(self, context: str) -> JsonSyntaxError:
         return JsonSyntaxError(f"invalid character {_quoted(self._peek())} {context}")
 
     def value(self) -> None:
-        """Step over a value."""
+        """Skip a value."""
         closers: list[bytes] = []
         while True:
             opened = self._solid()
             if opened in b"{[":
                 closers.append(b"}" if opened == b"{" else b"]")
                 if len(closers) > _DEPTH_MAX:
-                    raise self._fault("exceeded max depth")
+                    raise self._error("exceeded max depth")
                 self._at += 1
                 if self._solid() != closers[-1]:
                     self._key(closers)
@@ -102,13 +102,13 @@ class _Scanner:
                 return
 
     def end(self) -> None:
-        """See that nothing but blanks follows."""
+        """Check that only blanks follow."""
         self._skip(_BLANKS)
         if self._at < len(self._text):
-            raise self._fault("after top-level value")
+            raise self._error("after top-level value")
 
     def _key(self, closers: list[bytes]) -> None:
-        """Step over the key before a value, if there has to be one."""
+        """Skip the key before a value, if inside an object."""
         if closers[-1] == b"}":
             self._solid()
             self._take(b'"', "looking for beginning of object key string")
@@ -117,7 +117,7 @@ class _Scanner:
             self._take(b":", "after object key")
 
     def _close(self, closers: list[bytes]) -> None:
-        """Step over what ends after a value, and over the comma before the next one."""
+        """Skip the ends of objects and arrays after a value, and the comma before the next one."""
         while closers:
             found = self._solid()
             self._at += found in (b",", closers[-1])
@@ -127,7 +127,7 @@ class _Scanner:
             if found != closers[-1]:
                 is_object = closers[-1] == b"}"
                 where = "object key:value pair" if is_object else "array element"
-                raise self._fault(f"after {where}")
+                raise self._error(f"after {where}")
             closers.pop()
 
     def _simple(self, first: bytes) -> None:
@@ -139,7 +139,7 @@ class _Scanner:
         elif first in b"-" + _DIGITS:
             self._number()
         else:
-            raise self._fault("looking for beginning of value")
+            raise self._error("looking for beginning of value")
 
     def _literal(self, word: bytes) -> None:
         for byte in word:
@@ -149,7 +149,7 @@ class _Scanner:
     def _string(self) -> None:
         while (found := self._peek()) != b'"':
             if found[0] < _CONTROL:
-                raise self._fault("in string literal")
+                raise self._error("in string literal")
             self._at += 1
             if found == b"\\":
                 self._escape()
@@ -177,7 +177,7 @@ class _Scanner:
             self._skip(_DIGITS)
 
     def _skip(self, bytes_: bytes, count_max: int | None = None) -> int:
-        """Step over some bytes, as far as they are there; return how many."""
+        """Skip up to `count_max` of these bytes; return how many."""
         start = self._at
         end = len(self._text) if count_max is None else min(len(self._text), start + count_max)
         while self._at < end and self._text[self._at] in bytes_:
@@ -186,7 +186,7 @@ class _Scanner:
 
 
 def _quoted(byte: bytes) -> str:
-    """Write a byte as Go writes a character."""
+    """Return a byte in quotes as Go writes a character."""
     character = byte.decode("latin-1")
     if character in _SPELLED:
         return f"'{_SPELLED[character]}'"

@@ -1,4 +1,4 @@
-"""The format of label keys and values, and upstream's words for what is wrong with one.
+"""The format of label keys and values, with upstream's error messages.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/api/validate/content/kube.go, dns.go (v1.36)
 Differs:  nothing.
@@ -44,7 +44,7 @@ _KEY_RULE: Final = (
 
 
 def _is_longer(text: str, length_max: int) -> bool:
-    # JSON can hold half of a surrogate pair, which has no bytes of its own.
+    # JSON can contain half of a surrogate pair, which cannot be encoded otherwise.
     return len(text.encode(errors="surrogatepass")) > length_max
 
 
@@ -92,12 +92,12 @@ def label_value_errors(value: str) -> tuple[str, ...]:
 
 
 def invalid(path: str, value: str | tuple[str, ...], detail: str) -> str:
-    """Return upstream's words for an invalid value at a field path."""
+    """Return upstream's message about an invalid value at a field path."""
     shown = "null" if value == () else msgspec.json.encode(value).decode()
     return f"{path}: Invalid value: {shown}: {detail}"
 
 
 def aggregate(errors: tuple[str, ...]) -> str:
-    """Return one message for several, each named once, as upstream joins them."""
+    """Join messages without duplicates, as upstream does."""
     distinct = tuple(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -1,4 +1,4 @@
-"""What every Kubernetes object has: metadata, owners, label selectors, conditions, times.
+"""Parts of all Kubernetes objects: metadata, owners, label selectors, conditions, times.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go (v1.36)
 Differs:  managedFields and selfLink are not read.
@@ -15,7 +15,7 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-# Subclasses inherit all settings from msgspec; type checkers have to be told.
+# Type checkers do not know that subclasses inherit these settings.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class KubeStruct(
     msgspec.Struct,
@@ -25,9 +25,9 @@ class KubeStruct(
     omit_defaults=True,
     kw_only=True,
 ):
-    """A frozen value with Kubernetes' JSON names; a field that is absent has its default.
+    """A frozen value with Kubernetes' JSON names; an absent field has its default.
 
-    `gc=False` holds because API objects are trees: no field may ever lead back to its owner.
+    `gc=False` is safe because API objects are trees: no field may refer back to its parent.
     """
 
 
@@ -61,21 +61,21 @@ class ObjectMeta(KubeStruct):
 
 
 class KubeObject(Protocol):
-    """What every object of a kind has; the classes themselves have no common parent for it."""
+    """The fields of every kind; the classes have no common base class with them."""
 
     @property
     def api_version(self) -> str:
-        """Group and version, "" if the object does not say it."""
+        """Group and version, "" if the object has none."""
         ...
 
     @property
     def kind(self) -> str:
-        """The kind's name, "" if the object does not say it."""
+        """The kind's name, "" if the object has none."""
         ...
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Name, namespace, labels."""
+        """Name, namespace, labels and so on."""
         ...
 
 
@@ -88,7 +88,7 @@ class LabelSelectorRequirement(KubeStruct):
 
 
 class LabelSelector(KubeStruct):
-    """Labels that must be equal and expressions that must hold; an empty one selects all."""
+    """Labels that must be equal and expressions that must match; an empty one selects all."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
@@ -106,7 +106,7 @@ class Condition(KubeStruct):
 
 
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
-    """Return the owner that is the object's controller, None if no owner is."""
+    """Return the owner that is the object's controller, None if there is none."""
     for owner in meta.owner_references:
         if owner.controller:
             return owner
@@ -123,12 +123,10 @@ _NANOSECONDS: Final = 1_000_000_000
 
 @lru_cache(maxsize=65_536)
 def parse_time(text: str) -> int:
-    """Return the nanoseconds since the epoch of an RFC 3339 time.
-
-    Digits of the fraction beyond nanoseconds are dropped.
+    """Return an RFC 3339 time in nanoseconds since the epoch, truncated.
 
     Raises:
-        ValueError: The text is no such time.
+        ValueError: The text is not an RFC 3339 time.
     """
     match = _TIME.fullmatch(text)
     if match is None:
@@ -140,7 +138,7 @@ def parse_time(text: str) -> int:
         raise ValueError(f"{text!r} is no RFC 3339 time: {error}") from None
     offset_seconds = 0
     if sign:
-        # Bounds as in Go's parser, which knows zones only up to a day.
+        # The limits of Go's parser.
         if int(hours) > 24 or int(minutes) > 60:
             raise ValueError(f"{text!r} is no RFC 3339 time: time zone offset out of range")
         offset_seconds = (int(hours) * 60 + int(minutes)) * (-60 if sign == "-" else 60)

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
-"""Node: a machine, what it offers, and whom it turns away.
+"""Node: a machine with its resources and taints.
 
 Upstream: staging/src/k8s.io/api/core/v1/types.go, Node (v1.36)
 Differs:  nodeInfo, daemon endpoints and configuration sources are not read.
@@ -12,7 +12,7 @@ from kubesched.api.quantity import Quantity
 
 
 class Taint(KubeStruct):
-    """Keeps away pods that do not tolerate it. Hashable."""
+    """Repels pods that do not tolerate it. Hashable."""
 
     key: str = ""
     value: str = ""
@@ -21,7 +21,7 @@ class Taint(KubeStruct):
 
 
 class NodeSpec(KubeStruct):
-    """What is asked of a node."""
+    """The desired state of a node."""
 
     pod_cidr: str = field(default="", name="podCIDR")
     provider_id: str = field(default="", name="providerID")
@@ -41,14 +41,14 @@ class NodeCondition(KubeStruct):
 
 
 class NodeAddress(KubeStruct):
-    """A name or number a node is reached at."""
+    """A host name or IP address of a node."""
 
     type: str = ""
     address: str = ""
 
 
 class ContainerImage(KubeStruct):
-    """An image on the node, under all its names."""
+    """An image on the node, with all its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: Int64 = 0
@@ -62,7 +62,7 @@ class AttachedVolume(KubeStruct):
 
 
 class NodeStatus(KubeStruct):
-    """What is known of a node."""
+    """The observed state of a node."""
 
     capacity: dict[str, Quantity] = {}
     allocatable: dict[str, Quantity] = {}

@@ -1,9 +1,8 @@
 """Checks of decoded objects that their types cannot express: quantities and times.
 
-What is checked here once need not be feared afterwards: no later reader meets a quantity that
-cannot be parsed.
+After these checks, no code has to handle a quantity that cannot be parsed.
 
-Invariants: a path is written as in the JSON, `$.spec.containers[0].resources.requests.cpu`.
+Invariants: paths use JSON names, such as `$.spec.containers[0].resources.requests.cpu`.
 """
 
 import types
@@ -21,14 +20,14 @@ _QUANTITY_PARTS: Final = frozenset(get_args(Quantity))
 
 
 class InvalidValue(NamedTuple):
-    """What is wrong, and at which path."""
+    """The path of a value that cannot be parsed, and why."""
 
     path: str
     message: str
 
 
 class _Place(NamedTuple):
-    """A field that holds something to check, at once or further down."""
+    """A field whose value, or a part of it, must be checked."""
 
     attribute: str
     name: str
@@ -42,10 +41,10 @@ def first_invalid_value(item: KubeStruct) -> InvalidValue | None:
 
 
 def _check_struct(item: KubeStruct) -> InvalidValue | None:
-    """Return the first found, with its path from `item`: most have none, so paths cost nothing."""
+    """Return the first invalid value, with its path relative to `item`, built only if needed."""
     for attribute, name, check in _places(type(item)):
         value = getattr(item, attribute)
-        # Most fields are absent, and an absent one has nothing to check.
+        # Most fields are absent, and absent ones need no check.
         if value and (found := check(value)) is not None:
             return InvalidValue(f".{name}{found.path}", found.message)
     return None
@@ -100,7 +99,7 @@ def _places(type_: type[KubeStruct]) -> tuple[_Place, ...]:
 
 
 def _check_of(name: str, hint: Any) -> Callable[[Any], InvalidValue | None] | None:
-    """Return the check of a field, None if there is nothing to check."""
+    """Return the check of a field, None if it needs none."""
     parts = _union_parts(hint)
     if parts == _QUANTITY_PARTS:
         return _check_quantity

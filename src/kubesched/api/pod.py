@@ -1,5 +1,5 @@
 # ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
-"""Pod: containers that share a node, and everything that says which node.
+"""Pod: containers that run together on a node, and the fields that select the node.
 
 Upstream: staging/src/k8s.io/api/core/v1/types.go, Pod (v1.36)
 Differs:  fields that only the kubelet reads (commands, environment, probes) are not kept.
@@ -14,7 +14,7 @@ from kubesched.api.volume import Volume
 
 
 class ContainerPort(KubeStruct):
-    """A port of a container, and the port of the node it is given if `host_port` is not 0."""
+    """A port of a container; `host_port` is the node's port that is forwarded to it, 0 if none."""
 
     name: str = ""
     host_port: Int32 = 0
@@ -39,14 +39,14 @@ class ResourceRequirements(KubeStruct):
 
 
 class ContainerResizePolicy(KubeStruct):
-    """Whether a container restarts when a resource of it changes."""
+    """Whether a container restarts when one of its resources is resized."""
 
     resource_name: str = ""
     restart_policy: str = ""
 
 
 class ContainerRestartRule(KubeStruct):
-    """What to do when a container exits in a certain way; only the action is kept."""
+    """The action after certain exit codes of a container; the codes are not kept."""
 
     action: str = ""
 
@@ -65,7 +65,7 @@ class Container(KubeStruct):
 
 
 class NodeAffinity(KubeStruct):
-    """Which nodes a pod requires and prefers."""
+    """The nodes that a pod requires and prefers."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: (
@@ -74,7 +74,7 @@ class NodeAffinity(KubeStruct):
 
 
 class PodAffinityTerm(KubeStruct):
-    """Pods that a pod wants near or far, within the domains of a node label."""
+    """Pods to be near to or far from; `topology_key` is the label of the domains that count."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class PodAffinityTerm(KubeStruct):
 
 
 class WeightedPodAffinityTerm(KubeStruct):
-    """A term that is worth `weight` (1-100) if it holds."""
+    """A preferred term with its weight, 1 to 100."""
 
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
@@ -106,7 +106,7 @@ class PodAntiAffinity(KubeStruct):
 
 
 class Affinity(KubeStruct):
-    """What draws a pod to nodes and other pods, and from them."""
+    """Affinity to nodes, affinity to pods and anti-affinity to pods."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -114,7 +114,7 @@ class Affinity(KubeStruct):
 
 
 class Toleration(KubeStruct):
-    """Taints that a pod bears. Hashable."""
+    """The taints that a pod tolerates. Hashable."""
 
     key: str = ""
     operator: str = ""
@@ -124,7 +124,7 @@ class Toleration(KubeStruct):
 
 
 class TopologySpreadConstraint(KubeStruct):
-    """How evenly pods are spread over the domains of a node label."""
+    """How evenly pods must be spread over the domains of a node label."""
 
     max_skew: Int32 = 0
     topology_key: str = ""
@@ -137,19 +137,19 @@ class TopologySpreadConstraint(KubeStruct):
 
 
 class PodSchedulingGate(KubeStruct):
-    """Something that must be removed before the pod is scheduled."""
+    """A gate that must be removed before the pod is scheduled."""
 
     name: str = ""
 
 
 class PodSchedulingGroup(KubeStruct):
-    """The group with which a pod is scheduled."""
+    """The pod group that a pod belongs to."""
 
     pod_group_name: str | None = None
 
 
 class PodResourceClaim(KubeStruct):
-    """A resource claim the pod uses: an existing one, or one made from a template."""
+    """A resource claim of the pod: an existing one, or one created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -157,7 +157,7 @@ class PodResourceClaim(KubeStruct):
 
 
 class PodSpec(KubeStruct):
-    """What a pod runs, and where it may run."""
+    """The containers of a pod, and where they may run."""
 
     volumes: tuple[Volume, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -199,7 +199,7 @@ class PodCondition(KubeStruct):
 
 
 class ContainerStatus(KubeStruct):
-    """What the kubelet reports of a container; `resources` and `allocated_resources` if known."""
+    """What the kubelet reports about a container; resources are None if not reported."""
 
     name: str = ""
     image: str = ""
@@ -210,14 +210,14 @@ class ContainerStatus(KubeStruct):
 
 
 class PodResourceClaimStatus(KubeStruct):
-    """The claim that was made from a template; None if none is needed."""
+    """The claim that was created from a template; None if none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ContainerExtendedResourceRequest(KubeStruct):
-    """Which request of the special claim serves a container's extended resource."""
+    """The request of the special claim that provides a container's extended resource."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -225,14 +225,14 @@ class ContainerExtendedResourceRequest(KubeStruct):
 
 
 class PodExtendedResourceClaimStatus(KubeStruct):
-    """The special claim that serves extended resources."""
+    """The special claim that provides extended resources."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""
 
 
 class NodeAllocatableResourceClaimStatus(KubeStruct):
-    """Node resources that a claim takes."""
+    """The node resources that a claim consumes."""
 
     resource_claim_name: str = ""
     containers: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ class NodeAllocatableResourceClaimStatus(KubeStruct):
 
 
 class PodStatus(KubeStruct):
-    """How far the pod has come."""
+    """The observed state of a pod."""
 
     observed_generation: Int64 = 0
     phase: str = ""
@@ -263,7 +263,7 @@ class PodStatus(KubeStruct):
 
 
 class Pod(KubeStruct):
-    """Containers that share a node."""
+    """Containers that run together on a node."""
 
     api_version: str = ""
     kind: str = ""
@@ -273,7 +273,7 @@ class Pod(KubeStruct):
 
 
 class PodTemplateSpec(KubeStruct):
-    """What a controller makes its pods from."""
+    """The template from which a controller creates its pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()

@@ -1,6 +1,6 @@
-"""What a pod asks for, added up over its containers.
+"""A pod's requests and limits, added up over its containers.
 
-Sums are exact and rounded at the end only: three containers of 0.4m cpu ask for 2m.
+Sums are exact and rounded only at the end: three containers with 0.4m cpu request 2m.
 
 Upstream: staging/src/k8s.io/component-helpers/resource/helpers.go (v1.36)
 Reads:    pod.spec.{containers,initContainers,resources,overhead}; pod.status through
@@ -32,19 +32,19 @@ _ALWAYS: Final = "Always"
 
 
 class _Reported(NamedTuple):
-    """Resources in force, and those that the kubelet has promised; None if not reported."""
+    """Resources in effect, and those that the kubelet has allocated (None if not reported)."""
 
     actuated: ResourceRequirements
     allocated: Mapping[str, Quantity] | None
 
 
 class ReportedResources(NamedTuple):
-    """What a pod's status reports of its resources.
+    """The resources in a pod's status.
 
     Attributes:
-        containers: By the containers' names; None for one of which they are not reported.
-        pod: Of the pod as a whole; None if they are not reported.
-        is_resize_infeasible: Whether the kubelet has refused the specification's resources.
+        containers: Container name -> resources; None if they are not reported.
+        pod: Pod-level resources; None if they are not reported.
+        is_resize_infeasible: Whether the kubelet has rejected the resources in the spec.
     """
 
     containers: Mapping[str, _Reported | None]
@@ -56,15 +56,15 @@ _NOTHING_REPORTED: Final = ReportedResources({}, None, is_resize_infeasible=Fals
 
 
 def reported_resources(status: PodStatus) -> ReportedResources | None:
-    """Return all that requests and limits depend on in a status; None if nothing is reported."""
+    """Return the parts of a status that affect requests and limits; None if there are none."""
     if not (status.container_statuses or status.init_container_statuses or status.resources):
-        # Every pending pod comes by here.
+        # Fast path: this is true for every pending pod.
         return None
     containers = {
         each.name: None
         if each.resources is None
         else _Reported(each.resources, each.allocated_resources)
-        # Where a name is in both lists, the init container's status wins.
+        # If a name is in both lists, the init container's status takes precedence.
         for each in (*status.container_statuses, *status.init_container_statuses)
     }
     if status.resources is None and not any(containers.values()):
@@ -82,14 +82,14 @@ def pod_requests(
     pod_level: bool = True,
     default_missing: bool = False,
 ) -> dict[str, int]:
-    """Return the requests that count: cpu in milli, everything else in whole units.
+    """Return the requests that count for scheduling: cpu in milli, others in whole units.
 
     Args:
         pod: The pod.
-        use_status: Whether resizes in progress, as the status tells them, count too.
+        use_status: Whether to include resizes in progress, which are in the status.
         pod_level: Whether `spec.resources` of the pod replaces the sum over containers.
-        default_missing: Whether a container that does not name cpu or memory counts as asking for
-            100m and 200 MiB; not for what the pod as a whole names when `pod_level`.
+        default_missing: Whether containers without cpu or memory requests count as 100m and
+            200 MiB. With `pod_level`, this excludes resources that the pod itself requests.
 
     Raises:
         QuantityError: A quantity cannot be parsed.
@@ -102,7 +102,7 @@ def pod_requests(
 
 
 def pod_limits(pod: Pod, *, use_status: bool = False, pod_level: bool = True) -> dict[str, int]:
-    """Return the limits that count: cpu in milli, everything else in whole units."""
+    """Return the limits that count for scheduling: cpu in milli, others in whole units."""
     return _numbers(pod_limit_amounts(pod, use_status=use_status, pod_level=pod_level))
 
 
@@ -121,7 +121,7 @@ def pod_request_amounts(
     pod_level: bool = True,
     default_missing: bool = False,
 ) -> Amounts:
-    """Return exact requests under every name, also under names that do not count."""
+    """Return the exact requests of all resources, also of those that do not count."""
     if not default_missing:
         return _total_requests(pod, use_status, pod_level, {})
     defaults = _DEFAULTS
@@ -138,20 +138,20 @@ def _total_requests(
     status = _status_of(pod, use_status)
 
     def resized(requests: Mapping[str, Quantity], reported: _Reported | None) -> Amounts:
-        """Return the most of what is asked, in force and promised."""
+        """Return the maximum of requested, actuated and allocated amounts."""
         amounts = _amounts(requests)
         if reported is None:
             return amounts
         known = _raised(_amounts(reported.actuated.requests), _amounts(reported.allocated or {}))
         return known if status.is_resize_infeasible else _raised(amounts, known)
 
-    def asked(container: Container, reported: _Reported | None) -> Amounts:
+    def amounts_of(container: Container, reported: _Reported | None) -> Amounts:
         amounts = resized(container.resources.requests, reported)
         return {**defaults, **amounts} if defaults else amounts
 
-    total = _sum_over_containers(pod, status, asked)
+    total = _sum_over_containers(pod, status, amounts_of)
     if pod_level and has_pod_level_requests(pod):
-        assert spec.resources is not None, "it names requests"
+        assert spec.resources is not None, "it has requests"
         effective = resized(spec.resources.requests, status.pod)
         for name in spec.resources.requests:
             if is_pod_level_resource(name):
@@ -161,7 +161,7 @@ def _total_requests(
 
 
 def pod_limit_amounts(pod: Pod, *, use_status: bool = False, pod_level: bool = True) -> Amounts:
-    """Return exact limits under every name; overhead counts where there is a limit."""
+    """Return the exact limits of all resources; overhead counts for resources with a limit."""
     spec = pod.spec
     status = _status_of(pod, use_status)
 
@@ -187,12 +187,12 @@ def pod_limit_amounts(pod: Pod, *, use_status: bool = False, pod_level: bool = T
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Whether a pod as a whole can ask for the resource."""
+    """Whether the resource can be requested at pod level."""
     return name in (CPU, MEMORY) or is_huge_page_resource_name(name)
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Whether the pod as a whole asks for a resource that a pod can ask for."""
+    """Whether the pod has pod-level requests."""
     resources = pod.spec.resources
     return resources is not None and any(map(is_pod_level_resource, resources.requests))
 
@@ -207,24 +207,26 @@ def _status_of(pod: Pod, use_status: bool) -> ReportedResources:
 
 
 def _sum_over_containers(
-    pod: Pod, status: ReportedResources, asked: Callable[[Container, _Reported | None], Amounts]
+    pod: Pod,
+    status: ReportedResources,
+    amounts_of: Callable[[Container, _Reported | None], Amounts],
 ) -> Amounts:
-    """Add containers and sidecars; an init container may need more than what runs later."""
+    """Return the sum over containers and sidecars, or the need of an init container if higher."""
     statuses = status.containers
     total: Amounts = {}
     for container in pod.spec.containers:
-        _add(total, asked(container, statuses.get(container.name)))
+        _add(total, amounts_of(container, statuses.get(container.name)))
     sidecars: Amounts = {}
     most: Amounts = {}
     for container in pod.spec.init_containers:
         if container.restart_policy == _ALWAYS:
-            amounts = asked(container, statuses.get(container.name))
+            amounts = amounts_of(container, statuses.get(container.name))
             _add(total, amounts)
             _add(sidecars, amounts)
             most = _raised(most, sidecars)
         else:
             # An init container cannot be resized, so its status does not count.
-            use = dict(asked(container, None))
+            use = dict(amounts_of(container, None))
             _add(use, sidecars)
             most = _raised(most, use)
     return _raised(total, most)

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
-"""The policy/v1 kinds: how many pods may be disturbed at once.
+"""The policy/v1 kinds: disruption budgets.
 
 Upstream: staging/src/k8s.io/api/policy/v1/types.go (v1.36)
 Differs:  nothing.
@@ -9,7 +9,7 @@ from kubesched.api.meta import Condition, Int32, Int64, KubeStruct, LabelSelecto
 
 
 class PodDisruptionBudgetSpec(KubeStruct):
-    """Which pods, and how many of them (a number or a percentage) must stay."""
+    """The pods, and how many of them (a number or percentage) must stay available."""
 
     min_available: Int32 | str | None = None
     max_unavailable: Int32 | str | None = None
@@ -18,7 +18,7 @@ class PodDisruptionBudgetSpec(KubeStruct):
 
 
 class PodDisruptionBudgetStatus(KubeStruct):
-    """How many pods may be disturbed now, and which already are (name -> time)."""
+    """How many pods may be disrupted now; `disrupted_pods` is name -> time of eviction."""
 
     observed_generation: Int64 = 0
     disrupted_pods: dict[str, str | None] = {}

@@ -1,8 +1,8 @@
-"""The wire format of protobuf: numbered fields, one after the other, whatever they mean.
+"""The wire format of protobuf: a sequence of numbered fields.
 
 Upstream: google.golang.org/protobuf/encoding/protowire
-Rejects:  what ends in the middle, numbers beyond 64 bits, and groups.
-Differs:  numbers are read as unsigned; their signs are up to who knows the field.
+Rejects:  truncated messages, numbers beyond 64 bits, and groups.
+Differs:  numbers are decoded as unsigned; callers convert signed fields.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 MAGIC: Final = b"k8s\0"
-"""What bodies of Kubernetes in this form begin with."""
+"""The first bytes of protobuf bodies of Kubernetes."""
 
 _VARINT: Final = 0
 _BYTES: Final = 2
@@ -20,16 +20,16 @@ _BITS_MAX: Final = 64
 
 
 class ProtobufError(ValueError):
-    """A body is not what it should be; the message says why."""
+    """A message is malformed."""
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """A field of a message.
 
     Attributes:
-        number: Which field.
+        number: The field number.
         value: A number, or bytes.
-        whole: All of it, as it stands in the message.
+        whole: The encoded field, including its tag.
     """
 
     number: int
@@ -37,11 +37,11 @@ class Field(NamedTuple):
     whole: bytes
 
 
-def fields_of(message: bytes) -> Iterator[Field]:
+def fields_of(message: bytes) -> Iterator[WireField]:
     """Yield the fields of a message.
 
     Raises:
-        ProtobufError: It is none.
+        ProtobufError: The message is malformed.
     """
     at = 0
     while at < len(message):
@@ -61,7 +61,7 @@ def fields_of(message: bytes) -> Iterator[Field]:
                 raise ProtobufError("unexpected EOF")
             value = message[at : at + size]
             at += size
-        yield Field(tag >> 3, value, message[began:at])
+        yield WireField(tag >> 3, value, message[began:at])
 
 
 def _varint_at(message: bytes, at: int) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def _varint_at(message: bytes, at: int) -> tuple[int, int]:
 
 
 def field(number: int, content: bytes) -> bytes:
-    """Return a field that holds a message, text or bytes."""
+    """Return an encoded field with a message, text or bytes."""
     return _varint(number << 3 | _BYTES) + _varint(len(content)) + content
 
 

@@ -1,11 +1,11 @@
 """Quantities: exact decimal numbers with the suffixes of Kubernetes.
 
-An `Amount` is the number `unscaled * 10**exponent` and remembers, as upstream does, whether it
-still fits the 64 bits of the fast form (`is_big` otherwise): the two overflow differently.
+An `Amount` is the number `unscaled * 10**exponent`. As upstream, it either fits the fast 64-bit
+form or not (`is_big`); the two forms overflow differently.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go (v1.36)
-Differs:  exponents beyond 1000 and texts of more than 1000 characters are refused: computing with
-          them takes minutes.
+Differs:  exponents beyond 1000 and texts of more than 1000 characters are rejected, because
+          computing with them takes minutes.
 """
 
 import re
@@ -27,7 +27,7 @@ _TEXT_LENGTH_MAX: Final = 1000
 _BITS_MAX: Final = 3000
 _FAST_DIGITS_MAX: Final = 18
 _STEPS_AT_ONCE: Final = frozenset({0, 1, 2, 3, 6, 9})
-"""Powers of ten that upstream multiplies by without looking whether the product fits."""
+"""Powers of ten by which upstream multiplies without checking for overflow."""
 
 _FORM: Final = re.compile(
     r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
@@ -57,17 +57,17 @@ _BINARY_NAMES: Final = {exponent: name for name, exponent in _BINARY_SUFFIXES.it
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity; the message names it."""
+    """A text is not a quantity; the message contains it."""
 
 
 class Amount(NamedTuple):
-    """An exact number; compare with `compare`, not with `==`: 1 and 1000m are two amounts.
+    """An exact number; use `compare`, not `==`, because 1 and 1000m are different amounts.
 
     Attributes:
         unscaled, exponent: The number is `unscaled * 10**exponent`.
-        is_big: Whether it has left the fast 64-bit form.
+        is_big: Whether it does not fit the fast 64-bit form.
         format: How `str` writes it.
-        text: The text it was parsed from, if that is written again as it is.
+        text: The text from which it was parsed, if `str` returns that unchanged; else "".
     """
 
     unscaled: int = 0
@@ -92,8 +92,8 @@ class Amount(NamedTuple):
     def scaled_value(self, exponent: int) -> int:
         """Units of `10**exponent`, rounded away from zero, as an int64.
 
-        What does not fit becomes what it becomes upstream: the low bits, or in the fast form 0
-        for some powers of ten.
+        On overflow, the result is upstream's: the low 64 bits, or in the fast form 0 for some
+        powers of ten.
         """
         if self.is_big:
             return _scaled_big(self.unscaled, exponent - self.exponent)
@@ -142,7 +142,7 @@ def _parse_text(text: str) -> Amount:
         raise QuantityError(f"{text[:_TEXT_LENGTH_MAX]!r}: {_FORM_ERROR}")
     sign, whole, fraction, suffix = match.group("sign", "whole", "fraction", "suffix")
     form, exponent = _interpret(text, suffix)
-    # A number without any digit is 0, whatever its sign and suffix.
+    # A number without digits is 0, with any sign and suffix.
     parts = _Parts(text, sign == "-", whole or "0", fraction or "", form, exponent)
     amount = _fast(parts)
     return amount if amount is not None else _slow(parts)
@@ -154,7 +154,7 @@ def _interpret(text: str, suffix: str) -> tuple[str, int]:
     if suffix in _BINARY_SUFFIXES:
         return BINARY_SI, _BINARY_SUFFIXES[suffix]
     match = _EXPONENT.fullmatch(suffix)
-    # More digits than an int64 has are an error upstream too, and would be slow to read here.
+    # Exponents beyond an int64 are an error upstream, too, and slow to parse in Python.
     if match is None or len(match[1]) > _FAST_DIGITS_MAX:
         raise QuantityError(f"{text!r}: {_SUFFIX_ERROR}")
     exponent = int(match[1])
@@ -173,12 +173,12 @@ class _Parts(NamedTuple):
 
 
 def _fast(parts: _Parts) -> Amount | None:
-    """Return the 64-bit form, None if upstream does not use it for so many digits."""
+    """Return the 64-bit form, None if upstream does not use it for this number of digits."""
     text, is_negative, whole, fraction, form, exponent = parts
     digits = whole + fraction
     minus = -1 if is_negative else 1
     if form == BINARY_SI:
-        # 1Mi has about six decimal digits: three for each step of 1024, and one to spare.
+        # Upstream estimates three decimal digits per factor of 1024, plus one.
         if fraction or len(digits) + exponent * 3 // 10 + 1 > 15:
             return None
         number = int(digits)
@@ -193,7 +193,7 @@ def _fast(parts: _Parts) -> Amount | None:
 
 
 def _slow(parts: _Parts) -> Amount:
-    """Return the number rounded up to nano-units, and capped if it has a binary suffix."""
+    """Return the number rounded up to nano-units, and limited to int64 with a binary suffix."""
     form, exponent = parts.form, parts.exponent
     unscaled = int(parts.whole + parts.fraction)
     if form == BINARY_SI:
@@ -222,11 +222,11 @@ def _fit(*numbers: int) -> bool:
 
 
 def _scaled_fast(number: int, zeros: int) -> int:
-    """Append zeros to a 64-bit number as upstream does: at once, or one by one."""
+    """Multiply a 64-bit number by `10**zeros`, overflowing as upstream does."""
     if zeros in _STEPS_AT_ONCE:
         is_lost = number == -_INT64_MAX - 1 and zeros
         return 0 if is_lost else _low_64_bits(number * _power_of_ten(zeros))
-    # 10**19 does not fit an int64 any more, so larger powers need not be computed.
+    # 10**19 does not fit an int64, so larger powers need not be computed.
     scaled = number * _power_of_ten(min(zeros, 19))
     return scaled if _fit(scaled) else 0
 
@@ -241,7 +241,7 @@ def _low_64_bits(number: int) -> int:
 
 
 def _scaled_big(unscaled: int, zeros: int) -> int:
-    """Return what upstream makes of a big number: it rounds up, and keeps the low bits."""
+    """Divide a big number by `10**zeros` as upstream does: round up, then keep the low 64 bits."""
     if zeros <= 0:
         factor = _power_of_ten(-zeros) if zeros >= -18 else -(2**63)
         return _low_64_bits(_low_64_bits(unscaled) * factor)
@@ -271,7 +271,7 @@ def _binary_text(whole: int) -> str:
     while whole % 1024 == 0:
         whole //= 1024
         exponent += 10
-    # Beyond Ei there is no suffix, and upstream then writes none.
+    # There is no suffix beyond Ei; upstream then writes none.
     return f"{whole}{_BINARY_NAMES.get(exponent, '')}"
 
 
@@ -284,15 +284,15 @@ def _decimal_text(amount: Amount) -> str:
     exponent -= exponent % 3
     if amount.format == DECIMAL_EXPONENT:
         return f"{unscaled}e{exponent}" if exponent else str(unscaled)
-    # Beyond E there is no suffix, and upstream then writes none.
+    # There is no suffix beyond E; upstream then writes none.
     return f"{unscaled}{_DECIMAL_NAMES.get(exponent, '')}"
 
 
 def parse_quantity(quantity: Quantity) -> Amount:
-    """Return the exact number that a JSON string or number stands for.
+    """Parse a JSON string or number as an exact number.
 
     Raises:
-        QuantityError: It is no quantity.
+        QuantityError: It is not a quantity.
     """
     if isinstance(quantity, str):
         return _parse_text(quantity.strip())
@@ -317,12 +317,12 @@ def milli_value(quantity: Quantity) -> int:
 
 @lru_cache(maxsize=65_536)
 def nano_value(quantity: Quantity) -> int:
-    """Return units of 10**-9, rounded away from zero: exact, of any size, and fast to add."""
+    """Return units of 10**-9, rounded away from zero, as an unbounded int."""
     amount = parse_quantity(quantity)
     magnitude = _rounded_up_to_nano(abs(amount.unscaled), amount.exponent)
     return amount.sign * magnitude
 
 
 def canonical(quantity: Quantity) -> str:
-    """Return the text that upstream writes for the quantity."""
+    """Return the quantity as upstream writes it."""
     return str(parse_quantity(quantity))

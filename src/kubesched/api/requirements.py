@@ -1,4 +1,4 @@
-"""Requirements on labels, and the compiled selectors that are made of them.
+"""Requirements on labels, and the compiled selectors that consist of them.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/labels/selector.go (v1.36)
 Differs:  nothing.
@@ -29,11 +29,11 @@ _SYMBOLS: Final = {IN: " in ", NOT_IN: " notin ", GREATER_THAN: ">", LESS_THAN: 
 
 
 class SelectorError(ValueError):
-    """A selector that upstream refuses; the message is upstream's."""
+    """A selector is invalid; the message is upstream's."""
 
 
 def parse_int64(text: str) -> int | None:
-    """Return the base-10 int64 that a text stands for, None if it stands for none."""
+    """Parse a base-10 int64; return None if the text is not one."""
     if _INTEGER.fullmatch(text) is None or len(text) > _INTEGER_LENGTH_MAX:
         return None
     number = int(text)
@@ -41,12 +41,12 @@ def parse_int64(text: str) -> int | None:
 
 
 class Requirement(msgspec.Struct, frozen=True, order=True):
-    """What one label must be. Hashable; sorts by key.
+    """A requirement on one label. Hashable; sorts by key.
 
     Attributes:
         key: The label's key.
         operator: One of this module's constants.
-        values: One for the equalities and comparisons, any number for `in` and `notin`.
+        values: One for equality and comparison, one or more for `in` and `notin`, else none.
     """
 
     key: str
@@ -87,13 +87,13 @@ class Requirement(msgspec.Struct, frozen=True, order=True):
 def requirement_errors(
     key: str, operator: str, values: tuple[str, ...], path: str = ""
 ) -> tuple[str, ...]:
-    """Return upstream's messages on a requirement that is not well formed; empty if it is.
+    """Return upstream's messages about an invalid requirement; empty if it is valid.
 
     Args:
         key: The label's key.
         operator: One of this module's constants.
         values: The values as given.
-        path: The field path of the requirement, empty at the root.
+        path: The field path of the requirement, "" at the root.
     """
     prefix = f"{path}." if path else ""
     errors = []
@@ -136,11 +136,11 @@ def _bound_errors(values: tuple[str, ...], path: str) -> list[str]:
 
 
 class CompiledSelector(msgspec.Struct, frozen=True):
-    """A selector ready to match: all requirements must hold. Hashable and comparable.
+    """A selector that matches if all requirements do. Hashable and comparable.
 
     Attributes:
         requirements: Sorted by key.
-        is_nothing: Whether it matches nothing at all, as a selector that is absent does.
+        is_nothing: Whether it matches nothing, as an absent selector does.
     """
 
     requirements: tuple[Requirement, ...] = ()
@@ -148,12 +148,12 @@ class CompiledSelector(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it leaves nothing out; a selector that matches nothing is not empty."""
+        """Whether it matches everything."""
         return not self.requirements and not self.is_nothing
 
     @property
     def needed_labels(self) -> tuple[tuple[str, str], ...] | None:
-        """Labels of which a match has exactly one; None if it may have none that is known."""
+        """Labels of which every match has exactly one; None if there is no such list."""
         if self.is_nothing:
             return ()
         fewest: tuple[tuple[str, str], ...] | None = None
@@ -171,7 +171,7 @@ class CompiledSelector(msgspec.Struct, frozen=True):
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def with_requirements(self, requirements: Iterable[Requirement]) -> "CompiledSelector":
-        """Return a selector that asks for more; one that matches nothing stays as it is."""
+        """Return a selector with additional requirements."""
         if self.is_nothing:
             return self
         return selector_of((*self.requirements, *requirements))
@@ -185,5 +185,5 @@ EVERYTHING: Final = CompiledSelector()
 
 
 def selector_of(requirements: Iterable[Requirement]) -> CompiledSelector:
-    """Return the selector of requirements that are known to be well formed."""
+    """Return the selector of requirements that are known to be valid."""
     return CompiledSelector(tuple(sorted(requirements, key=lambda requirement: requirement.key)))

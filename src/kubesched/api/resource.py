@@ -1,5 +1,5 @@
 # ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
-"""The resource.k8s.io/v1 kinds: what devices there are, and who asked for which.
+"""The resource.k8s.io/v1 kinds: devices, and the claims that allocate them.
 
 Upstream: staging/src/k8s.io/api/resource/v1/types.go (v1.36)
 Differs:  network data of allocated devices is not read.
@@ -31,7 +31,7 @@ TAINT_NO_EXECUTE = "NoExecute"
 
 
 class Counter(KubeStruct):
-    """One counter of a counter set, or the part of it a device consumes."""
+    """One counter of a counter set, or the part of it that a device consumes."""
 
     value: Quantity = "0"
 
@@ -52,7 +52,7 @@ class ResourcePool(KubeStruct):
 
 
 class DeviceCounterConsumption(KubeStruct):
-    """What a device takes of one counter set."""
+    """What a device consumes of one counter set."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
@@ -75,7 +75,7 @@ class CapacityRequestPolicy(KubeStruct):
 
 
 class DeviceCapacity(KubeStruct):
-    """A quantity a device has, and the policy of consuming it."""
+    """A capacity of a device, and the policy for consuming it."""
 
     value: Quantity = "0"
     request_policy: CapacityRequestPolicy | None = None
@@ -104,7 +104,7 @@ class DeviceTaint(KubeStruct):
 
 
 class NodeAllocatableResourceMapping(KubeStruct):
-    """How a device uses up a node's allocatable resource."""
+    """How much of a node's allocatable resource a device consumes."""
 
     capacity_key: str | None = None
     allocation_multiplier: Quantity | None = None
@@ -151,7 +151,7 @@ class ResourceSlice(KubeStruct):
 
 
 class DeviceTaintSelector(KubeStruct):
-    """Which devices a rule taints; what is absent does not restrict."""
+    """The devices that a rule taints; absent fields match all."""
 
     driver: str | None = None
     pool: str | None = None
@@ -159,14 +159,14 @@ class DeviceTaintSelector(KubeStruct):
 
 
 class DeviceTaintRuleSpec(KubeStruct):
-    """A taint, and the devices that get it."""
+    """A taint and the devices to which it applies."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()
 
 
 class DeviceTaintRule(KubeStruct):
-    """A taint that an administrator or a controller gives devices."""
+    """A taint that an administrator or a controller puts on devices."""
 
     api_version: str = ""
     kind: str = ""
@@ -181,7 +181,7 @@ class CELDeviceSelector(KubeStruct):
 
 
 class DeviceSelector(KubeStruct):
-    """One condition on a device; without `cel` it is of an unknown kind."""
+    """One condition on a device; without `cel`, its kind is unknown."""
 
     cel: CELDeviceSelector | None = None
 
@@ -197,7 +197,7 @@ class DeviceToleration(KubeStruct):
 
 
 class CapacityRequirements(KubeStruct):
-    """The capacities a request consumes of each device it gets."""
+    """The capacities that a request consumes of each of its devices."""
 
     requests: dict[str, Quantity] = {}
 
@@ -235,7 +235,7 @@ class DeviceRequest(KubeStruct):
 
 
 class DeviceConstraint(KubeStruct):
-    """A condition on the devices of several requests together (none named: of all)."""
+    """A condition on the devices of several requests together (of all if none is named)."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -250,14 +250,14 @@ class OpaqueDeviceConfiguration(KubeStruct):
 
 
 class DeviceClaimConfiguration(KubeStruct):
-    """Configuration for the devices of some requests (none named: of all)."""
+    """Configuration for the devices of some requests (of all if none is named)."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueDeviceConfiguration | None = None
 
 
 class DeviceClaim(KubeStruct):
-    """What a claim asks for."""
+    """The requests of a claim, with constraints and configuration."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -265,13 +265,13 @@ class DeviceClaim(KubeStruct):
 
 
 class ResourceClaimSpec(KubeStruct):
-    """What a claim asks for; it never changes."""
+    """The desired devices; immutable."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
 class ResourceClaimConsumerReference(KubeStruct):
-    """Who may use an allocated claim; usually a Pod, with no API group and resource `pods`."""
+    """A user of an allocated claim; usually a Pod, without API group and with resource `pods`."""
 
     api_group: str = ""
     resource: str = ""
@@ -280,7 +280,7 @@ class ResourceClaimConsumerReference(KubeStruct):
 
 
 class DeviceRequestAllocationResult(KubeStruct):
-    """One device, or a share of one, given to one request (`request` or `request/subrequest`)."""
+    """A device, or a share of one, allocated to a request (`request` or `request/subrequest`)."""
 
     request: str = ""
     driver: str = ""
@@ -310,7 +310,7 @@ class DeviceAllocationResult(KubeStruct):
 
 
 class AllocationResult(KubeStruct):
-    """What a claim got, and from which nodes it can be used (None: from all)."""
+    """The allocated devices, and the nodes that can use them (None means all)."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
@@ -318,7 +318,7 @@ class AllocationResult(KubeStruct):
 
 
 class AllocatedDeviceStatus(KubeStruct):
-    """What a driver reports of an allocated device."""
+    """What a driver reports about an allocated device."""
 
     driver: str = ""
     pool: str = ""
@@ -329,7 +329,7 @@ class AllocatedDeviceStatus(KubeStruct):
 
 
 class ResourceClaimStatus(KubeStruct):
-    """What a claim got, and who uses it."""
+    """The allocation and the users of a claim."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
@@ -337,7 +337,7 @@ class ResourceClaimStatus(KubeStruct):
 
 
 class ResourceClaim(KubeStruct):
-    """A request of devices, which pods of its namespace refer to by name."""
+    """A request for devices, which pods of its namespace reference by name."""
 
     api_version: str = ""
     kind: str = ""
@@ -347,14 +347,14 @@ class ResourceClaim(KubeStruct):
 
 
 class ResourceClaimTemplateSpec(KubeStruct):
-    """Metadata and spec of the claims that are made from the template."""
+    """Metadata and spec of the claims that are created from the template."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
 class ResourceClaimTemplate(KubeStruct):
-    """A template that one claim per pod is made from."""
+    """A template from which one claim per pod is created."""
 
     api_version: str = ""
     kind: str = ""
@@ -369,7 +369,7 @@ class DeviceClassConfiguration(KubeStruct):
 
 
 class DeviceClassSpec(KubeStruct):
-    """Which devices belong to the class, and the extended resource it backs (None: none)."""
+    """The devices of the class, and the extended resource that it provides (None if none)."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()
@@ -377,7 +377,7 @@ class DeviceClassSpec(KubeStruct):
 
 
 class DeviceClass(KubeStruct):
-    """A kind of device that requests name; set up by the cluster's administrator."""
+    """A class of devices, which requests reference by name."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,4 +1,4 @@
-"""Names of resources: which the scheduler counts, and which are extended.
+"""Classification of resource names: native, extended, counted by the scheduler.
 
 Upstream: pkg/apis/core/v1/helper/helpers.go, pkg/scheduler/util/utils.go (v1.36)
 Differs:  nothing.
@@ -21,13 +21,13 @@ _QUOTA_PREFIX: Final = "requests."
 
 
 def is_native_resource(name: str) -> bool:
-    """Whether the name is Kubernetes' own: without a domain, or in a kubernetes.io one."""
+    """Whether the name has no domain or one of kubernetes.io."""
     return "/" not in name or _NATIVE_DOMAIN in name
 
 
 @lru_cache(maxsize=4096)
 def is_extended_resource_name(name: str) -> bool:
-    """Whether the name is somebody else's resource, such as `example.com/gpu`."""
+    """Whether the name is that of an extended resource, such as `example.com/gpu`."""
     if is_native_resource(name) or name.startswith(_QUOTA_PREFIX):
         return False
     return not label_key_errors(_QUOTA_PREFIX + name)
@@ -40,7 +40,7 @@ def is_huge_page_resource_name(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar_resource_name(name: str) -> bool:
-    """Whether the scheduler counts the name besides cpu, memory, ephemeral-storage and pods."""
+    """Whether the scheduler counts it in addition to cpu, memory, ephemeral-storage and pods."""
     return (
         is_extended_resource_name(name)
         or is_huge_page_resource_name(name)
@@ -50,5 +50,5 @@ def is_scalar_resource_name(name: str) -> bool:
 
 
 def is_counted_resource_name(name: str) -> bool:
-    """Whether requests of the name count against a node; the scheduler ignores all others."""
+    """Whether the scheduler counts requests of this resource; it ignores all others."""
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource_name(name)

@@ -38,13 +38,13 @@ class PodGroupSchedulingPolicy(KubeStruct):
 
 
 class TopologyConstraint(KubeStruct):
-    """All pods of the group in one domain of a node label."""
+    """All pods of the group must be in one domain of this node label."""
 
     key: str = ""
 
 
 class PodGroupSchedulingConstraints(KubeStruct):
-    """Where the pods of a group may be, as seen from each other."""
+    """Constraints on the placement of a group's pods relative to each other."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
@@ -58,7 +58,7 @@ class PodGroupResourceClaim(KubeStruct):
 
 
 class PodGroupTemplate(KubeStruct):
-    """What a workload makes its pod groups from."""
+    """The template from which a workload's pod groups are created."""
 
     name: str = ""
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
@@ -77,7 +77,7 @@ class WorkloadPodGroupTemplateReference(KubeStruct):
 
 
 class PodGroupTemplateReference(KubeStruct):
-    """Where a group comes from."""
+    """The template from which a group was created."""
 
     workload: WorkloadPodGroupTemplateReference | None = None
 
@@ -95,14 +95,14 @@ class PodGroupSpec(KubeStruct):
 
 
 class PodGroupResourceClaimStatus(KubeStruct):
-    """The claim that was made from a template."""
+    """The claim that was created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodGroupStatus(KubeStruct):
-    """How far the group has come."""
+    """The observed state of a group."""
 
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
@@ -126,7 +126,7 @@ class WorkloadSpec(KubeStruct):
 
 
 class Workload(KubeStruct):
-    """An application, as pod groups."""
+    """An application that consists of pod groups."""
 
     api_version: str = ""
     kind: str = ""

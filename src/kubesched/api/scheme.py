@@ -1,7 +1,7 @@
-"""Scheme: which class stands for an (apiVersion, kind), and under which plural it is served.
+"""Scheme: the class and the plural of every known (apiVersion, kind).
 
 Upstream: the register.go of each API group (v1.36)
-Differs:  older versions with the same fields are read as the current one.
+Differs:  older versions with the same fields are decoded as the current one.
 """
 
 from typing import Final, NamedTuple
@@ -45,12 +45,12 @@ class Kind(NamedTuple):
     """A kind of object.
 
     Attributes:
-        type: The class that stands for it.
-        group: The API group, "" for the core one.
-        versions: Versions it is read in; the first is the one it is written in.
+        type: The class of its objects.
+        group: The API group, "" for the core group.
+        versions: The versions that can be decoded; the first one is used for encoding.
         kind: Its name.
         plural: Its name in paths.
-        is_namespaced: Whether its objects live in namespaces.
+        is_namespaced: Whether its objects are in namespaces.
     """
 
     type: type[KubeStruct]
@@ -62,7 +62,7 @@ class Kind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """Group and version it is written in, such as `apps/v1` or `v1`."""
+        """Group and version for encoding, such as `apps/v1` or `v1`."""
         return _api_version(self.group, self.versions[0])
 
 
@@ -167,14 +167,14 @@ _BY_TYPE: Final = {kind.type: kind for kind in KINDS}
 
 
 def find_kind(api_version: str, kind: str) -> Kind | None:
-    """Return the kind of an object with these fields, None if it is not known."""
+    """Return the kind of an object with these fields, None if unknown."""
     return _BY_NAME.get((api_version, kind))
 
 
 def kind_of(type_: type[KubeStruct]) -> Kind:
-    """Return the kind that a class stands for.
+    """Return the kind of a class.
 
     Raises:
-        KeyError: The class stands for none.
+        KeyError: No kind has this class.
     """
     return _BY_TYPE[type_]

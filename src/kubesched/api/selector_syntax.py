@@ -54,7 +54,7 @@ class _Token(NamedTuple):
 def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     at = 0
-    # A zero byte ends the text, as upstream reads it.
+    # As upstream, a zero byte ends the text.
     text = text.partition("\0")[0]
     while True:
         while at < len(text) and text[at] in _SPACE:
@@ -81,7 +81,7 @@ def _symbol(text: str, at: int) -> tuple[_Token, int]:
 
 
 class _Parser:
-    """A parser that reads one text, once."""
+    """A parser for a single use."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
@@ -134,7 +134,7 @@ class _Parser:
         if self._peek_value() not in (_WORD, ",", ")"):
             self._fail("expected: ',', ')' or identifier")
         while True:
-            # A value may be left out, which stands for the empty one.
+            # A missing value means the empty one.
             values.append(self._next().text if self._peek_value() == _WORD else "")
             separator = self._peek_value()
             if separator not in (",", ")"):
@@ -156,7 +156,7 @@ class _Parser:
         return self._tokens[self._at]
 
     def _peek_value(self) -> str:
-        """The next token's kind where `in` and `notin` are words like others."""
+        """Return the kind of the next token; `in` and `notin` are ordinary words here."""
         kind = self._peek().kind
         return _WORD if kind in _KEYWORDS else kind
 
@@ -176,7 +176,7 @@ def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
 
 
 def parse_selector(text: str) -> CompiledSelector:
-    """Return the label selector that a text stands for; an empty one matches everything.
+    """Parse a label selector; an empty text matches everything.
 
     Raises:
         SelectorError: It stands for none.
@@ -185,7 +185,7 @@ def parse_selector(text: str) -> CompiledSelector:
 
 
 class FieldRequirement(msgspec.Struct, frozen=True):
-    """A field must be equal to a value, or (`!=`) must not."""
+    """A field must be equal to a value, or with `!=` must differ from it."""
 
     field: str
     operator: str

@@ -1,4 +1,4 @@
-"""Node selectors as they are written: terms of requirements on labels and fields.
+"""Node selectors of the API: terms of requirements on labels and fields.
 
 Upstream: staging/src/k8s.io/api/core/v1/types.go (v1.36)
 Differs:  nothing.
@@ -16,20 +16,20 @@ class NodeSelectorRequirement(KubeStruct):
 
 
 class NodeSelectorTerm(KubeStruct):
-    """Expressions that must all hold; a term without any holds for no node."""
+    """Expressions that must all match; a term without any matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(KubeStruct):
-    """Terms of which one must hold."""
+    """Terms of which one must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class PreferredSchedulingTerm(KubeStruct):
-    """A term that is worth `weight` (1-100) if it holds."""
+    """A preferred term with its weight, 1 to 100."""
 
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -43,6 +43,6 @@ class TopologySelectorLabelRequirement(KubeStruct):
 
 
 class TopologySelectorTerm(KubeStruct):
-    """Labels a storage topology must have, all of them."""
+    """Node labels of a storage topology, which must all match."""
 
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()

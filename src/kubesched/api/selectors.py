@@ -1,8 +1,8 @@
-"""Selectors of API objects: label selectors, and node selectors asked of one node.
+"""Matching of label selectors, and of node selectors against single nodes.
 
 Upstream: apimachinery/pkg/apis/meta/v1/helpers.go (LabelSelectorAsSelector),
           component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go (v1.36)
-Differs:  of several faulty matchLabels the first by key is reported, not a random one.
+Differs:  of several invalid matchLabels, the first by key is reported, not a random one.
 """
 
 from collections.abc import Mapping
@@ -78,10 +78,10 @@ _NAME_FIELD: Final = "metadata.name"
 
 
 def compile_label_selector(selector: LabelSelector | None) -> CompiledSelector:
-    """Return the selector ready to match: None matches nothing, an empty one everything.
+    """Compile a label selector: None matches nothing, an empty one everything.
 
     Raises:
-        SelectorError: Upstream refuses it.
+        SelectorError: The selector is invalid.
     """
     if selector is None:
         return NOTHING
@@ -110,7 +110,7 @@ def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requiremen
 
 
 def label_selector_error(selector: LabelSelector | None) -> str | None:
-    """Return upstream's message on a selector that it refuses, None if it accepts it."""
+    """Return upstream's message about an invalid selector, None if it is valid."""
     try:
         compile_label_selector(selector)
     except SelectorError as error:
@@ -119,7 +119,7 @@ def label_selector_error(selector: LabelSelector | None) -> str | None:
 
 
 def matches_label_selector(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether a selector matches; None and one that upstream refuses match nothing."""
+    """Whether a selector matches; None and invalid selectors match nothing."""
     try:
         return compile_label_selector(selector).matches(labels)
     except SelectorError:
@@ -127,21 +127,21 @@ def matches_label_selector(selector: LabelSelector | None, labels: Mapping[str, 
 
 
 def selector_from_set(labels: Mapping[str, str] | None) -> CompiledSelector:
-    """Return the selector of exactly these labels, unchecked; without any it matches all."""
+    """Return a selector that requires these labels, without validating them."""
     return selector_of(Requirement(key, EQUALS, (value,)) for key, value in (labels or {}).items())
 
 
 def matches_set(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether `labels` have every wanted value."""
+    """Whether `labels` contain all of `wanted`."""
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def node_selector_term_errors(term: NodeSelectorTerm, path: str = "") -> tuple[str, ...]:
-    """Return upstream's messages on a term that cannot be parsed; empty if it can.
+    """Return upstream's messages about an invalid term; empty if it is valid.
 
     Args:
         term: The term.
-        path: The field path of the term, empty at the root.
+        path: The field path of the term, "" at the root.
     """
     prefix = f"{path}." if path else ""
     errors: list[str] = []
@@ -180,7 +180,7 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
 def matches_node_selector_term(
     term: NodeSelectorTerm, labels: Mapping[str, str], name: str
 ) -> bool:
-    """Whether a node with these labels and this name satisfies all of a term.
+    """Whether a term matches a node with these labels and this name.
 
     A term that is empty or cannot be parsed matches no node.
     """
@@ -193,7 +193,7 @@ def matches_node_selector_term(
 
 
 def _matches_field(requirement: NodeSelectorRequirement, name: str) -> bool:
-    # A node without a name has no fields at all, and then none is compared.
+    # As upstream, field requirements are ignored for a node without a name.
     if not name:
         return True
     field = name if requirement.key == _NAME_FIELD else ""
@@ -210,7 +210,7 @@ def matches_node_selector(selector: NodeSelector, labels: Mapping[str, str], nam
 def node_selector_errors(
     selector: NodeSelector, path: str = "nodeSelectorTerms"
 ) -> tuple[str, ...]:
-    """Return upstream's messages on all terms that cannot be parsed."""
+    """Return upstream's messages about all invalid terms."""
     return tuple(
         error
         for index, term in enumerate(selector.node_selector_terms)
@@ -219,7 +219,7 @@ def node_selector_errors(
 
 
 def preferred_term_errors(terms: tuple[PreferredSchedulingTerm, ...]) -> tuple[str, ...]:
-    """Return upstream's messages on preferred terms; those of weight 0 are not looked at."""
+    """Return upstream's messages about invalid preferred terms; ignores those with weight 0."""
     return tuple(
         error
         for index, term in enumerate(terms)
@@ -229,13 +229,13 @@ def preferred_term_errors(terms: tuple[PreferredSchedulingTerm, ...]) -> tuple[s
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True):
-    """The nodes a pod may run on: its nodeSelector and its required node affinity, both."""
+    """A pod's nodeSelector and required node affinity, which must both match."""
 
     labels: dict[str, str]
     selector: NodeSelector | None
 
     def matches(self, node: Node) -> bool:
-        """Whether the node satisfies both; a term that cannot be parsed does not match."""
+        """Whether both match the node; a term that cannot be parsed does not match."""
         metadata = node.metadata
         return matches_set(self.labels, metadata.labels) and (
             self.selector is None
@@ -244,7 +244,7 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True):
 
 
 def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
-    """Return which nodes the pod may run on."""
+    """Return the pod's nodeSelector and required node affinity."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     return RequiredNodeAffinity(
         labels=pod.spec.node_selector or {},

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
-"""The storage.k8s.io/v1 kinds: classes, drivers, what drivers can attach where.
+"""The storage.k8s.io/v1 kinds: classes, CSI drivers, capacities and attachments.
 
 Upstream: staging/src/k8s.io/api/storage/v1/types.go (v1.36)
 Differs:  mount options, token requests and attachment errors are not read.
@@ -14,7 +14,7 @@ from kubesched.api.volume import PersistentVolumeSpec
 
 
 class StorageClass(KubeStruct):
-    """A kind of storage, and when its volumes are bound."""
+    """A class of storage, with its provisioner and binding mode."""
 
     api_version: str = ""
     kind: str = ""
@@ -28,13 +28,13 @@ class StorageClass(KubeStruct):
 
 
 class VolumeNodeResources(KubeStruct):
-    """How many volumes of a driver a node can have; None means no limit."""
+    """The maximum number of a driver's volumes on a node; None means no limit."""
 
     count: Int32 | None = None
 
 
 class CSINodeDriver(KubeStruct):
-    """A driver that runs on the node."""
+    """A CSI driver that runs on the node."""
 
     name: str = ""
     node_id: str = field(default="", name="nodeID")
@@ -49,7 +49,7 @@ class CSINodeSpec(KubeStruct):
 
 
 class CSINode(KubeStruct):
-    """The CSI side of the node of the same name."""
+    """The CSI drivers of the node with the same name."""
 
     api_version: str = ""
     kind: str = ""
@@ -58,7 +58,7 @@ class CSINode(KubeStruct):
 
 
 class CSIDriverSpec(KubeStruct):
-    """What a driver needs and promises."""
+    """The requirements and capabilities of a driver."""
 
     attach_required: bool | None = None
     pod_info_on_mount: bool | None = None
@@ -80,7 +80,7 @@ class CSIDriver(KubeStruct):
 
 
 class CSIStorageCapacity(KubeStruct):
-    """How much storage of a class is left in a part of the cluster."""
+    """The available storage of a class in a part of the cluster."""
 
     api_version: str = ""
     kind: str = ""
@@ -99,7 +99,7 @@ class VolumeAttachmentSource(KubeStruct):
 
 
 class VolumeAttachmentSpec(KubeStruct):
-    """Which volume is to be attached where, by whom."""
+    """The volume, the node and the driver that attaches it."""
 
     attacher: str = ""
     source: VolumeAttachmentSource = VolumeAttachmentSource()
@@ -107,14 +107,14 @@ class VolumeAttachmentSpec(KubeStruct):
 
 
 class VolumeAttachmentStatus(KubeStruct):
-    """Whether it is attached."""
+    """Whether the volume is attached."""
 
     attached: bool = False
     attachment_metadata: dict[str, str] = {}
 
 
 class VolumeAttachment(KubeStruct):
-    """The order to attach a volume to a node."""
+    """A request to attach a volume to a node."""
 
     api_version: str = ""
     kind: str = ""
@@ -124,7 +124,7 @@ class VolumeAttachment(KubeStruct):
 
 
 class VolumeAttributesClass(KubeStruct):
-    """Attributes of a volume that may change while it lives."""
+    """A class of mutable volume attributes."""
 
     api_version: str = ""
     kind: str = ""

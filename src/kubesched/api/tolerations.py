@@ -1,4 +1,4 @@
-"""Which taints a pod's tolerations bear.
+"""Matching of tolerations against taints.
 
 Upstream: staging/src/k8s.io/api/core/v1/toleration.go, component-helpers/.../helpers.go (v1.36)
 Reads:    pod.spec.tolerations; node.spec.taints
@@ -22,12 +22,12 @@ _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def tolerates(toleration: Toleration, taint: Taint, comparison_operators: bool = False) -> bool:
-    """Whether the toleration bears the taint.
+    """Whether the toleration matches the taint.
 
     Args:
-        toleration: With an empty effect it is for all effects, with an empty key for all keys.
+        toleration: An empty effect means all effects, an empty key all keys.
         taint: The taint.
-        comparison_operators: Whether the operators Lt and Gt are known.
+        comparison_operators: Whether to support the operators Lt and Gt.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -52,7 +52,7 @@ def _compares(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _integer(text: str) -> int | None:
-    """Return the int64 of its one canonical text: no plus sign, no leading zero."""
+    """Parse an int64 without plus sign and leading zeros; return None if it is not one."""
     return parse_int64(text) if _CANONICAL_INTEGER.fullmatch(text) else None
 
 
@@ -62,7 +62,7 @@ def find_untolerated(
     effects: Collection[str] = HARD_EFFECTS,
     comparison_operators: bool = False,
 ) -> Taint | None:
-    """Return the first taint with one of the effects that no toleration bears, None if none."""
+    """Return the first taint with one of the effects and no matching toleration, None if none."""
     tolerations = tuple(tolerations)
     for taint in taints:
         if taint.effect in effects and not any(

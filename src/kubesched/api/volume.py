@@ -1,5 +1,5 @@
 # ruff: noqa: RUF012 - msgspec copies the empty dict for every instance
-"""Volumes: what a pod mounts, and the claims and persistent volumes behind it.
+"""Volumes of pods, persistent volume claims and persistent volumes.
 
 Upstream: staging/src/k8s.io/api/core/v1/types.go, Volume, PersistentVolume(Claim) (v1.36)
 Differs:  of sources the scheduler does not look into, only their presence is read.
@@ -13,7 +13,7 @@ from kubesched.api.selector_terms import NodeSelector
 
 
 class ObjectReference(KubeStruct):
-    """Names an object, or a part of it."""
+    """A reference to an object, or to a part of it."""
 
     api_version: str = ""
     kind: str = ""
@@ -25,7 +25,7 @@ class ObjectReference(KubeStruct):
 
 
 class UnreadVolumeSource(KubeStruct):
-    """A source of which only the presence matters here."""
+    """A source of which only the presence matters."""
 
 
 class PersistentVolumeClaimVolumeSource(KubeStruct):
@@ -124,7 +124,7 @@ class RBDVolumeSource(KubeStruct):
 
 
 class CSIVolumeSource(KubeStruct):
-    """A volume that a CSI driver makes for the pod alone."""
+    """An inline volume that a CSI driver creates for the pod."""
 
     driver: str = ""
     read_only: bool | None = None
@@ -152,7 +152,7 @@ class HostPathVolumeSource(KubeStruct):
 
 
 class EmptyDirVolumeSource(KubeStruct):
-    """A directory that lives as long as the pod."""
+    """A directory with the lifetime of the pod."""
 
     medium: str = ""
     size_limit: Quantity | None = None
@@ -166,14 +166,14 @@ class ImageVolumeSource(KubeStruct):
 
 
 class VolumeResourceRequirements(KubeStruct):
-    """How much storage is asked for."""
+    """The requested and maximum size."""
 
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
 
 
 class TypedObjectReference(KubeStruct):
-    """Names an object by API group, kind and name."""
+    """A reference to an object by API group, kind and name."""
 
     api_group: str | None = None
     kind: str = ""
@@ -182,7 +182,7 @@ class TypedObjectReference(KubeStruct):
 
 
 class PersistentVolumeClaimSpec(KubeStruct):
-    """What storage is asked for; a class of None means the default one, "" means none."""
+    """The requested storage; a class of None means the default class, "" means no class."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -196,7 +196,7 @@ class PersistentVolumeClaimSpec(KubeStruct):
 
 
 class PersistentVolumeClaimStatus(KubeStruct):
-    """How far the claim has come."""
+    """The observed state of a claim."""
 
     phase: str = ""
     access_modes: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ class PersistentVolumeClaimStatus(KubeStruct):
 
 
 class PersistentVolumeClaim(KubeStruct):
-    """A wish for storage."""
+    """A request for storage."""
 
     api_version: str = ""
     kind: str = ""
@@ -217,14 +217,14 @@ class PersistentVolumeClaim(KubeStruct):
 
 
 class PersistentVolumeClaimTemplate(KubeStruct):
-    """The claim that an ephemeral volume makes."""
+    """The template of an ephemeral volume's claim."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class EphemeralVolumeSource(KubeStruct):
-    """A claim that is made for the pod and goes with it."""
+    """A volume whose claim is created and deleted with the pod."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
@@ -256,7 +256,7 @@ class Volume(KubeStruct):
 
     @property
     def is_seen_by_scheduling(self) -> bool:
-        """Whether any scheduler plugin looks at the volume's source."""
+        """Whether any scheduler plugin reads the volume's source."""
         return (
             self.persistent_volume_claim is not None
             or self.ephemeral is not None
@@ -281,7 +281,7 @@ class Volume(KubeStruct):
 
 
 class CSIPersistentVolumeSource(KubeStruct):
-    """A volume of a CSI driver, known to it by its handle."""
+    """A volume of a CSI driver, identified by its handle."""
 
     driver: str = ""
     volume_handle: str = ""
@@ -304,7 +304,7 @@ class VolumeNodeAffinity(KubeStruct):
 
 
 class PersistentVolumeSpec(KubeStruct):
-    """What a volume is, and who claims it."""
+    """The source, properties and claim of a volume."""
 
     capacity: dict[str, Quantity] = {}
     access_modes: tuple[str, ...] = ()
@@ -330,7 +330,7 @@ class PersistentVolumeSpec(KubeStruct):
 
 
 class PersistentVolumeStatus(KubeStruct):
-    """How far the volume has come."""
+    """The observed state of a volume."""
 
     phase: str = ""
     reason: str = ""
@@ -339,7 +339,7 @@ class PersistentVolumeStatus(KubeStruct):
 
 
 class PersistentVolume(KubeStruct):
-    """A piece of storage of the cluster."""
+    """A volume of the cluster."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,10 +1,11 @@
-"""YAML as Kubernetes reads it: scalars as in YAML 1.1 but for times, and only what JSON can hold.
+"""YAML as Kubernetes parses it: scalars of YAML 1.1 except times, and only values of JSON.
 
 `yes`, `on` and `y` are booleans, `0o14` and `014` are octal, `1e3` is 1000, `22:30` and dates are
 text, keys are text.
 
 Upstream: sigs.k8s.io/yaml v1 with go-yaml v2, as kubectl uses them (v1.36)
-Differs:  documents nested deeper than 200 levels, or growing a lot by aliases, are refused.
+Differs:  documents that are nested deeper than 200 levels, or that aliases expand to more than ten
+          times their size, are rejected.
 """
 
 import math
@@ -42,11 +43,11 @@ _NUMBER_LENGTH_MAX: Final = 400
 
 
 class YamlError(ValueError):
-    """A text that is no YAML, or holds what JSON cannot.
+    """A text is not YAML, or has a value that JSON cannot represent.
 
     Attributes:
-        line, column: Where, from 1; 0 if it is not known.
-        document: In which document, from 1.
+        line, column: The position, from 1; 0 if unknown.
+        document: The number of the document, from 1.
     """
 
     def __init__(self, message: str, document: int, line: int = 0, column: int = 0) -> None:
@@ -57,14 +58,14 @@ class YamlError(ValueError):
 
 
 def _number(text: str) -> int | float | str:
-    """Return the number that a plain scalar stands for, or the text itself."""
+    """Return the number of a plain scalar, or the text itself if it is not a number."""
     if len(text) > _NUMBER_LENGTH_MAX:
         return text
     digits = text.replace("_", "")
     if (match := _INTEGER.fullmatch(digits)) and not text.startswith("."):
         base = next(name for name in _BASES if match[name] is not None)
         number = int(match["sign"] + match[base], _BASES[base])
-        # What an unsigned 64-bit integer cannot hold goes on as a float.
+        # An integer that does not fit an unsigned 64-bit integer becomes a float.
         if -(2**63) <= number < 2**64 and (number < 2**63 or not match["sign"]):
             return number
     if _FLOAT.fullmatch(text if text.startswith(".") else digits):
@@ -74,13 +75,13 @@ def _number(text: str) -> int | float | str:
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
-    """Builds plain values, with Kubernetes' idea of scalars."""
+    """Builds plain values with Kubernetes' resolution of scalars."""
 
     yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}
     merged = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put merged mappings (`<<`) in front, as often as they are worth it."""
+        """Insert merged mappings (`<<`) before the mapping's own keys."""
         merged: list[tuple[yaml.Node, yaml.Node]] = []
         own: list[tuple[yaml.Node, yaml.Node]] = []
         for key, value in node.value:
@@ -105,7 +106,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
         node.value = merged + own
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float | str:
-        """Build a number, or a text that only looks like one."""
+        """Build a number, or text that only looks like one."""
         number = _number(node.value)
         if isinstance(number, str) and _NOT_FINITE.match(node.value):
             return math.nan
@@ -138,7 +139,7 @@ for _tag in ("binary", "omap", "pairs", "set"):
 
 
 class _Dumper(_SafeDumper):  # type: ignore[misc]  # the C dumper has no types
-    """Quotes every text that either reading of YAML takes for something else."""
+    """Quotes every text that YAML 1.1 or 1.2 would not parse as text."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Write equal values in full."""
@@ -150,12 +151,12 @@ for _tag, _pattern, _first in _RESOLVERS:
 
 
 def load_documents(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield the documents of a text with their numbers, from 1; empty ones are left out.
+    """Yield (number, value) of the documents of a text, from 1, without empty documents.
 
-    Values are dicts with text keys, lists, texts, integers, finite floats, booleans and None.
+    Values are dicts with str keys, lists, str, int, finite float, bool and None.
 
     Raises:
-        YamlError: The text is no YAML, or holds what JSON cannot.
+        YamlError: The text is not YAML, or has a value that JSON cannot represent.
     """
     number = 1
     try:
@@ -187,7 +188,7 @@ _NESTING: Final = re.compile(r"[\[{\]}]|(?:[-?:][ \t]+){50,}|^ {200,}", re.MULTI
 
 
 def _check_depth(text: str) -> None:
-    """Refuse deep nesting before the C code, which has no limit, meets it."""
+    """Reject deep nesting before parsing, because the C code has no limit."""
     depth = 0
     for match in _NESTING.finditer(text):
         if match[0] in ("]", "}"):
@@ -213,7 +214,7 @@ def _check_depth_exactly(text: str) -> None:
 
 
 def _plain(value: Any, budget: list[int], document: int, depth: int = 0) -> Any:
-    """Return what JSON would hold; `budget` is the number of values that may still come."""
+    """Return the value with JSON's types; `budget` holds the number of values still allowed."""
     budget[0] -= 1
     if budget[0] < 0:
         raise YamlError("its aliases make it too large", document)
@@ -234,7 +235,7 @@ def _plain(value: Any, budget: list[int], document: int, depth: int = 0) -> Any:
 def _json_number(value: float, document: int) -> int | float:
     if not math.isfinite(value):
         raise YamlError("JSON has no infinity and no NaN", document)
-    # Upstream passes through JSON, where 1000.0 is written without a fraction.
+    # Upstream converts to JSON, where 1000.0 is written without a fraction.
     return int(value) if value.is_integer() and abs(value) < _FLOAT_INTEGER_MAX else value
 
 
@@ -251,7 +252,7 @@ def _key(key: Any, document: int) -> str:
 
 
 def dump(value: Any) -> str:
-    """Return the YAML text of a value that JSON can hold; keys are sorted."""
+    """Return a value of JSON's types as YAML with sorted keys."""
     text: str = yaml.dump(
         value, Dumper=_Dumper, allow_unicode=True, default_flow_style=False, width=2**31 - 1
     )

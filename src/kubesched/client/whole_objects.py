@@ -22,7 +22,7 @@ import msgspec
 from kubesched.api.decode import DecodeError, decode_object
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeStruct, ObjectMeta
-from kubesched.api.protobuf_wire import MAGIC, Field, ProtobufError, field, fields_of
+from kubesched.api.protobuf_wire import MAGIC, ProtobufError, WireField, field, fields_of
 from kubesched.api.scheme import kind_of
 from kubesched.client.requests import Request, Rest, path_of
 
@@ -191,7 +191,7 @@ def with_finalizers(body: bytes, finalizers: Iterable[str], resource_version: st
     )
 
 
-def _content(one: Field) -> bytes:
+def _content(one: WireField) -> bytes:
     if isinstance(one.value, int):
         raise ProtobufError("proto: wrong wireType = 0")
     return one.value

@@ -423,10 +423,10 @@ def test_statistics_and_health() -> None:
         _put(server, json.loads(json.dumps(server.objects[_PATH])))
         await asyncio.sleep(0.5)
         assert 1 == elector.statistics().slowpath_total
-        assert "" == elector.health_fault()
+        assert "" == elector.health_error()
         stuck[0] = 24.0
         assert "failed election to renew leadership on lease kube-scheduler" == (
-            elector.health_fault()
+            elector.health_error()
         )
         stuck[0] = 0.0
         elector.stop()

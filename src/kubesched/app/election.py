@@ -179,12 +179,12 @@ class Election:
         return self._elector.is_valid_leader(self._monotonic())
 
     def statistics(self) -> ElectionStatistics:
-        """Return what metrics say."""
+        """Return the values of the election's metrics."""
         return self._elector.statistics()
 
-    def health_fault(self) -> str:
+    def health_error(self) -> str:
         """Return why this process should be restarted, "" if it is well."""
-        return self._elector.health_fault()
+        return self._elector.health_error()
 
 
 def _moment(now_ns: int) -> datetime:

@@ -111,7 +111,7 @@ class LiveClaimWriter:
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
-        """Say which claim serves the pod's extended resources."""
+        """Set the claim that provides the pod's extended resources."""
         await _as_claim_errors(self._pods.patch_extended_resource_claim_status(pod, status))
 
     def _soon(self, work: Coroutine[Any, Any, object], what: str) -> None:

@@ -195,7 +195,7 @@ class SchedulerProcess:
         election = self.election
         endpoints.add_health(
             scheduler_health(
-                leader_election=None if election is None else election.health_fault,
+                leader_election=None if election is None else election.health_error,
                 is_stopping=lambda: self.is_stopping,
                 has_synced=lambda: self.is_synced,
                 observe=self.metrics.health.observe,

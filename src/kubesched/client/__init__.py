@@ -1,1 +1,1 @@
-"""Speak to an API server: requests, watches, leader election, events."""
+"""The client of an API server: requests, watches, leader election, events."""

@@ -1,9 +1,9 @@
-"""ClaimWriter reads and writes resource claims as dynamic resource allocation wants them.
+"""ClaimClient reads and writes ResourceClaims for dynamic resource allocation.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go,
           extendeddynamicresources.go (v1.36)
 Differs:  each update begins with a GET, see `client.whole_objects`; finalizers that the server
-          refuses in JSON are written again in protobuf, which upstream speaks all along.
+          refuses in JSON are written again in protobuf, which upstream always uses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _JITTER: Final = 0.1
 
 
 class ClaimClient:
-    """Writes claims. All methods raise `ApiError` when the server refuses."""
+    """Reads and writes claims. All methods raise `ApiError` if the request fails."""
 
     def __init__(self, rest: Rest, random: Random) -> None:
         """Set up.
@@ -46,7 +46,7 @@ class ClaimClient:
         return await self._objects.get(ResourceClaim, namespace, name)
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
-        """Create a claim, whose name may be left to the server; return it as stored."""
+        """Create a claim, whose name the server may generate; return it as stored."""
         plain: Plain = msgspec.to_builtins(claim)
         for name in ("uid", "resourceVersion"):
             part_of(plain, "metadata").pop(name, None)
@@ -67,7 +67,7 @@ class ClaimClient:
             if error.reason != "Invalid":
                 raise
             refusal = error
-        # Most likely the parameters of a driver, which JSON does not show as they are stored.
+        # The likely cause: a driver's parameters, which JSON does not show byte by byte.
         try:
             return await self._objects.set_finalizers(ResourceClaim, claim.metadata, finalizers)
         except ApiError as error:
@@ -84,7 +84,7 @@ class ClaimClient:
         return await self._objects.update(ResourceClaim, claim.metadata, change, "status")
 
     async def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take a pod out of the claim's `status.reservedFor`, whatever else has changed."""
+        """Remove a pod from `status.reservedFor`, even if the claim has changed."""
         patch = {
             "metadata": {"uid": claim.metadata.uid},
             "status": {"reservedFor": [{"$patch": "delete", "uid": pod.metadata.uid}]},
@@ -96,7 +96,7 @@ class ClaimClient:
         )
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Take the scheduler's finalizer off a claim and delete it."""
+        """Remove the scheduler's finalizer from a claim and delete it; retry on conflicts."""
         namespace, name = claim.metadata.namespace, claim.metadata.name
         for tries_left in reversed(range(_DELETE_TRIES)):
             try:
@@ -112,7 +112,7 @@ class ClaimClient:
 
 
 def _set_status(stored: Plain, status: ResourceClaimStatus) -> None:
-    """Write a status into the stored one, which may hold more than is read here."""
+    """Write a status into the stored one, which may have fields that we do not decode."""
     _set_allocation(stored, status)
     set_or_remove(stored, "reservedFor", msgspec.to_builtins(status.reserved_for))
     if not status.devices:
@@ -124,7 +124,7 @@ def _set_allocation(stored: Plain, status: ResourceClaimStatus) -> None:
         stored.pop("allocation", None)
         return
     allocation = msgspec.to_builtins(status.allocation)
-    # If there is one it is the same one; only its time may have been missing.
+    # An existing allocation is the same one; only its timestamp may be missing.
     there = stored.setdefault("allocation", allocation)
     if status.allocation.allocation_timestamp is not None:
         there.setdefault("allocationTimestamp", status.allocation.allocation_timestamp)

@@ -44,7 +44,7 @@ SERVICE_ACCOUNT_DIRECTORY: Final = Path("/var/run/secrets/kubernetes.io/servicea
 
 
 class NotInClusterError(ValueError):
-    """This process does not run in a pod that may speak to its API server."""
+    """This process does not run in a pod, or its service account is not mounted."""
 
 
 def in_cluster_settings(
@@ -74,7 +74,7 @@ def in_cluster_settings(
     ca_file = directory / "ca.crt"
     return ConnectionSettings(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
-        # Without the authority's file those of the system are asked, as upstream does.
+        # Without ca.crt the system's certificate authorities count, as upstream.
         tls=TlsSettings(ca_file=str(ca_file) if ca_file.exists() else ""),
         user=UserSettings(token=token, token_file=str(token_file)),
         namespace=in_cluster_namespace(environ, directory),
@@ -84,7 +84,7 @@ def in_cluster_settings(
 def in_cluster_namespace(
     environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT_DIRECTORY
 ) -> str:
-    """Return the namespace this process runs in, `default` if nothing says it."""
+    """Return the namespace that this process runs in, `default` if unknown."""
     if environ.get("POD_NAMESPACE"):
         return environ["POD_NAMESPACE"]
     try:
@@ -106,14 +106,14 @@ def find_settings(
 ) -> ConnectionSettings:
     """Return the settings that flags ask for.
 
-    A kubeconfig's server gives way to `master`; `master` alone is spoken to without credentials.
-    With neither, the files in KUBECONFIG count; without any, this process must run in a pod.
+    `master` replaces a kubeconfig's server; `master` alone is used without credentials. With
+    neither, the files in KUBECONFIG are read; without those, this process must run in a pod.
 
     Args:
         kubeconfig: Path of a file, "" for none.
         master: A server's address, "" for none.
         environ: The environment.
-        service_account: Where a pod's own token lies.
+        service_account: The directory of the pod's service account token.
 
     Raises:
         KubeconfigError: There is no usable configuration.
@@ -150,13 +150,13 @@ def connect(
         settings: Server and user.
         qps: Requests per second; 0 for client-go's default of 5, below 0 for no limit.
         burst: Requests at once; 0 for client-go's default of 10, if the rate is the default too.
-        user_agent_suffix: The part of the program that speaks, such as `leader-election`.
+        user_agent_suffix: The component that sends the requests, such as `leader-election`.
         timeout_seconds: For each request; None for no limit.
-        observer: Is told of every request.
-        permit: Asked right before a request that changes something is written.
+        observer: Called for every request.
+        permit: Called immediately before a request that changes something is written.
         environ: The environment, for proxies and plugins.
-        now: The present moment in seconds, of a clock that never goes back.
-        wall_clock: The present moment, for the expiry of plugins' credentials.
+        now: A monotonic clock in seconds.
+        wall_clock: The current time, for the expiry of plugins' credentials.
 
     Raises:
         TlsError: Certificates or keys cannot be used.
@@ -202,7 +202,7 @@ def credentials_of(
     now: Callable[[], float],
     wall_clock: Callable[[], datetime],
 ) -> Credentials:
-    """Return who speaks: what is given outright comes before a plugin."""
+    """Return the credentials of a user: static ones are preferred to those of an exec plugin."""
     user = settings.user
     if user.token_file:
         return TokenFile(user.token_file, now, user.token)
@@ -213,7 +213,7 @@ def credentials_of(
 
 
 def user_agent(suffix: str = "") -> str:
-    """Return what a connection calls itself, as kube-scheduler's clients do."""
+    """Return the User-Agent, in the form of kube-scheduler's clients."""
     machine = platform.machine().lower()
     place = f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
     end = f"/{suffix}" if suffix else ""
@@ -221,7 +221,7 @@ def user_agent(suffix: str = "") -> str:
 
 
 def impersonation_headers(impersonation: Impersonation) -> tuple[tuple[str, str], ...]:
-    """Return the headers that ask to act as somebody else, () for nobody."""
+    """Return the impersonation headers, () without impersonation."""
     if not impersonation.user_name:
         return ()
     headers = [("Impersonate-User", impersonation.user_name)]
@@ -235,7 +235,7 @@ def impersonation_headers(impersonation: Impersonation) -> tuple[tuple[str, str]
 
 
 def environment_proxy(server: str, environ: Mapping[str, str]) -> str:
-    """Return the proxy that the environment names for a server, "" for none."""
+    """Return the proxy URL that the environment sets for a server, "" for none."""
     parts = urlsplit(server)
     host = parts.hostname or ""
     if host == "localhost" or host.startswith("127.") or host == "::1":
@@ -252,7 +252,7 @@ def _is_excluded(host: str, no_proxy: str) -> bool:
 
 
 def _matches(host: str, entry: str) -> bool:
-    """Whether an entry of NO_PROXY names a host: by name, by domain, by address, by network."""
+    """Whether an entry of NO_PROXY matches a host: a name, domain, address or network."""
     if not entry:
         return False
     if entry == "*":

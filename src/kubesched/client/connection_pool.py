@@ -1,8 +1,8 @@
-"""ConnectionPool keeps connections to one server, and lends each to one exchange at a time.
+"""ConnectionPool keeps connections to one server; each carries one request at a time.
 
 Upstream: net/http, transport.go: Transport.getConn, tryPutIdleConn (Go 1.25)
-Differs:  who waits for a connection does not dial one of its own beyond the bound.
-Invariants: a connection is lent to one exchange at a time; there are never more than the bound.
+Differs:  at the limit, a request waits for a connection to become free instead of dialling.
+Invariants: a connection carries one request at a time; there are at most `CONNECTIONS_MAX`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _CLOSING_SECONDS_MAX: Final = 1.0
 
 
 class ConnectionPool:
-    """Connections that are made when there is no idle one."""
+    """Connections, dialled when no idle one exists."""
 
     def __init__(self, dial: Callable[[], Awaitable[HttpConnection]]) -> None:
         """Set up. To be called while a loop runs.
 
         Args:
-            dial: Makes a connection; raises an OSError if it cannot.
+            dial: Opens a connection; raises OSError on failure.
         """
         self._dial = dial
         self._loop = asyncio.get_running_loop()
-        # The one used last is the first to be used again, so that the others grow old.
+        # The last used is reused first, so that the others time out.
         self._idle: list[tuple[HttpConnection, float]] = []
         self._usable: set[HttpConnection] = set()
         self._retired: set[HttpConnection] = set()
@@ -49,10 +49,10 @@ class ConnectionPool:
         return None
 
     async def take(self) -> HttpConnection:
-        """Return an idle connection, a new one, or the first that is given back; in that order.
+        """Return an idle connection, a new one, or the next that becomes free; in that order.
 
         Raises:
-            OSError: None could be made, or the pool is closed.
+            OSError: Dialling failed, or the pool is closed.
         """
         while True:
             if self._is_closed:
@@ -66,7 +66,7 @@ class ConnectionPool:
                 return connection
 
     def give_back(self, connection: HttpConnection) -> None:
-        """Have others use a connection; one whose answer was not read to its end is closed."""
+        """Return a connection to the pool; it is closed if its response was not read to the end."""
         if not connection.is_reusable or connection not in self._usable:
             connection.close()
             self._usable.discard(connection)
@@ -78,7 +78,7 @@ class ConnectionPool:
             self._keep(connection)
 
     def retire(self) -> None:
-        """Use no connection again that there is now; those that are lent go on."""
+        """Do not reuse any current connection; requests under way are not interrupted."""
         for connection, _ in self._idle:
             connection.close()
             self._usable.discard(connection)
@@ -118,13 +118,13 @@ class ConnectionPool:
         return connection
 
     async def _given_back(self) -> HttpConnection | None:
-        """Wait for a connection; None if there is room for another one instead."""
+        """Wait for a connection; None if another one may be dialled instead."""
         waiter: asyncio.Future[HttpConnection | None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:
             return await waiter
         except BaseException:
-            # What was handed over to somebody who has left belongs to the next.
+            # A cancelled waiter passes its connection on to the next one.
             if waiter.done() and not waiter.cancelled():
                 connection = waiter.result()
                 if connection is None:
@@ -134,7 +134,7 @@ class ConnectionPool:
             raise
 
     def _wake(self, connection: HttpConnection | None) -> None:
-        """Hand a connection, or the room for one, to who has waited longest."""
+        """Pass a connection, or the right to dial one, to the longest waiter."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -149,7 +149,7 @@ class ConnectionPool:
             self._sweeping = self._loop.call_later(_IDLE_SECONDS_MAX, self._sweep)
 
     def _sweep(self) -> None:
-        """Close what has not been used for a while."""
+        """Close connections that have been idle for too long."""
         used_since = self._loop.time() - _IDLE_SECONDS_MAX
         fresh = [(connection, used) for connection, used in self._idle if used > used_since]
         for connection, used in self._idle:

@@ -1,7 +1,7 @@
-"""Where an API server is, how it is recognised, and as whom it is spoken to.
+"""Settings of a connection: the server, TLS, and the user.
 
 Upstream: staging/src/k8s.io/client-go/rest/config.go (v1.36)
-Differs:  one rate limiter, one user agent and one time limit belong to a connection, not here.
+Differs:  rate limit, user agent and timeout are arguments of `connect`, not settings.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import msgspec
 
 
 class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the server proves who it is, and the client's certificate.
+    """How the server is authenticated, and the client's certificate.
 
     Attributes:
         ca_file: Path of the authorities' certificates; `ca_pem` wins over it.
         ca_pem: The certificates themselves.
-        server_name: The name to look for in the server's certificate; "" for the server's host.
-        is_insecure: Whether any certificate will do.
+        server_name: The expected name in the server's certificate; "" for the server's host.
+        is_insecure: Whether to accept any server certificate.
         certificate_file: Path of the client's certificate; `certificate_pem` wins over it.
         certificate_pem: The certificate itself.
         key_file: Path of its key; `key_pem` wins over it.
@@ -38,7 +38,7 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_authority(self) -> bool:
-        """Whether an authority is named."""
+        """Whether certificate authorities are set."""
         return bool(self.ca_file or self.ca_pem)
 
     @property
@@ -48,16 +48,16 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that prints credentials.
+    """An exec plugin: a program that prints credentials.
 
     Attributes:
         command: A path, or a name to look for in PATH.
         args: Its arguments.
         env: Variables it gets besides those of this process.
-        api_version: Of what it reads and prints, such as `client.authentication.k8s.io/v1`.
-        install_hint: For the error when the program is not there.
+        api_version: Of its input and output, such as `client.authentication.k8s.io/v1`.
+        install_hint: Added to the error if the program is missing.
         interactive_mode: `Never`, `IfAvailable` or `Always`.
-        cluster: What it is told of the cluster, as JSON values; None if it is not told.
+        cluster: The cluster's settings for the program, as JSON values; None to pass none.
     """
 
     command: str
@@ -70,7 +70,7 @@ class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody else to act as; `user_name` is "" for nobody."""
+    """The user to impersonate; `user_name` is "" for none."""
 
     user_name: str = ""
     uid: str = ""
@@ -79,7 +79,7 @@ class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who speaks.
+    """The user of a connection.
 
     Attributes:
         token: A bearer token.
@@ -87,7 +87,7 @@ class UserSettings(msgspec.Struct, frozen=True, kw_only=True):
         username: For basic authentication.
         password: For basic authentication.
         exec: A program that prints credentials; None without one.
-        impersonation: Whom to act as.
+        impersonation: The user to impersonate.
     """
 
     token: str = ""
@@ -99,14 +99,14 @@ class UserSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything needed to speak to one API server as one user.
+    """Everything needed to send requests to one API server as one user.
 
     Attributes:
         server: Its URL with scheme and host, perhaps a path, no slash at the end.
-        tls: How it is recognised, and the client's certificate.
-        user: Who speaks.
-        proxy_url: Of an HTTP proxy; "" for what the environment says.
-        namespace: For what names none; "" if it is not said.
+        tls: How it is authenticated, and the client's certificate.
+        user: The user.
+        proxy_url: Of an HTTP proxy; "" for the environment's.
+        namespace: The default namespace; "" if not set.
     """
 
     server: str
@@ -117,7 +117,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def may_carry_credentials(self) -> bool:
-        """Whether nobody on the way can read what is sent: TLS, or this very machine."""
+        """Whether requests cannot be read on the way: over TLS, or to loopback."""
         parts = urlsplit(self.server)
         return parts.scheme == "https" or _is_loopback(parts.hostname or "")
 
@@ -134,10 +134,10 @@ def _is_loopback(host: str) -> bool:
 def server_url(server: str, *, tls: TlsSettings = TlsSettings()) -> str:  # noqa: B008 - frozen
     """Return the URL of a server that may be given as `host:port`.
 
-    Without a scheme it is https if there is anything to do TLS with, else http.
+    Without a scheme it is https if any TLS setting is given, else http.
 
     Raises:
-        ValueError: It is no such address.
+        ValueError: The address is invalid.
     """
     text = server or "localhost"
     if not _has_host(text):
@@ -156,7 +156,7 @@ def server_url(server: str, *, tls: TlsSettings = TlsSettings()) -> str:  # noqa
 def _has_host(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        # A port that is no number raises only when it is asked for.
+        # An invalid port raises only when it is read.
         return bool(parts.scheme and parts.hostname) and parts.port != 0
     except ValueError:
         return False

@@ -1,7 +1,7 @@
-"""CoreEventRecorder writes events of the core group: of leader election, and for old servers.
+"""CoreEventRecorder writes events of the core group: for leader election and for old servers.
 
 Upstream: staging/src/k8s.io/client-go/tools/record/event.go (v1.36)
-Differs:  see `client.event_queue`; events are sent side by side, not one after the other.
+Differs:  see `client.event_queue`; events are sent concurrently, not one after the other.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CoreEventRecorder:
             rest: Sends the requests.
             now_ns: Returns the time of day in nanoseconds since the epoch.
             random: Spreads retries.
-            component: Who reports, unless an event says it itself.
+            component: The reporting component, unless an event names another.
         """
         self._rest = rest
         self._now_ns = now_ns
@@ -58,31 +58,31 @@ class CoreEventRecorder:
         self._queue = EventQueue(self._write, _words, self._delay_seconds)
 
     def _delay_seconds(self, tries: int) -> float:
-        # The first wait is any part of the whole, so that clients do not come together.
+        # The first wait is random, so that clients do not retry at the same time.
         return _RETRY_SECONDS * (self._random.random() if tries == 1 else 1.0)
 
     def _name_and_time(self, event: CoreEvent, now_ns: int) -> tuple[str, str]:
         return f"{event.involved_object.name}.{now_ns:x}", second_time(now_ns)
 
     def statistics(self) -> EventStatistics:
-        """Return what has become of events so far."""
+        """Return the counts of sent, refused and waiting events."""
         return self._queue.statistics()
 
     async def run(self) -> None:
-        """Send events for ever."""
+        """Send events until cancelled."""
         await self._queue.run()
 
     async def drain(self) -> None:
-        """Wait until everything that was recorded is written, or the server does not answer."""
+        """Wait until all recorded events are written, or the server stops answering."""
         await self._queue.drain()
 
     def record_event(self, event: Occurrence) -> None:
-        """Have an event written some time soon, without action and related object."""
+        """Queue an event for writing, without action and related object."""
         component = event.reporting_controller or self._component
         self._record(reference_to(event.regarding), event.type, event.reason, event.note, component)
 
     def record(self, involved: ObjectReference, type_: str, reason: str, message: str) -> None:
-        """Have an event written some time soon; never waits, never fails.
+        """Queue an event for writing; never waits, never raises.
 
         Args:
             involved: The object it is about.
@@ -121,7 +121,7 @@ class CoreEventRecorder:
             self._queue.put(event)
 
     async def _write(self, event: CoreEvent) -> None:
-        """Write an event, or what is new of it."""
+        """Create an event, or update its count."""
         namespace = event.metadata.namespace
         if event.count > 1:
             changed = {
@@ -138,7 +138,7 @@ class CoreEventRecorder:
             try:
                 await self._rest.send(request)
             except NotFoundError:
-                # It has expired, or has not been written yet.
+                # It has expired or was never written.
                 pass
             else:
                 return

@@ -1,4 +1,4 @@
-"""The Authorization header of a request: a fixed one, a token from a file, or a plugin's.
+"""Credentials of requests: static ones, or a token from a file.
 
 Upstream: staging/src/k8s.io/client-go/transport/token_source.go, round_trippers.go (v1.36)
 Differs:  a token file is read again as soon as it changes, not only every 50 seconds.
@@ -18,11 +18,11 @@ _LOOK_PERIOD_SECONDS: Final = 1.0
 
 
 class CredentialsError(Exception):
-    """There are no credentials to send; the message says why and what helps."""
+    """Credentials are not available; the message names reason and remedy."""
 
 
 class Credential(NamedTuple):
-    """What proves who speaks.
+    """What authenticates a request.
 
     Attributes:
         header: The value of `Authorization`, "" for none.
@@ -39,21 +39,21 @@ NOBODY: Final = Credential()
 
 
 class Credentials(Protocol):
-    """Knows what to send, and where to get something newer."""
+    """A source of credentials."""
 
     async def get(self) -> Credential:
-        """Return what to send now.
+        """Return the current credential.
 
         Raises:
-            CredentialsError: There is nothing.
+            CredentialsError: There is none.
         """
         ...
 
     async def renew(self, refused: Credential) -> Credential:
-        """Return what to send after the server did not accept something; perhaps the same.
+        """Return a newer credential after the server refused one; the same if there is none.
 
         Raises:
-            CredentialsError: There is nothing.
+            CredentialsError: There is none.
         """
         ...
 
@@ -65,21 +65,21 @@ class FixedCredentials:
         self._credential = credential
 
     async def get(self) -> Credential:
-        """Return what to send now."""
+        """Return the credential."""
         return self._credential
 
     async def renew(self, refused: Credential) -> Credential:
-        """Return the same again."""
+        """Return the same credential."""
         return self._credential
 
 
 class TokenFile:
-    """A bearer token in a file that somebody replaces.
+    """A bearer token in a file that is replaced from time to time.
 
     Args:
         path: Of the file.
-        now: The present moment in seconds.
-        token: Sent as long as the file cannot be read.
+        now: A monotonic clock in seconds.
+        token: Used while the file cannot be read.
     """
 
     def __init__(self, path: str, now: Callable[[], float], token: str = "") -> None:
@@ -106,7 +106,7 @@ class TokenFile:
         return self._credential
 
     def _read(self) -> None:
-        """Read the file; if that fails the last token goes on being used."""
+        """Read the file; if that fails, the last token remains in use."""
         seen = self._signature()
         try:
             token = self._path.read_text(encoding="utf-8").strip()
@@ -122,7 +122,7 @@ class TokenFile:
 
     def _keep(self, problem: str) -> None:
         if not self._credential.header:
-            # The next request shall look again at once.
+            # The next request reads the file again.
             self._looked_at = float("-inf")
             raise CredentialsError(problem)
 
@@ -146,7 +146,7 @@ def basic(username: str, password: str) -> Credential:
 
 
 def fixed_credential(user: UserSettings) -> Credential:
-    """Return what a user's settings say themselves, `NOBODY` if they say nothing."""
+    """Return the static credential of a user's settings, `NOBODY` without one."""
     if user.username or user.password:
         return basic(user.username, user.password)
     return bearer(user.token.strip()) if user.token else NOBODY

@@ -1,7 +1,7 @@
-"""Dialer opens connections to a server: over TLS, through a proxy, to whichever address answers.
+"""Dialer opens connections to a server: over TLS, through a proxy, to the first address to answer.
 
 Upstream: net/http, transport.go: dialConn; net, dial.go (Go 1.25)
-Differs:  proxies are spoken to in HTTP only, not SOCKS.
+Differs:  SOCKS proxies are not supported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.client.tls import tls_words
 
 _CONNECT_SECONDS_MAX: Final = 30.0
 _KEEP_ALIVE_SECONDS: Final = 30
-# How long one address may take before the next is tried beside it; Go's.
+# After this time the next address is tried in parallel; as in Go.
 _NEXT_ADDRESS_SECONDS: Final = 0.3
 _OK: Final = 200
 _UNKNOWN: Final = frozenset((socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)))
@@ -29,7 +29,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class DialError(OSError):
-    """There is no connection; the message says at which step it failed."""
+    """A connection failed; the message names the step."""
 
     def __init__(self, message: str, number: int | None = None) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class DialError(OSError):
 
 
 class _Place(NamedTuple):
-    """What listens somewhere; `name` is that of its certificate."""
+    """Where to connect; `name` is the expected name in the certificate."""
 
     host: str
     port: int
@@ -50,12 +50,12 @@ class _Place(NamedTuple):
 
 
 class Dialer:
-    """Knows the way to one server.
+    """Dials one server.
 
     Attributes:
-        authority: The server's host, with its port if the URL has one: what `Host` says.
-        is_forwarded: Whether a proxy passes on single requests, which then begin with the URL.
-        proxy_authorization: What such requests have to say to the proxy, "" for nothing.
+        authority: The server's host, with its port if the URL has one: the `Host` header.
+        is_forwarded: Whether a proxy forwards single requests, which then contain the whole URL.
+        proxy_authorization: The Proxy-Authorization header of such requests, "" for none.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Dialer:
         Args:
             server: The server's URL.
             tls: Context for https; None for http.
-            server_name: The name to look for in the server's certificate; "" for the host's.
+            server_name: The expected name in the server's certificate; "" for the host's.
             proxy_url: Of an HTTP proxy, "" without one.
         """
         parts = urlsplit(server)
@@ -87,8 +87,8 @@ class Dialer:
         """Return a new connection.
 
         Raises:
-            DialError: There was none to be had.
-            TimeoutError: Nobody answered in time.
+            DialError: The connection failed.
+            TimeoutError: No answer came within 30 seconds.
         """
         first = self._proxy or self._server
         try:
@@ -115,7 +115,7 @@ class Dialer:
             raise
 
     async def _tunnelled(self, outer: HttpConnection, tls: ssl.SSLContext) -> HttpConnection:
-        """Have a proxy connect to the server, and speak TLS with that."""
+        """Open a tunnel through a proxy, and start TLS with the server."""
         target = self._server.address
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         if self.proxy_authorization:
@@ -162,12 +162,12 @@ async def _connected(place: _Place) -> HttpConnection:
 
 
 def dial_error(error: Exception, host: str, port: int) -> DialError:
-    """Return why there is no connection, in Go's words.
+    """Return why a connection failed, in Go's words.
 
     Args:
-        error: Of a lookup, of the system, or of TLS.
-        host: Where to.
-        port: Where to.
+        error: Of the name lookup, the system, or TLS.
+        host: Of the server.
+        port: Of the server.
     """
     if isinstance(error, ssl.SSLError):
         return DialError(f"tls: {tls_words(error)}")
@@ -189,7 +189,7 @@ def _address(host: str, port: int) -> str:
 
 
 def _new_socket(address: AddrInfoType) -> socket.socket:
-    """Have the kernel find out about peers that are gone: a quiet stream would wait for ever."""
+    """Return a socket with keep-alive, so that a quiet watch notices that the server is gone."""
     family, type_, protocol, _, _ = address
     opened = socket.socket(family=family, type=type_, proto=protocol)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

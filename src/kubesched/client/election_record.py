@@ -1,9 +1,9 @@
-"""What a lock says: who leads, since when, for how long; in a Lease and in an annotation.
+"""ElectionRecord is the content of a lock: in a Lease's spec or in an annotation.
 
 Upstream: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock: interface.go,
           leaselock.go (v1.36)
 Differs:  two records of a Lease are equal only if their times are, to the microsecond; upstream
-          compares seconds, so that a candidate may overlook a renewal and lead up to a second too
+          compares seconds, so a candidate may miss a renewal and take over up to a second too
           early.
 """
 
@@ -18,16 +18,16 @@ from kubesched.api.meta import parse_time
 
 
 class ElectionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Who leads.
+    """Who leads, and for how long.
 
     Attributes:
-        holder_identity: The leader, "" for nobody.
+        holder_identity: The leader's identity, "" for none.
         lease_duration_seconds: How long candidates wait after the last change they see.
-        acquire_time: When the leader became it; None if it is not said.
-        renew_time: When it last said so; None if it is not said.
+        acquire_time: When the leader acquired the lock; None if not set.
+        renew_time: When it last renewed it; None if not set.
         leader_transitions: How often the leader has changed.
-        preferred_holder: Who should lead instead, "" for nobody.
-        strategy: How that was decided.
+        preferred_holder: Who should lead instead, "" for none.
+        strategy: How the preferred holder was chosen.
     """
 
     holder_identity: str = ""
@@ -64,7 +64,7 @@ def record_of_annotation(text: str) -> ElectionRecord:
     """Return the record of an annotation's JSON text.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is invalid.
     """
     try:
         fields = msgspec.json.decode(text, type=_Spec)
@@ -123,7 +123,7 @@ def annotation_of(record: ElectionRecord) -> str:
 
 
 def raw_record(record: ElectionRecord) -> bytes:
-    """Return a text that is the same for equal records only."""
+    """Return bytes that are equal only for equal records."""
     return msgspec.json.encode(spec_of(record))
 
 

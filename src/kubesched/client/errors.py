@@ -52,7 +52,7 @@ _CLASSES: Final[dict[str, type[NotFoundError | ConflictError | AlreadyExistsErro
     "Expired": GoneError,
     "Gone": GoneError,
 }
-# What the code alone says, where a server gives no reason.
+# The reason to assume for a status code without one.
 _BY_CODE: Final = {404: "NotFound", 409: "Conflict", 410: "Gone", 429: "TooManyRequests"}
 
 _SLOW: Final = (
@@ -84,13 +84,13 @@ def error_of_answer(
     content_type: str = "",
     retry_after: str = "",
 ) -> ApiError:
-    """Return the error that an answer stands for.
+    """Return the error for a response.
 
     Args:
         code: HTTP status, outside 200 to 206.
-        body: What was sent with it: a Status, or anything.
+        body: A Status or any text.
         method: Of the request.
-        content_type: Of the answer, "" if it does not say.
+        content_type: Of the response, "" without one.
         retry_after: The header's value, "" without one.
     """
     seconds = retry_after_seconds(retry_after)
@@ -104,7 +104,7 @@ def error_of_answer(
 
 
 def error_of_status(body: bytes | msgspec.Raw) -> ApiError | None:
-    """Return the error that a Status stands for, None if the JSON text is no failure's Status."""
+    """Return the error of a Status, None if the JSON is not a Status of a failure."""
     try:
         status = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -133,7 +133,7 @@ def _error(code: int, reason: str, message: str, retry_after_seconds: int | None
 
 
 def _generic(code: int, method: str, words: str) -> tuple[str, str]:
-    """Return reason and message of an answer that is no Status."""
+    """Return reason and message for a response that is not a Status."""
     speaking = {
         403: ("Forbidden", words),
         406: ("NotAcceptable", _NOT_ACCEPTABLE if words in {"", "unknown"} else words),
@@ -152,20 +152,20 @@ def _generic(code: int, method: str, words: str) -> tuple[str, str]:
 
 
 def _words_of(body: bytes, content_type: str) -> str:
-    """Return what a server says in plain text, `unknown` if it says something else."""
+    """Return a plain text body, `unknown` for other content types."""
     if content_type and not content_type.strip().lower().startswith("text/"):
         return "unknown"
     return body[:_TEXT_LENGTH_MAX].decode(errors="replace").strip()
 
 
 def retry_after_seconds(header: str) -> int | None:
-    """Return the whole seconds that a `Retry-After` header asks for, None if it names none."""
+    """Return the seconds of a `Retry-After` header, None if it has none."""
     digits = header[1:] if header[:1] in {"+", "-"} else header
     return int(header) if digits.isascii() and digits.isdigit() else None
 
 
 def error_of_failure(failure: Exception, method: str, url: str) -> ApiError:
-    """Return the error for a request that got no answer."""
+    """Return the error for a request without a response."""
     words = str(failure) or type(failure).__name__
     return ApiError(0, _reason_of_failure(failure), f'{method} "{url}": {words}')
 
@@ -179,39 +179,39 @@ def _reason_of_failure(failure: Exception) -> str:
 
 
 def is_broken_connection(failure: Exception) -> bool:
-    """Whether a connection was there, and then was not any more."""
+    """Whether an established connection broke."""
     if isinstance(failure, ConnectionResetError):
         return True
     return isinstance(failure, OSError) and failure.errno in _BROKEN
 
 
 def is_server_overwhelmed(error: ApiError) -> bool:
-    """Whether there is nothing to do but to wait: what is known is as good as before."""
+    """Whether to wait and retry: what was read before is still valid."""
     return error.reason == CONNECTION_REFUSED or is_too_many_requests(error)
 
 
 def is_too_many_requests(error: ApiError) -> bool:
-    """Whether the server asks to come back later."""
+    """Whether the server is throttling."""
     return error.reason == "TooManyRequests" or error.code == 429
 
 
 def is_unanswered(error: ApiError) -> bool:
-    """Whether the connection broke or the answer is late: one of the ways in which streams end."""
+    """Whether the connection broke or timed out, which is a normal end of a watch."""
     return error.code == 0 and error.reason in {TIMEOUT, UNANSWERED}
 
 
 def is_expired(error: ApiError) -> bool:
-    """Whether the server has forgotten the version asked for."""
+    """Whether the requested resource version is too old."""
     return error.reason in ("Expired", "Gone") or error.code == 410
 
 
 def is_too_large_version(error: ApiError) -> bool:
-    """Whether the server has not come as far as the version asked for."""
+    """Whether the requested resource version is newer than the server's."""
     return error.reason == TIMEOUT and "Too large resource version" in error.message
 
 
 def very_short_watch(plural: str) -> ApiError:
-    """Return the error of a watch that ended at once and said nothing."""
+    """Return the error for a watch that ended within a second without an event."""
     message = (
         f"very short watch: {plural}: Unexpected watch close - "
         "watch lasted less than a second and no items received"

@@ -1,4 +1,4 @@
-"""EventCorrelator makes few core events of many: it counts equal ones and combines similar ones.
+"""EventCorrelator aggregates core events: it counts equal ones and combines similar ones.
 
 Upstream: staging/src/k8s.io/client-go/tools/record/events_cache.go (v1.36)
 Differs:  nothing.
@@ -28,7 +28,7 @@ _Key = tuple[str, ...]
 
 
 class _Cache(Generic[V]):
-    """The values asked for last."""
+    """A least-recently-used cache."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[_Key, V] = OrderedDict()
@@ -47,21 +47,21 @@ class _Cache(Generic[V]):
 
 
 class _Similar(msgspec.Struct):
-    """The different messages of similar events, and when the last one came."""
+    """The distinct messages of similar events, and the time of the last one."""
 
     messages: dict[str, None]
     last_ns: int
 
 
 class _Bucket(msgspec.Struct):
-    """How many events may still be written, as of when."""
+    """A token bucket: tokens left at a time."""
 
     tokens: float
     at_ns: int
 
 
 class _Observed(msgspec.Struct, frozen=True):
-    """An event that was written: its name, when it first came, how often since."""
+    """An event that was written: its name, first timestamp and count."""
 
     name: str
     first_timestamp: str | None
@@ -69,7 +69,7 @@ class _Observed(msgspec.Struct, frozen=True):
 
 
 class EventCorrelator:
-    """Remembers the events of one source."""
+    """Correlates the events of one source."""
 
     def __init__(
         self, now_ns: Callable[[], int], name_of: Callable[[CoreEvent, int], tuple[str, str]]
@@ -87,13 +87,13 @@ class EventCorrelator:
         self._buckets: _Cache[_Bucket] = _Cache()
 
     def correlate(self, event: CoreEvent) -> CoreEvent | None:
-        """Return the event to write, None for none; one with a count above 1 exists already."""
+        """Return the event to write, None to drop it; a count above 1 means an update."""
         combined, key = self._combined(event)
         counted = self._counted(combined, key)
         return counted if self._is_let_through(counted) else None
 
     def _combined(self, event: CoreEvent) -> tuple[CoreEvent, _Key]:
-        """Return the event, or one that stands for it and others that differ in the message."""
+        """Return the event, or one that combines it with others that differ in the message."""
         now_ns = self._now_ns()
         group = (
             *_source_and_object(event),
@@ -109,7 +109,7 @@ class EventCorrelator:
             path = event.involved_object.field_path
             key = (*_source_and_object(event), path, event.type, event.reason, event.message)
             return event, key
-        # One message is forgotten, so that they do not become more and more.
+        # Forget one message, to bound the memory.
         del similar.messages[next(iter(similar.messages))]
         name, timestamp = self._name_of(event, now_ns)
         combined = CoreEvent(
@@ -126,7 +126,7 @@ class EventCorrelator:
         return combined, group
 
     def _counted(self, event: CoreEvent, key: _Key) -> CoreEvent:
-        """Return the event as the next occurrence of the one that was written."""
+        """Return the event with name and count of its earlier occurrences."""
         last = self._observed.get(key)
         if last is not None:
             event = msgspec.structs.replace(
@@ -140,7 +140,7 @@ class EventCorrelator:
         return event
 
     def _is_let_through(self, event: CoreEvent) -> bool:
-        """Whether there have not been too many events about the object lately."""
+        """Whether the rate limit of the object's events permits another one."""
         now_ns = self._now_ns()
         key = (*_source_and_object(event), event.type)
         bucket = self._buckets.get(key)

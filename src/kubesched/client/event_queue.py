@@ -1,10 +1,10 @@
-"""EventQueue sends events in the background: tries again for a while, and never holds anybody up.
+"""EventQueue sends events in the background, with retries; callers never wait.
 
 Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, attemptRecording;
           staging/src/k8s.io/client-go/tools/record/event.go, recordToSink (v1.36)
 Differs:  sixteen senders write the events in the order in which they were recorded, where upstream
-          starts a goroutine for each; a sender without an answer waits with its event, and the
-          others wait behind it, so that an outage costs few events their twelve tries. When more
+          starts a goroutine for each; a sender without an answer keeps its event, and later events
+          queue up, so that few events use up their twelve tries in an outage. When more
           than 262,144 events wait (some 150 MB), the oldest is dropped; upstream has no limit.
 """
 
@@ -20,7 +20,7 @@ import msgspec
 
 from kubesched.api.errors import ApiError
 
-# More than a cluster of the largest size that Kubernetes supports, 150,000 pods, has at once.
+# More than a burst of the largest supported cluster, with 150,000 pods.
 _WAITING_MAX: Final = 262_144
 _TRIES_MAX: Final = 12
 _SENDERS_MAX: Final = 16
@@ -32,15 +32,15 @@ Write = TypeVar("Write")
 
 
 class EventStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of events.
+    """What happened to events.
 
     Attributes:
-        sent: Written, a series' count among them.
-        refused: The server did not want them.
-        retried: How often one was tried again.
-        given_up: Not written after all tries.
-        dropped: Not written for want of room.
-        waiting: Still to be written.
+        sent: Writes that succeeded, updates of series included.
+        refused: Events that the server rejected.
+        retried: Retries.
+        given_up: Events not written after all tries.
+        dropped: Events dropped because the queue was full.
+        waiting: Events still to be written.
     """
 
     sent: int = 0
@@ -52,7 +52,7 @@ class EventStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetryError(Exception):
-    """The server refused, but will perhaps not the next time."""
+    """The server refused; a retry may succeed."""
 
 
 class EventQueue(Generic[Write]):
@@ -69,14 +69,14 @@ class EventQueue(Generic[Write]):
         Args:
             send: Sends a write; raises `ApiError` if the server refuses, code 0 if it does not
                 answer, and `RetryError`.
-            words: Returns what a write is, for the log.
-            delay_seconds: Returns how long to wait after so many tries.
+            words: Describes a write, for the log.
+            delay_seconds: Returns the delay after a number of tries.
         """
         self._send = send
         self._words = words
         self._delay_seconds = delay_seconds
         self._pending: deque[Write] = deque()
-        # Senders are there as long as there is something to send; some wait for another try.
+        # Senders run while events are pending; resting ones wait for a retry.
         self._group: asyncio.TaskGroup | None = None
         self._senders = 0
         self._resting = 0
@@ -85,7 +85,7 @@ class EventQueue(Generic[Write]):
         self._sent = self._refused = self._retried = self._given_up = self._dropped = 0
 
     def statistics(self) -> EventStatistics:
-        """Return what has become of events so far."""
+        """Return the counts of sent, refused and waiting events."""
         return EventStatistics(
             sent=self._sent,
             refused=self._refused,
@@ -96,7 +96,7 @@ class EventQueue(Generic[Write]):
         )
 
     def put(self, write: Write) -> None:
-        """Have something sent some time soon; never waits."""
+        """Queue a write; never waits."""
         if len(self._pending) >= _WAITING_MAX:
             self._drop_oldest()
         self._pending.append(write)
@@ -109,7 +109,7 @@ class EventQueue(Generic[Write]):
             self._group.create_task(self._send_all(), name="sender of events")
 
     def _drop_oldest(self) -> None:
-        # The newest says more of how things are.
+        # The newest events are more useful.
         oldest = self._pending.popleft()
         self._dropped += 1
         if self._dropped % _DROPS_PER_WARNING == 1:
@@ -117,7 +117,7 @@ class EventQueue(Generic[Write]):
             log.warning("Dropped %s events, as too many wait: %s", self._dropped, words)
 
     async def run(self) -> None:
-        """Send for ever."""
+        """Send until cancelled."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 for _ in range(len(self._pending)):
@@ -127,7 +127,7 @@ class EventQueue(Generic[Write]):
             self._group = None
 
     async def drain(self) -> None:
-        """Wait until nothing waits, or the server does not answer."""
+        """Wait until the queue is empty, or the server stops answering."""
         await self._drained.wait()
 
     def _look_whether_drained(self) -> None:
@@ -161,7 +161,7 @@ class EventQueue(Generic[Write]):
                 await self._rest(self._delay_seconds(tries))
 
     async def _try(self, write: Write) -> Exception | None:
-        """Send once; return what is a reason to try again."""
+        """Send once; return the error if a retry may help."""
         try:
             await self._send(write)
         except RetryError as error:
@@ -169,7 +169,7 @@ class EventQueue(Generic[Write]):
         except ApiError as error:
             if not error.code:
                 return error
-            # The event itself is at fault, or unwanted: it would be so again.
+            # The event itself is invalid or unwanted: a retry would not help.
             self._refused += 1
             level = logging.DEBUG if error.reason == "AlreadyExists" else logging.ERROR
             words = self._words(write)

@@ -1,12 +1,12 @@
-"""EventRecorder writes what happened to objects, in events.k8s.io/v1.
+"""EventRecorder writes events of events.k8s.io/v1.
 
-Events that differ in their note only are one series: the first is created; the second makes it a
-series of two; those that follow are counted, and the count is written every half hour and when
-nothing more has come for six minutes.
+Events that differ only in their note form one series: the first is created, the second turns it
+into a series of two, and further ones are counted. The count is written every half hour, and when
+no event of the series has occurred for six minutes.
 
 Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, event_recorder.go (v1.36)
-Differs:  at most 65,536 events are remembered: of more than that the oldest is taken as finished
-          early; for the queue's difference see `client.event_queue`.
+Differs:  at most 65,536 series are kept; beyond that the oldest is finished early. See also
+          `client.event_queue`.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _Key = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
 
 
 class Occurrence(Protocol):
-    """What happened."""
+    """An event to record."""
 
     @property
     def regarding(self) -> KubeObject:
-        """The object it happened to."""
+        """The object that the event is about."""
         ...
 
     @property
@@ -74,12 +74,12 @@ class Occurrence(Protocol):
 
     @property
     def note(self) -> str:
-        """For people."""
+        """Text for people."""
         ...
 
     @property
     def related(self) -> KubeObject | None:
-        """Another object that has to do with it."""
+        """Another object involved; None for none."""
         ...
 
     @property
@@ -89,7 +89,7 @@ class Occurrence(Protocol):
 
 
 class _Remembered:
-    """An event that was written, and what came of it; a count of 1 is no series yet."""
+    """An event that was recorded, and its count; with a count of 1 it is not a series yet."""
 
     __slots__ = ("count", "key", "name", "note", "observed_ns", "time_ns")
 
@@ -103,10 +103,7 @@ class _Remembered:
 
 
 class _Write(NamedTuple):
-    """An event as it is when it happens, also if it is written late.
-
-    Thousands may wait, so what is sent is made when it is sent.
-    """
+    """A write as of the time of the event; the body is built when it is sent, to save memory."""
 
     known: _Remembered
     occurrences: int
@@ -129,7 +126,7 @@ class EventRecorder:
             rest: Sends the requests.
             now_ns: Returns the time of day in nanoseconds since the epoch.
             random: Spreads retries.
-            hostname: Of this machine, a part of the events' `reportingInstance`.
+            hostname: A part of the events' `reportingInstance`.
         """
         self._rest = rest
         self._now_ns = now_ns
@@ -142,11 +139,11 @@ class EventRecorder:
         return _RETRY_SECONDS * (1 + _RETRY_JITTER * self._random.random())
 
     def statistics(self) -> EventStatistics:
-        """Return what has become of events so far."""
+        """Return the counts of sent, refused and waiting events."""
         return self._queue.statistics()
 
     def record_event(self, event: Occurrence) -> None:
-        """Have an event written some time soon; never waits, never fails."""
+        """Queue an event for writing; never waits, never raises."""
         if event.type not in EVENT_TYPES:
             log.error("Unsupported type of event: %s", event.type)
             return
@@ -211,7 +208,7 @@ class EventRecorder:
 
         Raises:
             ApiError: The server refused, or there was no answer.
-            RetryError: Somebody wrote the event at the same time.
+            RetryError: The event was written concurrently.
         """
         known, body = write.known, self._body(write)
         namespace = event_namespace(known.key[4])
@@ -226,7 +223,7 @@ class EventRecorder:
                     )
                 )
             except NotFoundError:
-                # It has expired, or has not been written yet.
+                # It has expired or was never written.
                 pass
             else:
                 return
@@ -240,27 +237,27 @@ class EventRecorder:
                 raise
             raise RetryError(str(error)) from None
 
-    # What happens now and then.
+    # Periodic work.
 
     async def run(self) -> None:
-        """Send events, and finish series, for ever."""
+        """Send events and finish series, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run(), name="events")
             group.create_task(_every(_FINISH_SECONDS, self._finish), name="finished series")
             group.create_task(_every(_REFRESH_SECONDS, self._refresh), name="live series")
 
     async def drain(self) -> None:
-        """Wait until everything that was recorded is written, or the server does not answer."""
+        """Wait until all recorded events are written, or the server stops answering."""
         await self._queue.drain()
 
     async def _refresh(self) -> None:
-        """Write all series, so that the server does not forget them."""
+        """Write all series again, before the server expires them."""
         for known in list(self._remembered.values()):
             if known.count > 1:
                 await self._write_now(known)
 
     async def _finish(self) -> None:
-        """Forget what has not come again for a while; of series, write the count first."""
+        """Forget events without a new occurrence; of a series, write the final count first."""
         before_ns = self._now_ns() - _FINISH_NS
         for key, known in list(self._remembered.items()):
             if known.observed_ns >= before_ns:
@@ -271,7 +268,7 @@ class EventRecorder:
                 self._remembered.pop(key, None)
 
     async def _write_now(self, known: _Remembered) -> bool:
-        """Write a series; return whether there is nothing more to be done."""
+        """Write a series; return False if it must be written again."""
         try:
             await self._write(_Write(known, known.count, known.observed_ns))
         except RetryError:
@@ -289,7 +286,7 @@ async def _every(seconds: float, do: Callable[[], Any]) -> None:
 
 
 async def serves_events(rest: Rest) -> bool:
-    """Return whether a server knows events.k8s.io/v1."""
+    """Return whether a server serves events.k8s.io/v1."""
     try:
         await rest.send(
             Request(path=f"/apis/{_EVENTS.api_version}", timeout_seconds=_DISCOVERY_SECONDS)

@@ -1,4 +1,4 @@
-"""Which object an event is about, and what the event is called.
+"""References from events to objects, and the names of events.
 
 Upstream: staging/src/k8s.io/client-go/tools/reference/ref.go, tools/record/util/util.go (v1.36)
 Differs:  nothing.
@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 
 
 def reference_to(item: Any) -> ObjectReference:
-    """Return what names an object, its version included; a reference stands for itself."""
+    """Return a reference to an object, with its resource version; a reference as it is."""
     if isinstance(item, ObjectReference):
         return item
     whole: KubeObject = item
@@ -42,7 +42,7 @@ def reference_to(item: Any) -> ObjectReference:
 
 
 def plain_reference(reference: ObjectReference) -> dict[str, str]:
-    """Return the reference as it is written, in Go's order."""
+    """Return the reference as JSON values, in Go's order, without empty fields."""
     plain = {
         "kind": reference.kind,
         "namespace": reference.namespace,
@@ -56,17 +56,17 @@ def plain_reference(reference: ObjectReference) -> dict[str, str]:
 
 
 def event_namespace(reference: ObjectReference) -> str:
-    """Return where an event about an object is written."""
+    """Return the namespace of events about an object."""
     return reference.namespace or _DEFAULT_NAMESPACE
 
 
 def event_name(reference: ObjectReference, now_ns: int, random: Random) -> str:
-    """Return a name for an event: the object's, and the time.
+    """Return a name for an event: the object's name and the time.
 
     Args:
         reference: The object.
         now_ns: Nanoseconds since the epoch.
-        random: Draws a name of its own, if the object's is none that an event may have.
+        random: Draws a UUID if the object's name is not valid for an event.
     """
     name = f"{reference.name}.{now_ns:x}"
     if len(name) <= _NAME_LENGTH_MAX and _NAME.fullmatch(name):

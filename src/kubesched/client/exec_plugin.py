@@ -1,8 +1,8 @@
-"""Credentials printed by a program: the plugins of client.authentication.k8s.io.
+"""ExecPlugin gets credentials from a program: the exec plugins of kubeconfigs.
 
 Upstream: staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go (v1.36)
-Differs:  plugins never talk to a terminal; credentials are renewed a little before they expire;
-          the hint for installing a plugin is in every error, not in ten an hour.
+Differs:  plugins are never interactive; credentials are renewed shortly before they expire;
+          every error has the install hint, not only ten an hour.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ async def run_program(arguments: Sequence[str], environ: Mapping[str, str]) -> t
 class ExecPlugin:
     """Credentials that a program prints, kept until they expire.
 
-    The program runs once however many requests wait for it.
+    Concurrent requests share one run of the program.
 
     Args:
-        settings: The program and what it is told.
-        wall_clock: The present moment, with a time zone.
-        environ: What the program inherits.
-        run: Runs it.
+        settings: The program and its input.
+        wall_clock: The current time, with a time zone.
+        environ: The environment that the program inherits.
+        run: Runs a program.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ExecPlugin:
         self._running: asyncio.Task[Credential] | None = None
 
     async def get(self) -> Credential:
-        """Return the credentials, from the program if there are none that last.
+        """Return the credentials; runs the program if there are none or they have expired.
 
         Raises:
             CredentialsError: The program cannot be run, fails, or prints no credentials.
@@ -98,7 +98,7 @@ class ExecPlugin:
         return await self._refresh()
 
     async def renew(self, refused: Credential) -> Credential:
-        """Return newer credentials than those that a server refused.
+        """Return newer credentials than those that the server refused.
 
         Raises:
             CredentialsError: As `get`.
@@ -111,13 +111,13 @@ class ExecPlugin:
         if self._running is None:
             self._running = asyncio.create_task(self._ask(), name="exec plugin")
             self._running.add_done_callback(self._finish)
-        # Who gives up waiting does not take the answer from the others.
+        # A cancelled request does not cancel the run for the others.
         return await asyncio.shield(self._running)
 
     def _finish(self, task: asyncio.Task[Credential]) -> None:
         self._running = None
         if not task.cancelled():
-            # Reading it is what tells asyncio that a failure nobody waits for is known.
+            # Marks the exception as retrieved, if no request waits any more.
             task.exception()
 
     async def _ask(self) -> Credential:
@@ -139,7 +139,7 @@ class ExecPlugin:
                 " set interactiveMode to IfAvailable or Never"
             )
         environ = {**self._environ, **dict(settings.env)}
-        environ["KUBERNETES_EXEC_INFO"] = self._told()
+        environ["KUBERNETES_EXEC_INFO"] = self._exec_info()
         try:
             code, printed = await self._run((settings.command, *settings.args), environ)
         except OSError as error:
@@ -150,12 +150,12 @@ class ExecPlugin:
             )
         return printed
 
-    def _told(self) -> str:
+    def _exec_info(self) -> str:
         spec: dict[str, Any] = {"interactive": False}
         if self._settings.cluster is not None:
             spec = {"cluster": self._settings.cluster, "interactive": False}
-        told = {"kind": "ExecCredential", "apiVersion": self._settings.api_version, "spec": spec}
-        return msgspec.json.encode(told).decode()
+        info = {"kind": "ExecCredential", "apiVersion": self._settings.api_version, "spec": spec}
+        return msgspec.json.encode(info).decode()
 
     def _not_started(self, error: OSError) -> str:
         command = self._settings.command
@@ -186,7 +186,7 @@ class ExecPlugin:
 
 
 def _renewal(expires: str | None, now: float) -> float:
-    """Return when to ask again: shortly before the end, and never at once."""
+    """Return the time of the next run: shortly before the credentials expire."""
     if not expires:
         return float("inf")
     try:

@@ -1,12 +1,11 @@
-"""HttpConnection carries one exchange after the other over one connection.
+"""HttpConnection sends requests over one connection, one after the other.
 
-Only the framing is done here, by llhttp; who connects is in `dial.py`, and which connection an
-exchange gets in `connection_pool.py`.
+llhttp does the framing. `dial.py` opens connections, and `connection_pool.py` assigns them.
 
 Upstream: net/http, transport.go: persistConn (Go 1.25)
-Differs:  HTTP/1.1 only; nothing is asked to be compressed; interim answers are passed over; an
-          answer in another protocol is an error.
-Invariants: a connection that has not read an answer to its end is never used again.
+Differs:  HTTP/1.1 only, without compression; interim responses are skipped; a response in another
+          protocol is an error.
+Invariants: a connection is reused only after its response was read to the end.
 """
 
 from __future__ import annotations
@@ -17,34 +16,34 @@ from typing import Final, cast
 
 import httptools
 
-# What is read ahead of a slow reader.
+# The read buffer; beyond it, reading pauses.
 _UNREAD_BYTES_MAX: Final = 2**20
 _FINAL_STATUS_MIN: Final = 200
 
 
 class DisconnectedError(ConnectionResetError):
-    """The server closed the connection instead of answering."""
+    """The server closed the connection before it responded."""
 
 
 class UnfinishedAnswerError(OSError):
-    """The connection broke in the middle of an answer, or what came is no HTTP."""
+    """The connection broke within a response, or the response is not HTTP."""
 
 
 class _State(Enum):
-    """How far an exchange is."""
+    """The state of the current request."""
 
-    IDLE = "there is none, or its answer is complete"
-    ASKED = "nothing has been answered yet"
-    ANSWERING = "the head of the answer is there"
+    IDLE = "no request, or its response is complete"
+    ASKED = "waiting for the head of the response"
+    ANSWERING = "reading the body of the response"
 
 
 class HttpConnection(asyncio.Protocol):
-    """One connection: ask, read the answer to its end, ask again.
+    """One connection: ask, read the response to its end, ask again.
 
     Attributes:
-        status: HTTP status of the answer.
-        headers: Of the answer, by name in small letters; of a repeated one the last.
-        transport: What bytes are written to; there once the connection is made.
+        status: HTTP status of the response.
+        headers: Of the response, by lower-case name; the last value of a repeated header.
+        transport: Set once the connection is made.
     """
 
     transport: asyncio.Transport
@@ -70,14 +69,14 @@ class HttpConnection(asyncio.Protocol):
         return self._state is _State.IDLE and self._is_kept and self._failure is None
 
     async def ask(self, message: bytes) -> int:
-        """Send a request, head and body; return the answer's status once its head is there.
+        """Send a request, head and body; return the status once the response's head has arrived.
 
         Raises:
-            DisconnectedError: The connection was closed before the answer began.
+            DisconnectedError: The connection was closed before the response began.
             OSError: It broke.
         """
         if self._chunks:
-            # Whoever asked before has left with the answer unread.
+            # The previous caller left without reading the response.
             self._taken()
         self.headers = {}
         self._state = _State.ASKED
@@ -87,7 +86,7 @@ class HttpConnection(asyncio.Protocol):
         return self.status
 
     async def read(self) -> bytes:
-        """Return what has come of the body and was not read yet, b"" at its end.
+        """Return the bytes of the body that have arrived and were not read yet, b"" at its end.
 
         Raises:
             OSError: The connection broke before the end.
@@ -105,7 +104,7 @@ class HttpConnection(asyncio.Protocol):
             OSError: The connection broke before its end.
         """
         if self._state is _State.IDLE:
-            # Most answers are short: they came together with their heads.
+            # Most responses are short and arrive together with their heads.
             return self._taken()
         parts = []
         while part := await self.read():
@@ -113,7 +112,7 @@ class HttpConnection(asyncio.Protocol):
         return b"".join(parts)
 
     def close(self) -> None:
-        """Close the connection, politely if nothing is under way."""
+        """Close the connection, gracefully if no request is under way."""
         if self.is_reusable:
             self._is_kept = False
             self.transport.close()
@@ -131,7 +130,7 @@ class HttpConnection(asyncio.Protocol):
         return self._lost
 
     async def _more(self) -> None:
-        """Wait until something has come."""
+        """Wait for data."""
         if self._failure is not None:
             raise self._failure
         self._waiter = self._loop.create_future()
@@ -152,14 +151,14 @@ class HttpConnection(asyncio.Protocol):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    # What the transport says.
+    # Callbacks of the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take an answer apart."""
+        """Feed the parser."""
         if self._parser is None:
             return
         try:
@@ -172,8 +171,8 @@ class HttpConnection(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail what is under way; the end of an answer without a length is no failure."""
-        # The parser knows this connection as well: nobody but a collector would find that.
+        """Fail the current request; a response without a length ends here without a failure."""
+        # Break the reference cycle with the parser.
         self._parser = None
         if self._failure is None:
             self._failure = self._reason(exc)
@@ -193,14 +192,14 @@ class HttpConnection(asyncio.Protocol):
             return exc
         return DisconnectedError(f"EOF: {exc}" if exc else "EOF")
 
-    # What the parser says.
+    # Callbacks of the parser.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header."""
         self.headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
-        """The head of an answer is there."""
+        """Take the status of the response."""
         if self._state is not _State.ASKED:
             raise UnfinishedAnswerError("an answer to nothing")
         parser = self._parser
@@ -218,7 +217,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def on_message_complete(self) -> None:
-        """The answer is there, unless it was an interim one."""
+        """End the response, unless it was an interim one."""
         if self._state is _State.ASKED:
             self.headers = {}
             return

@@ -22,33 +22,33 @@ from kubesched.client.reflector import Reflector, ReflectorStatistics
 from kubesched.client.requests import EVERYTHING, ObjectSelector, Rest
 from kubesched.client.watch_events import ADDED, DELETED, MODIFIED, WatchEvent
 
-# So many objects are told of before others have a turn; a few milliseconds.
+# Objects handled before the event loop runs other tasks: a few milliseconds.
 _OBJECTS_AT_ONCE: Final = 64
 
 Key = tuple[str, str]
 
 
 class ResourceEventHandler(Protocol):
-    """Is told of objects that come, change and go."""
+    """Handles the events of objects."""
 
     def added(self, item: KubeObject, /) -> None:
-        """An object came."""
+        """Handle a new object."""
         ...
 
     def updated(self, old: KubeObject, new: KubeObject, /) -> None:
-        """An object changed."""
+        """Handle a changed object."""
         ...
 
     def deleted(self, item: KubeObject, /, *, is_final_state_known: bool = True) -> None:
-        """An object is gone; if its final state is not known, this is the last that was seen."""
+        """Handle a deletion; if the final state is not known, `item` is the last seen."""
         ...
 
 
 class Informer:
-    """Follows one kind.
+    """Keeps the objects of one kind.
 
     Attributes:
-        kind: What it follows.
+        kind: The kind.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Informer:
 
         Args:
             rest: Sends the requests.
-            kind: What to follow.
-            handler: Is told.
+            kind: The kind to watch.
+            handler: Gets the events.
             random: Draws pauses and the lengths of watches.
-            selection: Which objects.
+            selection: Which objects to watch.
         """
         self.kind = kind
         self._handler = handler
@@ -76,12 +76,12 @@ class Informer:
 
     @property
     def has_synced(self) -> bool:
-        """Whether the handler has been told of all the objects there were at the beginning."""
+        """Whether the handler has received all objects of the first list."""
         return self._synced.is_set()
 
     @property
     def items(self) -> Mapping[Key, KubeObject]:
-        """The objects by namespace and name; the mapping is good until something changes."""
+        """The objects by namespace and name; a view that changes with the cluster."""
         return MappingProxyType(self._items)
 
     def get(self, name: str, namespace: str = "") -> KubeObject | None:
@@ -89,57 +89,57 @@ class Informer:
         return self._items.get((namespace, name))
 
     def statistics(self) -> ReflectorStatistics:
-        """Return what has been done so far."""
+        """Return counters and the last error."""
         return self._reflector.statistics()
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """List and watch until cancelled."""
         await self._reflector.run()
 
     async def wait_for_sync(self) -> None:
         """Wait until `has_synced`."""
         await self._synced.wait()
 
-    # What the reflector says.
+    # Called by the reflector.
 
     async def replace(self, items: Sequence[KubeObject]) -> None:
-        """Tell of what vanished, then of what is new or has changed, a few at a time."""
-        # Nobody but the reflector changes the objects, and that waits for this to end.
+        """Report deletions, then additions and changes; yields to the event loop in between."""
+        # Only the reflector changes the objects, and it waits for this to end.
         before = self._items
         after: dict[Key, KubeObject] = {}
         for at, item in enumerate(items):
             key = _key(item)
             after[key] = _same_or_new(before.get(key), item)
-            await _breathe(at)
+            await _yield_now_and_then(at)
         self._items = after
         for at, (key, item) in enumerate(before.items()):
             if key not in after:
                 self._handler.deleted(item, is_final_state_known=False)
-            await _breathe(at)
+            await _yield_now_and_then(at)
         for at, (key, item) in enumerate(after.items()):
-            self._tell(before.get(key), item)
-            await _breathe(at)
+            self._report(before.get(key), item)
+            await _yield_now_and_then(at)
         self._synced.set()
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
-        """Tell of a change."""
+        """Report a watch event."""
         item = event.object
         key = _key(item)
         if event.type in (ADDED, MODIFIED):
             old = self._items.get(key)
             self._items[key] = new = _same_or_new(old, item)
-            self._tell(old, new)
+            self._report(old, new)
         elif event.type == DELETED and self._items.pop(key, None) is not None:
             self._handler.deleted(item)
 
-    def _tell(self, old: KubeObject | None, new: KubeObject) -> None:
+    def _report(self, old: KubeObject | None, new: KubeObject) -> None:
         if old is None:
             self._handler.added(new)
         elif old is not new:
             self._handler.updated(old, new)
 
 
-async def _breathe(at: int) -> None:
+async def _yield_now_and_then(at: int) -> None:
     if at % _OBJECTS_AT_ONCE == _OBJECTS_AT_ONCE - 1:
         await asyncio.sleep(0)
 
@@ -150,21 +150,21 @@ def _key(item: KubeObject) -> Key:
 
 
 def _same_or_new(old: KubeObject | None, new: KubeObject) -> KubeObject:
-    """Return the object that is kept: of two of the same version the one that was told."""
+    """Return the old object if both have the same resource version, else the new one."""
     if old is not None and old.metadata.resource_version == new.metadata.resource_version:
         return old
     return new
 
 
 class Informers:
-    """One informer per kind; objects of different kinds are told of in any order."""
+    """One informer per kind; events of different kinds arrive in any order."""
 
     def __init__(self, rest: Rest, handler: ResourceEventHandler, random: Random) -> None:
         """Set up; `run` begins.
 
         Args:
             rest: Sends the requests.
-            handler: Is told of the objects of all kinds.
+            handler: Gets the events of all kinds.
             random: Draws pauses and the lengths of watches.
         """
         self._rest = rest
@@ -173,7 +173,7 @@ class Informers:
         self._informers: dict[str, Informer] = {}
 
     def add(self, kind: Kind, selection: ObjectSelector = EVERYTHING) -> Informer:
-        """Return the informer of a kind, which is made if there is none yet."""
+        """Return the informer of a kind, creating it if necessary."""
         name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
         informer = self._informers.get(name)
         if informer is None:
@@ -188,11 +188,11 @@ class Informers:
 
     @property
     def has_synced(self) -> bool:
-        """Whether the handler has been told of all the objects there were at the beginning."""
+        """Whether the handler has received all objects of the first list."""
         return all(informer.has_synced for informer in self._informers.values())
 
     async def run(self) -> None:
-        """Follow for ever; what a handler raises ends it."""
+        """Run all informers until cancelled; an exception of a handler ends all."""
         async with asyncio.TaskGroup() as group:
             for name, informer in self._informers.items():
                 group.create_task(informer.run(), name=f"informer of {name}")

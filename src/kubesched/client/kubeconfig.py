@@ -1,10 +1,10 @@
-"""Read kubeconfig files, merge them, and choose a context: the settings of a connection.
+"""Kubeconfig files: read, merge, and turn a context into connection settings.
 
 Upstream: staging/src/k8s.io/client-go/tools/clientcmd: loader.go, client_config.go, validation.go
           (v1.36)
 Differs:  *-data fields win over files beside them, where upstream refuses both; credentials are
-          sent over plain HTTP to this very machine, where an embedded API server listens, else
-          only over TLS as upstream; auth-provider and SOCKS proxies are refused.
+          sent over plain HTTP to loopback addresses, for embedded API servers, and otherwise
+          only over TLS, as upstream; auth-provider and SOCKS proxies are refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NOTHING: Final = (
 
 
 class KubeconfigError(SetupError):
-    """A kubeconfig that cannot be used: one line with file, field and remedy."""
+    """A kubeconfig is unusable; the message is one line with file, field and remedy."""
 
 
 class _Extension(msgspec.Struct):
@@ -126,32 +126,32 @@ class _File(msgspec.Struct, rename="kebab"):
 
 
 class _Entry(msgspec.Struct):
-    """A cluster, user or context, and the file it stands in."""
+    """A cluster, user or context, and the file that defines it."""
 
     file: str
     path: str
     value: Any
 
-    def fault(self, field: str, problem: str) -> KubeconfigError:
+    def error(self, field: str, problem: str) -> KubeconfigError:
         return KubeconfigError(f"{self.file}: {self.path}.{field}: {problem}")
 
     def resolved(self, path: str) -> str:
-        """Relative paths start where the file lies."""
+        """Return a path relative to the file's directory as an absolute one."""
         return str(Path(self.file).absolute().parent / path) if path else ""
 
     def decoded(self, field: str, text: str) -> bytes:
         try:
             return base64.b64decode("".join(text.split()), validate=True)
         except (binascii.Error, ValueError):
-            raise self.fault(field, "is no base64; encode the PEM text with `base64 -w0`") from None
+            raise self.error(field, "is no base64; encode the PEM text with `base64 -w0`") from None
 
 
 class Kubeconfig:
-    """What one or more kubeconfig files say; the first to name a thing wins, entry by entry.
+    """One or more merged kubeconfig files; the first file that defines an entry wins.
 
     Attributes:
         files: The files, in the order of precedence.
-        current_context: The name of the context that is used if none is asked for.
+        current_context: The name of the default context.
     """
 
     def __init__(self, files: Iterable[str]) -> None:
@@ -183,10 +183,10 @@ class Kubeconfig:
 
         Args:
             context: Its name, "" for the current one.
-            server: A server's address that wins over the cluster's, "" for the cluster's own.
+            server: An address that replaces the cluster's, "" for the cluster's own.
 
         Raises:
-            KubeconfigError: Something is missing or wrong.
+            KubeconfigError: An entry or field is missing or invalid.
         """
         place = self._find_context(context)
         chosen = place.value
@@ -219,7 +219,7 @@ class Kubeconfig:
             return known[name]
         if name:
             names = ", ".join(known) or "none"
-            raise place.fault(kind, f"there is no {kind} named {name!r}; there are: {names}")
+            raise place.error(kind, f"there is no {kind} named {name!r}; there are: {names}")
         return _Entry(place.file, f"{kind}s", _Cluster() if kind == "cluster" else _User())
 
     @property
@@ -228,7 +228,7 @@ class Kubeconfig:
 
 
 def _connection(cluster: _Entry, user: _Entry, server: str) -> ConnectionSettings | None:
-    """Return the settings, None if no server is named."""
+    """Return the settings, None without a server."""
     value: _Cluster = cluster.value
     if not (server or value.server):
         return None
@@ -238,13 +238,13 @@ def _connection(cluster: _Entry, user: _Entry, server: str) -> ConnectionSetting
     except ValueError as error:
         if server:
             raise KubeconfigError(f"--master: {error}") from None
-        raise cluster.fault("server", str(error)) from None
+        raise cluster.error("server", str(error)) from None
     settings = ConnectionSettings(
         server=url, tls=tls, user=_user(cluster, user), proxy_url=_proxy(cluster)
     )
     if settings.may_carry_credentials:
         return settings
-    # Only who is impersonated may be read by everybody.
+    # Without TLS no secrets are sent, only impersonation headers.
     anonymous = UserSettings(impersonation=settings.user.impersonation)
     return msgspec.structs.replace(settings, user=anonymous, tls=TlsSettings())
 
@@ -254,7 +254,7 @@ def _proxy(cluster: _Entry) -> str:
     scheme = url.partition("://")[0]
     if url and scheme not in {"http", "https"}:
         problem = f"unsupported scheme {scheme!r} of {url!r}, must be http or https"
-        raise cluster.fault("proxy-url", problem)
+        raise cluster.error("proxy-url", problem)
     return url
 
 
@@ -280,14 +280,14 @@ def _tls(cluster: _Entry, user: _Entry, *, keep_server_name: bool) -> TlsSetting
 def _check_tls(settings: TlsSettings, cluster: _Entry, user: _Entry) -> None:
     if settings.is_insecure and settings.has_authority:
         problem = "is not allowed together with a certificate authority; remove one of them"
-        raise cluster.fault("insecure-skip-tls-verify", problem)
+        raise cluster.error("insecure-skip-tls-verify", problem)
     if not settings.ca_pem:
         _check_readable(cluster, "certificate-authority", settings.ca_file)
     if not settings.has_certificate:
         return
     if not (settings.key_file or settings.key_pem):
         problem = "client-key-data or client-key must be specified with a client certificate"
-        raise user.fault("client-key", problem)
+        raise user.error("client-key", problem)
     if not settings.certificate_pem:
         _check_readable(user, "client-certificate", settings.certificate_file)
     if not settings.key_pem:
@@ -301,21 +301,21 @@ def _check_readable(entry: _Entry, field: str, path: str) -> None:
         with Path(path).open("rb"):
             pass
     except OSError as error:
-        raise entry.fault(field, f"unable to read {path}: {error.strerror}") from None
+        raise entry.error(field, f"unable to read {path}: {error.strerror}") from None
 
 
 def _user(cluster: _Entry, user: _Entry) -> UserSettings:
     person: _User = user.value
     if person.auth_provider is not None:
         problem = f"the auth provider {person.auth_provider.name!r} was removed from Kubernetes"
-        raise user.fault("auth-provider", f"{problem}; use an exec plugin instead")
+        raise user.error("auth-provider", f"{problem}; use an exec plugin instead")
     if person.token and (person.username or person.password):
         problem = "more than one authentication method found: [token basicAuth]"
-        raise user.fault("token", f"{problem}; only one is allowed")
+        raise user.error("token", f"{problem}; only one is allowed")
     has_others = person.as_uid or person.as_groups or person.as_user_extra
     if has_others and not person.as_:
         problem = "requesting uid, groups or user-extra without impersonating a user"
-        raise user.fault("as", f"{problem}; name the user")
+        raise user.error("as", f"{problem}; name the user")
     token_file = user.resolved(person.token_file)
     if not person.token:
         _check_readable(user, "tokenFile", token_file)
@@ -339,64 +339,64 @@ def _exec(cluster: _Entry, user: _Entry, plugin: _Exec) -> ExecSettings:
     command = plugin.command
     mode = plugin.interactive_mode
     return ExecSettings(
-        # A bare name is looked for in PATH; anything else starts where the file lies.
+        # A bare name is looked up in PATH; a path is relative to the kubeconfig.
         command=user.resolved(command) if os.sep in command else command,
         args=plugin.args or (),
         env=tuple((variable.name, variable.value) for variable in plugin.env or ()),
         api_version=plugin.api_version,
         install_hint=plugin.install_hint,
         interactive_mode=mode or "IfAvailable",
-        cluster=_cluster_told(cluster) if plugin.provide_cluster_info else None,
+        cluster=_cluster_info(cluster) if plugin.provide_cluster_info else None,
     )
 
 
 def _check_exec(user: _Entry, plugin: _Exec) -> None:
     if not plugin.command:
-        raise user.fault("exec.command", "must be specified to use an exec plugin")
+        raise user.error("exec.command", "must be specified to use an exec plugin")
     if plugin.api_version not in _EXEC_VERSIONS:
         problem = f"invalid apiVersion {plugin.api_version!r}, must be one of: "
-        raise user.fault("exec.apiVersion", problem + ", ".join(_EXEC_VERSIONS))
+        raise user.error("exec.apiVersion", problem + ", ".join(_EXEC_VERSIONS))
     for index, variable in enumerate(plugin.env or ()):
         if not variable.name:
-            raise user.fault(f"exec.env[{index}].name", "must be specified")
+            raise user.error(f"exec.env[{index}].name", "must be specified")
     if not plugin.interactive_mode and plugin.api_version == _EXEC_VERSIONS[0]:
         problem = "must be specified, one of: " + ", ".join(_INTERACTIVE_MODES)
-        raise user.fault("exec.interactiveMode", problem)
+        raise user.error("exec.interactiveMode", problem)
     if plugin.interactive_mode not in {"", *_INTERACTIVE_MODES}:
         problem = f"invalid {plugin.interactive_mode!r}, must be one of: "
-        raise user.fault("exec.interactiveMode", problem + ", ".join(_INTERACTIVE_MODES))
+        raise user.error("exec.interactiveMode", problem + ", ".join(_INTERACTIVE_MODES))
 
 
-def _cluster_told(cluster: _Entry) -> dict[str, Any]:
-    """Return what an exec plugin learns of the cluster it is asked for."""
+def _cluster_info(cluster: _Entry) -> dict[str, Any]:
+    """Return the cluster's settings as an exec plugin gets them."""
     value: _Cluster = cluster.value
-    told: dict[str, Any] = {"server": value.server}
+    info: dict[str, Any] = {"server": value.server}
     if value.tls_server_name:
-        told["tls-server-name"] = value.tls_server_name
+        info["tls-server-name"] = value.tls_server_name
     if value.insecure_skip_tls_verify:
-        told["insecure-skip-tls-verify"] = True
+        info["insecure-skip-tls-verify"] = True
     pem = cluster.decoded("certificate-authority-data", value.certificate_authority_data)
     if not pem and value.certificate_authority:
         path = cluster.resolved(value.certificate_authority)
         _check_readable(cluster, "certificate-authority", path)
         pem = Path(path).read_bytes()
     if pem:
-        told["certificate-authority-data"] = base64.b64encode(pem).decode()
+        info["certificate-authority-data"] = base64.b64encode(pem).decode()
     if value.proxy_url:
-        told["proxy-url"] = value.proxy_url
+        info["proxy-url"] = value.proxy_url
     if value.disable_compression:
-        told["disable-compression"] = True
+        info["disable-compression"] = True
     for extension in value.extensions or ():
         if extension.name == _EXEC_EXTENSION:
-            told["config"] = extension.extension
-    return told
+            info["config"] = extension.extension
+    return info
 
 
 def load_kubeconfig(path: str) -> Kubeconfig:
-    """Return what one file says.
+    """Read one file.
 
     Raises:
-        KubeconfigError: It is not there, or is no kubeconfig.
+        KubeconfigError: The file is missing, or not a kubeconfig.
     """
     return Kubeconfig((path,))
 
@@ -404,12 +404,12 @@ def load_kubeconfig(path: str) -> Kubeconfig:
 def merged_kubeconfig(
     environ: Mapping[str, str], home: Callable[[], Path] = Path.home
 ) -> Kubeconfig:
-    """Return what kubectl would read: the files of $KUBECONFIG, or ~/.kube/config without it.
+    """Read the files that kubectl reads: those of $KUBECONFIG, or ~/.kube/config without it.
 
-    Files that are not there are left out.
+    Missing files are skipped.
 
     Raises:
-        KubeconfigError: A file is no kubeconfig.
+        KubeconfigError: A file is not a kubeconfig.
     """
     listed = environ.get("KUBECONFIG", "")
     paths = listed.split(os.pathsep) if listed else [str(home() / ".kube" / "config")]
@@ -421,7 +421,7 @@ def master_settings(server: str) -> ConnectionSettings:
     """Return the settings for a bare address, as `--master` gives it without a kubeconfig.
 
     Raises:
-        KubeconfigError: It is no address.
+        KubeconfigError: The address is invalid.
     """
     try:
         return ConnectionSettings(server=server_url(server))
@@ -461,7 +461,7 @@ def _file_of(document: object, file: str) -> _File:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Null means absent."""
+    """Return a value without fields that are null."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -470,10 +470,10 @@ def _without_nulls(value: Any) -> Any:
 
 
 def missing_configuration(listed: str = "") -> KubeconfigError:
-    """Return the error for not having been given any server.
+    """Return the error if no server is configured.
 
     Args:
-        listed: The files of KUBECONFIG, none of which is there.
+        listed: The value of KUBECONFIG, none of whose files exists; "" if not set.
     """
     missing = f"; KUBECONFIG lists no file that exists: {listed}" if listed else ""
     return KubeconfigError(_NOTHING + missing)

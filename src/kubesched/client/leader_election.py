@@ -1,23 +1,22 @@
-"""Take part in an election: acquire a lock, renew it, lose it or give it back.
+"""LeaderElector takes part in an election: it acquires a lock, renews it and releases it.
 
-An elector needs nothing but its lock and the loop it runs in. A process whose main loop may be busy
-for seconds runs it in a thread of its own, with its own event loop and its own connection, so that
-renewing goes on during a long scheduling cycle:
+A process whose main loop may be busy for seconds runs the elector in a thread of its own, with its
+own event loop and connection, so that it keeps renewing during a long scheduling cycle:
 
     def elect() -> None:
         asyncio.run(elector.run())
 
     threading.Thread(target=elect).start()
 
-Then the callbacks come in that thread (hand them over with `loop.call_soon_threadsafe`), `stop` is
-called by `elector_loop.call_soon_threadsafe(elector.stop)`, and `fence`, `is_leader`, `leader`,
-`health_fault` and `statistics` may be read from any thread.
+Callbacks then run in that thread (pass them on with `loop.call_soon_threadsafe`), and `stop` must
+be called with `elector_loop.call_soon_threadsafe(elector.stop)`. `fence`, `is_leader`, `leader`,
+`health_error` and `statistics` may be used from any thread.
 
 Upstream: staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go, healthzadaptor.go
           (v1.36)
-Differs:  a leader's permission to act ends by itself (`leader_fence`), and is given back before the
-          lock is; a lock that somebody else holds by now is not released; coordinated election is
-          not supported.
+Differs:  a leader's permission to act expires (`leader_fence`), and ends before the lock is
+          released; a lock that another candidate holds is not released; coordinated election
+          is not supported.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class ElectionTiming(msgspec.Struct, frozen=True, kw_only=True):
-    """How long everything takes.
+    """The durations of an election.
 
     Attributes:
         lease_duration_seconds: How long candidates wait after the last change they see.
@@ -78,13 +77,13 @@ class ElectionTiming(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaderCallbacks(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is told what happens; all must be quick.
+    """Callbacks of an elector; they must be quick.
 
     Attributes:
-        on_started_leading: Once, when the lock has been acquired.
-        on_stopped_leading: Always at the end, even if it never led.
-        on_new_leader: Gets the identity of every leader that is seen, this process included; ""
-            when the lock has been released.
+        on_started_leading: Called once, when the lock has been acquired.
+        on_stopped_leading: Called at the end, even if the process never led.
+        on_new_leader: Called with the identity of each new leader, this process included; ""
+            when the lock was released.
     """
 
     on_started_leading: Callable[[], None]
@@ -96,21 +95,21 @@ class LeaderElector:
     """One candidate for one lock.
 
     Args:
-        lock: Says who leads.
-        timing: How long everything takes.
-        callbacks: Who is told.
-        clock: The present moment in seconds; never goes back and goes on while the process is
-            stopped, as `time.monotonic`.
-        wall_clock: The present moment with a time zone, for others to read.
-        random: Returns numbers in [0, 1), so that candidates do not ask all at once.
+        lock: The lock.
+        timing: The durations.
+        callbacks: Called on changes.
+        clock: A monotonic clock in seconds that also runs while the process is stopped, such
+            as `time.monotonic`.
+        wall_clock: The current time with a time zone, for the record.
+        random: Returns numbers in [0, 1), to spread the attempts of candidates.
         name: The label of metrics, and the name in the health check's message.
-        release_on_cancel: Whether the lock is given back at the end.
+        release_on_cancel: Whether to release the lock at the end.
 
     Attributes:
-        fence: To be asked before every write that only the leader may do.
+        fence: Must be checked before every write that only the leader may do.
 
     Raises:
-        ValueError: The timing cannot work, or the lock names no candidate.
+        ValueError: The durations are invalid, or the lock has no identity.
     """
 
     def __init__(
@@ -152,18 +151,18 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process is the last leader seen; says nothing of whether it still is."""
+        """Whether this process is the last leader observed; its lease may have expired."""
         return self._observed.holder_identity == self._lock.identity
 
     def is_valid_leader(self, now: float) -> bool:
-        """Whether this process may act as the leader at a moment of the elector's clock."""
+        """Whether this process may act as the leader at `now`, on the elector's clock."""
         return self.fence.holds(now)
 
-    def health_fault(self) -> str:
-        """Return why this process should be restarted, "" if it is well.
+    def health_error(self) -> str:
+        """Return why this process should be restarted, "" if it is healthy.
 
-        The check is named `leaderElection`. A leader that cannot renew gives up by itself; one
-        that does not is stuck.
+        The check is named `leaderElection`. A leader that cannot renew exits; one that does not
+        exit is stuck.
         """
         limit = self._timing.lease_duration_seconds + _HEALTH_TOLERANCE_SECONDS
         if self.is_leader and self._clock() - self._observed_at > limit:
@@ -171,18 +170,18 @@ class LeaderElector:
         return ""
 
     def statistics(self) -> ElectionStatistics:
-        """Return what metrics say."""
+        """Return the values of the election's metrics."""
         return ElectionStatistics(self._name, int(self._leads), self._slowpath_total)
 
     def stop(self) -> None:
-        """End `run`: give the lock back and return."""
+        """End `run`: release the lock and return."""
         self._stop.set()
 
     async def run(self) -> None:
-        """Wait for the lock, lead, and return when that is over; cancelling it is like `stop`.
+        """Acquire the lock, lead, and return when the lead is lost; cancelling is like `stop`.
 
-        A process that returns from here must end or start anew: work it has begun as the leader
-        may still be under way.
+        After that the process must exit: work that it began as the leader may still be under
+        way.
         """
         try:
             if await self._unless_stopped(self._acquire()):
@@ -195,7 +194,7 @@ class LeaderElector:
             self._callbacks.on_stopped_leading()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, bool]) -> bool:
-        """Return what the work returns, False if it is interrupted."""
+        """Return the result of the work, False if `stop` was called first."""
         tasks = (asyncio.ensure_future(work), asyncio.ensure_future(self._stop.wait()))
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -221,7 +220,7 @@ class LeaderElector:
         return True
 
     async def _renew(self) -> bool:
-        """Renew until that fails for too long."""
+        """Renew until no attempt succeeds within the deadline."""
         while True:
             if not await self._renew_within_deadline():
                 _log.info("Failed to renew lease lock=%s", self._lock.description)
@@ -238,7 +237,7 @@ class LeaderElector:
                     asked = loop.time()
                     if await self._try_acquire_or_renew():
                         return True
-                    # A tick that passed during an attempt is made up for, as Go's tickers do.
+                    # After a slow attempt the next tick comes at once, as with Go's tickers.
                     tick = start + (math.floor((asked - start) / period) + 1) * period
                     await asyncio.sleep(max(0.0, tick - loop.time()))
         except TimeoutError:
@@ -254,7 +253,7 @@ class LeaderElector:
         self._lock.record_event("stopped leading")
 
     async def _try_acquire_or_renew(self) -> bool:
-        """Make one attempt to get the lock or to keep it; return whether this process leads."""
+        """Try once to acquire or renew the lock; return whether this process leads."""
         now = self._clock()
         written_at = self._wall_clock()
         mine = ElectionRecord(
@@ -272,7 +271,7 @@ class LeaderElector:
             return False
 
     async def _renew_at_once(self, mine: ElectionRecord) -> bool:
-        """Write without reading, which works as long as nobody else has written."""
+        """Write without reading first, which succeeds if no other candidate has written."""
         sent = self._clock()
         record = _continued(mine, self._observed)
         try:
@@ -335,7 +334,7 @@ class LeaderElector:
         return self._observed_at + self._observed.lease_duration_seconds > now
 
     def _keep(self, record: ElectionRecord, sent: float) -> None:
-        """Take note that a record has been written that names this process."""
+        """Note that this process has written a record that names it."""
         self._observe(record)
         self.fence.extend(sent, record.renew_time, record.lease_duration_seconds)
 
@@ -353,12 +352,12 @@ class LeaderElector:
 
 
 def _continued(mine: ElectionRecord, term: ElectionRecord) -> ElectionRecord:
-    """Return a record that goes on with a term."""
+    """Return the record for the next renewal within a term."""
     return msgspec.structs.replace(
         mine, acquire_time=term.acquire_time, leader_transitions=term.leader_transitions
     )
 
 
 def new_identity(hostname: str, uid: str) -> str:
-    """Return a name that no other candidate has: `<hostname>_<uid>`."""
+    """Return a unique identity: `<hostname>_<uid>`."""
     return f"{hostname}_{uid}"

@@ -1,14 +1,14 @@
-"""Until when this process may act as the leader, for every write to ask.
+"""LeaderFence knows until when this process may act as the leader; it is checked before writes.
 
-Candidates take over one lease duration after the last change they saw. They cannot have seen a
-renewal before it was sent, so the time it was sent plus the lease duration is safe: whoever asks
-the fence before each write never acts beside the next leader, even after having been stopped for a
-while (SIGSTOP, a paused virtual machine) and before the elector itself has noticed.
+Candidates take over one lease duration after the last change that they observed. They cannot
+observe a renewal before it was sent, so a leader is safe until the time of sending plus the lease
+duration. A process that checks the fence before each write never writes beside the next leader,
+even after it was stopped for a while (SIGSTOP, a paused virtual machine).
 
-Upstream: none; leaderelection.go says that it does no fencing (v1.36)
+Upstream: none; leaderelection.go documents that it does no fencing (v1.36)
 Differs:  all of it, for safety.
-Invariants: of all candidates for one lock at most one fence holds, whatever gets lost or late,
-            as long as clocks run at the same rate.
+Invariants: of all candidates for one lock at most one fence holds, even if messages are lost or
+            late, as long as clocks run at the same rate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 class LeaderFence:
     """One candidate's permission to act.
 
-    It is written by the elector's thread alone, and may be asked by any.
+    Only the elector's thread writes it; any thread may read it.
     """
 
     def __init__(self) -> None:
@@ -33,26 +33,26 @@ class LeaderFence:
         """Whether this process may act as the leader.
 
         Args:
-            now: The present moment of the elector's clock. Use `time.monotonic` and not a loop's
-                own time, which may be older than the process' last stop.
+            now: Seconds on the elector's clock. Use `time.monotonic`, not the loop's time, which
+                may be from before the process was stopped.
         """
         return now < self._holds_until
 
     @property
     def holds_until(self) -> float:
-        """The end of the permission as it is now known."""
+        """The end of the permission, in seconds on the elector's clock."""
         return self._holds_until
 
     def extend(self, sent: float, renew_time: datetime | None, duration_seconds: int) -> None:
-        """Take note that a record that names this process has been written.
+        """Extend the permission after a record that names this process was written.
 
-        kube-scheduler's candidates see changes of `renew_time` by whole seconds only. A second
-        renewal in the same second therefore counts from the first.
+        kube-scheduler's candidates compare `renew_time` in whole seconds. A second renewal
+        within the same second therefore counts from the first.
 
         Args:
-            sent: A moment before the write was sent.
-            renew_time: What the record says.
-            duration_seconds: The lease's, as the record says it.
+            sent: A time before the write was sent.
+            renew_time: The record's.
+            duration_seconds: The record's lease duration.
         """
         second = None if renew_time is None else renew_time.replace(microsecond=0)
         if second is None or second != self._second:
@@ -61,13 +61,13 @@ class LeaderFence:
         self._holds_until = self._since + duration_seconds
 
     def drop(self) -> None:
-        """Give the permission back."""
+        """End the permission."""
         self._holds_until = float("-inf")
         self._second = None
 
 
 class ElectionStatistics(msgspec.Struct, frozen=True):
-    """What metrics say of one elector.
+    """The metrics of one elector.
 
     Attributes:
         name: Of the lock, the metrics' label.

@@ -1,4 +1,4 @@
-"""Lister reads all objects of a kind, page by page where that is better for the server.
+"""Lister reads all objects of a kind, in pages where that is cheaper for the server.
 
 Upstream: staging/src/k8s.io/client-go/tools/pager/pager.go, tools/cache/reflector.go, list (v1.36)
 Differs:  nothing.
@@ -17,19 +17,19 @@ from kubesched.client.requests import Query, Request, Rest
 from kubesched.client.watch_events import ListPage, WatchDecoder
 
 _PAGE_SIZE: Final = 500
-# So many objects are decoded before others have a turn; a millisecond or two.
+# Objects decoded before the event loop runs other tasks: a millisecond or two.
 _OBJECTS_AT_ONCE: Final = 128
 
 AnyPage = ListPage[KubeObject] | ListPage[msgspec.Raw]
 
 
 class ListResult:
-    """A list as far as it has been read.
+    """The part of a list that has been read.
 
     Attributes:
         items: The objects.
         version: The resource version of the list.
-        pages: How many pages it came in.
+        pages: The number of pages.
     """
 
     def __init__(self) -> None:
@@ -46,30 +46,30 @@ class Lister:
 
         Args:
             rest: Sends the requests.
-            decoder: Of the kind.
+            decoder: Decodes the kind.
             path: Of the collection.
-            selectors: Go with every request.
+            selectors: Sent with every request.
         """
         self._rest = rest
         self._decoder = decoder
         self._path = path
         self._selectors = selectors
-        # Whether the first list came in pages although it might have come from a cache.
+        # Whether the first list was paged although a cache could have served it.
         self._has_pages = False
 
     def limit_for(self, version: str) -> int:
-        """Return how many objects a page may have, 0 for any number.
+        """Return the page size, 0 for no paging.
 
-        What is at least as new as some version can come from a cache, but not in pages.
+        A list at a minimum version can be served from a cache, but not in pages.
         """
         return _PAGE_SIZE if self._has_pages or version in ("", "0") else 0
 
     async def list(self, version: str, limit: int) -> ListResult:
-        """Read page after page; everything at once if the server forgets the list meanwhile.
+        """Read all pages; without paging if the list expires on the server meanwhile.
 
         Args:
-            version: How new the objects are at least; "" for the newest, "0" for any.
-            limit: How many objects a page may have.
+            version: The minimum resource version; "" for the newest, "0" for any.
+            limit: The page size.
 
         Raises:
             ApiError: The server refused.
@@ -95,7 +95,7 @@ class Lister:
         return listing
 
     async def _read(self, listing: ListResult, version: str, limit: int, token: str) -> str | None:
-        """Add a page; return what the next one is asked for with."""
+        """Read a page; return the continue token of the next one."""
         query: Query = (
             *((("continue", token),) if token else ()),
             *self._selectors,

@@ -1,8 +1,8 @@
-"""PodWriter sends what the scheduler has to say of pods: bindings, statuses, deletions.
+"""PodClient writes bindings, statuses and deletions of pods, and statuses of pod groups.
 
 Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go,
           pkg/scheduler/util/utils.go, plugins/dynamicresources/extendeddynamicresources.go (v1.36)
-Differs:  nobody tries again here: a status is written again by whoever wants it written.
+Differs:  no retries; callers retry.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _encode_patch: Final = msgspec.json.Encoder(order="sorted").encode
 class PodClient:
     """Writes pods, and the statuses of pod groups.
 
-    All methods raise `ApiError` when the server refuses.
+    All methods raise `ApiError` if the request fails.
     """
 
     def __init__(self, rest: Rest, now_ns: Callable[[], int]) -> None:
@@ -49,7 +49,7 @@ class PodClient:
         self._now_ns = now_ns
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Assign a pod to a node; the server refuses if the pod is not this one any more."""
+        """Bind a pod to a node; the server refuses if the pod was replaced by another one."""
         metadata = pod.metadata
         binding = {
             "kind": "Binding",
@@ -75,10 +75,10 @@ class PodClient:
         condition: WantedCondition | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Set a condition and the nomination; what would change nothing is not sent.
+        """Set a condition and the nominated node; sends nothing if nothing changes.
 
         Args:
-            pod: As it is known; the patch is the difference to it.
+            pod: As last observed; the patch is the difference to it.
             condition: None leaves the conditions alone.
             nominated_node_name: "" clears it, None leaves it alone.
         """
@@ -90,7 +90,7 @@ class PodClient:
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
-        """Say which claim serves the pod's extended resources."""
+        """Set the claim that provides the pod's extended resources."""
         name = "extendedResourceClaimStatus"
         new = _claim_status(status)
         old = pod.status.extended_resource_claim_status
@@ -103,7 +103,7 @@ class PodClient:
     async def patch_pod_group_status(
         self, group: PodGroup, condition: WantedGroupCondition
     ) -> None:
-        """Set a condition of a pod group; what would change nothing is not sent."""
+        """Set a condition of a pod group; sends nothing if nothing changes."""
         metadata = group.metadata
         await self._patch_status(
             path_of(_POD_GROUPS, metadata.namespace, metadata.name, "status"),
@@ -120,7 +120,7 @@ class PodClient:
 
 
 def _claim_status(status: PodExtendedResourceClaimStatus) -> dict[str, Any]:
-    """Return the status as Go writes it, where no field is ever left out."""
+    """Return the status as Go writes it, with all fields."""
     mappings = [
         {
             "containerName": mapping.container_name,

@@ -1,10 +1,10 @@
-"""A token bucket that limits how many requests are sent per second.
+"""TokenBucket limits the requests per second.
 
 Upstream: staging/src/k8s.io/client-go/util/flowcontrol/throttle.go,
           golang.org/x/time/rate (v1.36)
 Differs:  one bucket serves a whole connection even with the default rate, where upstream has one
           per API group.
-Invariants: in any stretch of t seconds at most burst + t * qps waits end.
+Invariants: in any t seconds at most burst + t * qps requests pass.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ BURST_DEFAULT: Final = 10
 
 
 class TokenBucket:
-    """Tokens that come back at a steady rate; each request takes one.
+    """Tokens that refill at a steady rate; each request takes one.
 
     Args:
         qps: Tokens per second, above zero.
-        burst: How many there are at most, and at first; at least one.
-        now: The present moment in seconds, of a clock that never goes back.
+        burst: The capacity, at least one; the bucket starts full.
+        now: A monotonic clock in seconds.
 
     Raises:
-        SetupError: Nothing could ever be sent.
+        SetupError: No request could ever be sent.
     """
 
     def __init__(self, qps: float, burst: int, now: Callable[[], float]) -> None:
@@ -47,7 +47,7 @@ class TokenBucket:
         self._last_turn = self._counted_at
 
     def try_accept(self) -> bool:
-        """Take a token if there is one."""
+        """Take a token if there is one; return whether."""
         now = self._now()
         tokens = self._tokens_at(now)
         if tokens < 1:
@@ -57,9 +57,9 @@ class TokenBucket:
         return True
 
     async def wait(self) -> float:
-        """Take a token, at its turn if there is none now; return the seconds waited.
+        """Take a token, waiting if there is none; return the seconds waited.
 
-        Turns are given in the order of the calls. A wait that is cancelled gives its token back.
+        Callers are served in order. A cancelled wait returns its token.
         """
         asked = self._now()
         tokens = self._tokens_at(asked) - 1
@@ -76,7 +76,7 @@ class TokenBucket:
         return self._now() - asked
 
     def _give_back(self, turn: float) -> None:
-        """Undo a reservation, as far as later ones do not build on it."""
+        """Undo a reservation, as far as later ones do not depend on it."""
         now = self._now()
         if turn < now:
             return
@@ -102,7 +102,7 @@ def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket 
     Args:
         qps: Requests per second; 0 for the default, below 0 for no limit.
         burst: Requests at once; 0 for the default, if the rate is the default too.
-        now: The present moment in seconds.
+        now: A monotonic clock in seconds.
 
     Raises:
         SetupError: Requests are limited, but none could ever be sent.

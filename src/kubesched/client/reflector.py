@@ -1,16 +1,16 @@
-"""Reflector follows all objects of one kind: lists them, watches them, and begins again.
+"""Reflector keeps a sink up to date with the objects of one kind: it lists, watches, and repeats.
 
-A list is a stream of initial events where the server can do that, and pages otherwise. A watch
-that ends is taken up where it ended; one whose version is gone makes the reflector list again.
+A list is a stream of initial events where the server supports it, else pages. A watch that ends is
+resumed at its last version; if that version has expired, the reflector lists again.
 
     list and watch ── initial events, or pages if they fail ──▶ sink.replace
-          ▲           watch, and watch again                ──▶ sink.apply, one by one
-          └── pause ◀── a failure that watching again does not cure
+          ▲           watch, and watch again                ──▶ sink.apply, per event
+          └── pause ◀── a failure that requires a new list
 
 Upstream: staging/src/k8s.io/client-go/tools/cache/reflector.go (v1.36)
-Invariants: the sink is told of every change once, in the server's order.
-Differs:  a stream that the server should have ended half a minute ago is ended by us: over HTTP/1.1
-          nothing else would notice that the server is gone.
+Invariants: the sink gets every change once, in the server's order.
+Differs:  the reflector closes a stream 30 seconds after the server should have ended it: over
+          HTTP/1.1 nothing else notices that the server is gone.
 """
 
 from __future__ import annotations
@@ -53,14 +53,17 @@ _RESET_SECONDS: Final = 120.0
 
 
 class Backoff:
-    """A reflector's pauses: 0.8 s, doubled up to 30 s, and up to as much again by chance."""
+    """A reflector's pauses: 0.8 s, doubled up to 30 s, each plus up to 100 % jitter.
+
+    Upstream: staging/src/k8s.io/apimachinery/pkg/util/wait/backoff.go, DelayWithReset (v1.36)
+    """
 
     def __init__(self, now: Callable[[], float], random: Random) -> None:
         """Set up.
 
         Args:
-            now: Returns the time in seconds, from any start.
-            random: Spreads the clients of a server that comes back.
+            now: A monotonic clock in seconds.
+            random: Draws the jitter, so that clients of a recovering server are spread.
         """
         self._now = now
         self._random = random
@@ -70,8 +73,7 @@ class Backoff:
     def step(self) -> float:
         """Return the next pause in seconds.
 
-        The pauses begin anew every two minutes, counted from the last beginning, whether there
-        were failures meanwhile or not.
+        The sequence restarts every two minutes, with or without failures in between.
         """
         now = self._now()
         if now - self._began > _RESET_SECONDS:
@@ -85,9 +87,9 @@ class Backoff:
 _TIMEOUT_MIN_SECONDS: Final = 300
 _GRACE_SECONDS: Final = 30.0
 _VERY_SHORT_SECONDS: Final = 1.0
-# So many events are read before others have a turn; a millisecond or two.
+# Events read before the event loop runs other tasks: a millisecond or two.
 _EVENTS_AT_ONCE: Final = 128
-# Verbosity 2: a failure that lasts is reported once for all kinds.
+# Verbosity 2: persistent failures are reported once for all kinds.
 _VERBOSE: Final = logging.INFO - 2
 
 log = logging.getLogger(__name__)
@@ -96,29 +98,29 @@ AnyEvent = WatchEvent[KubeObject] | Bookmark
 
 
 class Sink(Protocol):
-    """Where the objects go."""
+    """The receiver of the objects."""
 
     async def replace(self, items: Sequence[KubeObject]) -> None:
-        """Take all objects there are."""
+        """Replace all objects."""
         ...
 
     def apply(self, event: WatchEvent[KubeObject]) -> None:
-        """Take an object that came, changed or went."""
+        """Apply a watch event."""
         ...
 
 
 class ReflectorStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reflector has done.
+    """Counters of a reflector.
 
     Attributes:
-        lists: How often all objects were read.
-        watches: How many streams were asked for, those of initial events among them.
-        short_watches: How many streams ended at once and without an event.
-        events: Lines read, bookmarks among them.
-        pauses: How often a failure made it wait.
-        last_resource_version: How far it has come.
-        last_error: What went wrong since all objects were read for the last time, "" for nothing.
-        last_code: The HTTP status of that; 0 without an answer.
+        lists: Complete lists.
+        watches: Streams opened, those of initial events included.
+        short_watches: Streams that ended within a second without an event.
+        events: Lines read, bookmarks included.
+        pauses: Pauses after failures.
+        last_resource_version: The version up to which objects are known.
+        last_error: The last error since the last complete list, "" for none.
+        last_code: The HTTP status of that error; 0 without a response.
     """
 
     lists: int = 0
@@ -132,7 +134,7 @@ class ReflectorStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Stream:
-    """An open watch: its lines, and the times it counts from and must end at."""
+    """An open watch: its lines, its start and its deadline, in seconds of the loop."""
 
     def __init__(self, lines: AsyncIterator[bytes], began: float, deadline: float) -> None:
         self.lines = lines
@@ -141,7 +143,7 @@ class _Stream:
 
 
 class Reflector:
-    """Follows one kind."""
+    """Lists and watches one kind."""
 
     def __init__(
         self,
@@ -155,10 +157,10 @@ class Reflector:
 
         Args:
             rest: Sends the requests.
-            kind: What to follow.
-            sink: Is told.
+            kind: The kind to watch.
+            sink: Gets the objects.
             random: Draws pauses and the lengths of watches.
-            selection: Which objects.
+            selection: Which objects to watch.
         """
         self._rest = rest
         self._sink = sink
@@ -171,14 +173,14 @@ class Reflector:
         self._now = asyncio.get_running_loop().time
         self._backoff = Backoff(self._now, random)
         self._version = ""
-        # No exception is kept: its frames hold all objects that were read so far.
+        # The exception itself is not kept: its frames hold all objects read so far.
         self._last_error, self._last_code = "", 0
-        # Whether the server said that it does not have that version, or not any more.
+        # Whether the server does not have that version.
         self._is_version_unavailable = False
         self._lists = self._watches = self._short_watches = self._events = self._pauses = 0
 
     def statistics(self) -> ReflectorStatistics:
-        """Return what has been done so far."""
+        """Return counters and the last error."""
         return ReflectorStatistics(
             lists=self._lists,
             watches=self._watches,
@@ -191,7 +193,7 @@ class Reflector:
         )
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """List and watch until cancelled."""
         while True:
             try:
                 await self._list_and_watch()
@@ -238,10 +240,10 @@ class Reflector:
     # Initial events.
 
     async def _initial_events(self, opened: AsyncExitStack) -> _Stream:
-        """Read all objects from a stream; return it for what comes after.
+        """Read all objects from a stream; return the stream for the watch.
 
         Raises:
-            ApiError: The server does not do that, or not now.
+            ApiError: The server does not support it, or cannot do it now.
         """
         while True:
             initial = _InitialEvents()
@@ -256,7 +258,7 @@ class Reflector:
                 break
             await opened.aclose()
         await self._replace(list(initial.items.values()), initial.version)
-        # Whether the rest of it is a very short watch is counted from here.
+        # The watch starts here, for the check for very short watches.
         stream.began = self._now()
         return stream
 
@@ -269,7 +271,7 @@ class Reflector:
         )
 
     async def _is_worth_another_stream(self, error: ApiError) -> bool:
-        """Whether to ask for the initial events again; pauses if the server is overwhelmed."""
+        """Whether to retry the stream; pauses if the server is overwhelmed."""
         self._last_error, self._last_code = str(error), error.code
         if is_server_overwhelmed(error):
             await self._pause()
@@ -282,13 +284,13 @@ class Reflector:
     # Watches.
 
     async def _watch(self, opened: AsyncExitStack, stream: _Stream | None) -> None:
-        """Watch until listing again is the cure.
+        """Watch until a new list is needed.
 
         Raises:
             ApiError: The server refuses to watch.
         """
         while True:
-            # Initial objects come in any order: their versions say nothing of how far we are.
+            # Initial objects come in any order: their versions are no position to resume from.
             is_in_order = stream is not None or self._version not in ("", "0")
             if stream is None:
                 query = (("resourceVersion", self._version),) if self._version else ()
@@ -310,7 +312,7 @@ class Reflector:
             await opened.aclose()
 
     def _follower(self, is_in_order: bool) -> Callable[[AnyEvent], bool]:
-        """Return what hands events to the sink, and notes how far we are."""
+        """Return a function that passes events to the sink and records the version."""
         apply = self._sink.apply
 
         def follow(event: AnyEvent) -> bool:
@@ -328,14 +330,14 @@ class Reflector:
         return follow
 
     async def _open(self, opened: AsyncExitStack, query: Query) -> _Stream:
-        """Open a stream; one that breaks at once is an empty one."""
+        """Open a stream; one that breaks at once counts as empty."""
         began = self._now()
         seconds = int(_TIMEOUT_MIN_SECONDS * (1 + self._random.random()))
         whole = (
             *(*query, *self._selectors, ("allowWatchBookmarks", "true"), ("watch", "true")),
             ("timeoutSeconds", str(seconds)),
         )
-        # In the order of the names, as upstream writes every query.
+        # Sorted by name, as in upstream's queries.
         request = Request(path=self._path, query=tuple(sorted(whole)))
         self._watches += 1
         try:
@@ -347,10 +349,10 @@ class Reflector:
         return _Stream(lines, began, began + seconds + _GRACE_SECONDS)
 
     async def _read(self, stream: _Stream, take: Callable[[AnyEvent], bool]) -> bool:
-        """Hand over events until it is enough or the stream ends; return whether it is enough.
+        """Pass on events until `take` returns True or the stream ends; return which.
 
         Raises:
-            ApiError: The stream said that the watch failed, or it ended at once without an event.
+            ApiError: The watch failed, or ended within a second without an event.
         """
         decode = self._decoder.event
         read = self._events
@@ -374,14 +376,14 @@ class Reflector:
 
 
 class _InitialEvents:
-    """The objects of a stream, until the bookmark that ends the initial events."""
+    """The objects of a stream up to the bookmark that ends the initial events."""
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str], KubeObject] = {}
         self.version = ""
 
     def take(self, event: AnyEvent) -> bool:
-        """Take note of an event; return whether it is the end."""
+        """Apply an event; return whether it ends the initial events."""
         if isinstance(event, Bookmark):
             self.version = event.resource_version
             return event.is_initial_events_end
@@ -394,7 +396,7 @@ class _InitialEvents:
 
 
 class _NoLines:
-    """The lines of a stream that ended before it began."""
+    """An empty stream."""
 
     def __aiter__(self) -> _NoLines:
         return self

@@ -1,4 +1,4 @@
-"""Requests to an API server: what is sent, which objects are meant, and who sends and observes it.
+"""Requests to an API server, selections of objects, and the protocols around sending them.
 
 Upstream: staging/src/k8s.io/client-go/rest/request.go, tools/metrics/metrics.go,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, ListOptions (v1.36)
@@ -33,7 +33,7 @@ class ObjectSelector(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def query(self) -> Query:
-        """The selectors that are there, as a request names them."""
+        """The non-empty selectors as query parameters."""
         both = (("fieldSelector", self.field_selector), ("labelSelector", self.label_selector))
         return tuple((name, selector) for name, selector in both if selector)
 
@@ -57,11 +57,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         method: Such as `GET`.
         path: Begins with a slash; not encoded.
         query: Names and values, not encoded.
-        body: What is sent, b"" for nothing.
+        body: b"" for none.
         content_type: Of the body.
-        accept: What the answer may be.
-        timeout_seconds: For the whole exchange, or for the head of a stream; None for the
-            connection's own.
+        accept: The Accept header.
+        timeout_seconds: For the whole request, or for the head of a stream; None for the
+            connection's timeout.
     """
 
     method: str = "GET"
@@ -77,19 +77,19 @@ class Rest(Protocol):
     """Sends requests to one API server, as one user."""
 
     async def send(self, request: Request) -> bytes:
-        """Return the body of the answer.
+        """Return the body of the response.
 
         Raises:
-            ApiError: The server refused (its own class where `api.errors` has one), or there was
-                no answer: then the code is 0 and the reason `ConnectionRefused`, `Timeout` or
+            ApiError: The server refused (a subclass where `api.errors` has one), or did not
+                respond: then the code is 0 and the reason `ConnectionRefused`, `Timeout` or
                 `Unanswered`.
         """
         ...
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Open a stream; yields its lines as they come, without their ends, of any length.
+        """Open a stream; yields its lines as they arrive, without line breaks, of any length.
 
-        Entering raises `ApiError` as `send` does; so does reading when the connection breaks.
+        Entering raises `ApiError` as `send` does, and so does reading if the connection breaks.
         """
         ...
 
@@ -98,8 +98,8 @@ def path_of(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
     """Return the path of a collection, an object or a subresource.
 
     Args:
-        kind: What is asked for.
-        namespace: "" for all namespaces, or for kinds that live in none.
+        kind: The kind.
+        namespace: "" for all namespaces, or for cluster-scoped kinds.
         name: "" for the collection.
         subresource: Such as `status`; "" for the object itself.
     """
@@ -110,35 +110,35 @@ def path_of(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
 
 
 class RequestObserver(Protocol):
-    """Is told plain values while requests are sent; must be quick and must not raise."""
+    """Observes requests, for metrics; must be quick and must not raise."""
 
     def rate_limited(self, verb: str, host: str, seconds: float) -> None:
-        """A request has waited for its turn: rest_client_rate_limiter_duration_seconds."""
+        """A request passed the rate limiter: rest_client_rate_limiter_duration_seconds."""
         ...
 
     def attempted(self, code: str, method: str, host: str, *, is_retry: bool) -> None:
-        """An attempt has ended: rest_client_requests_total, and ..._request_retries_total.
+        """An attempt ended: rest_client_requests_total, rest_client_request_retries_total.
 
         Args:
-            code: HTTP status, `<error>` without an answer.
+            code: HTTP status, `<error>` without a response.
             method: Of the request.
             host: The server's host, with its port if the URL has one.
-            is_retry: Whether the request had been sent before.
+            is_retry: Whether this was a retry.
         """
         ...
 
     def finished(
         self, verb: str, host: str, seconds: float, request_bytes: int, response_bytes: int
     ) -> None:
-        """A request is over: rest_client_request_duration_seconds and ..._size_bytes.
+        """A request ended: rest_client_request_duration_seconds and ..._size_bytes.
 
-        Streams are not told of, as their length says nothing.
+        Not called for streams.
         """
         ...
 
 
 class IgnoringObserver:
-    """Nobody wants to know."""
+    """Ignores requests."""
 
     def rate_limited(self, verb: str, host: str, seconds: float) -> None:
         """Do nothing."""

@@ -1,12 +1,13 @@
-"""Objects that say who leads: Leases, annotated Endpoints or ConfigMaps, and two at a time.
+"""Locks of leader election: Leases, annotated Endpoints or ConfigMaps, and two at a time.
 
-Every write names the version it builds on, so of two candidates one is refused.
+Every write names the resource version that it is based on, so of two candidates one is refused.
 
 Upstream: staging/src/k8s.io/client-go/tools/leaderelection/resourcelock: interface.go,
           leaselock.go, multilock.go (v1.36); endpointslock.go, configmaplock.go (v1.23)
-Differs:  the locks that upstream has removed still work, when they are asked for; of two locks the
-          secondary is made only by who has written the primary, as candidates that know only the
-          primary could lead beside it otherwise, and is not written if it cannot be read.
+Differs:  the locks that upstream has removed work, if a flag allows them; of two locks, only the
+          candidate that has written the primary creates the secondary, because candidates that
+          know only the primary could lead at the same time otherwise; the secondary is not
+          written if it cannot be read.
 """
 
 from __future__ import annotations
@@ -45,41 +46,41 @@ RecordEvent = Callable[[ObjectReference, str], None]
 
 
 class LockError(Exception):
-    """A lock cannot be used: it was not read before, or holds what is no record."""
+    """A lock cannot be used: it was not read before, or its record is invalid."""
 
 
 class ResourceLock(Protocol):
-    """An object that says who leads. Methods raise `ApiError` and `LockError`."""
+    """An object with an election record. Methods raise `ApiError` and `LockError`."""
 
     @property
     def identity(self) -> str:
-        """Who this candidate is."""
+        """The identity of this candidate."""
         ...
 
     @property
     def description(self) -> str:
-        """Where the lock is, for messages."""
+        """Namespace and name of the lock, for messages."""
         ...
 
     async def get(self) -> tuple[ElectionRecord, bytes]:
-        """Return the record, and a text that changes whenever somebody writes it."""
+        """Return the record, and bytes that change with every write."""
         ...
 
     async def create(self, record: ElectionRecord) -> None:
-        """Make the object, with this record."""
+        """Create the object with this record."""
         ...
 
     async def update(self, record: ElectionRecord) -> None:
-        """Write the record, if the object is as it was last read or written here."""
+        """Write the record, if the object has not changed since it was last read or written."""
         ...
 
     def record_event(self, words: str) -> None:
-        """Have an event written about the object: `<identity> <words>`."""
+        """Record an event about the object: `<identity> <words>`."""
         ...
 
 
 class _LockObject:
-    """The object of one lock, as the server last sent it: unknown fields stay as they are."""
+    """The object of one lock as the server last sent it; unknown fields are kept."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class _LockObject:
         content = self._headed(
             {"metadata": {"name": self._name, "namespace": self._namespace, **metadata}, **rest_of}
         )
-        # As upstream, a lock whose object could not be made has to be read before it is written.
+        # As upstream, after a failed create the lock must be read before it is written.
         self.content = None
         body = msgspec.json.encode(content)
         request = Request(method="POST", path=self._collection, body=body)
@@ -131,7 +132,7 @@ class _LockObject:
 
     @property
     def reference(self) -> ObjectReference:
-        """What an event is about: the object as it was last seen."""
+        """A reference to the object as last seen, for events."""
         metadata = (self.content or {}).get("metadata") or {}
         return ObjectReference(
             api_version=self.api_version,
@@ -147,11 +148,11 @@ class LeaseLock:
     """A lock in a Lease.
 
     Args:
-        rest: Reads and writes it.
-        namespace: Where it is.
-        name: Its name.
-        identity: Who this candidate is.
-        record_event: Is handed the events.
+        rest: Sends the requests.
+        namespace: Of the lock.
+        name: Of the lock.
+        identity: Of this candidate.
+        record_event: Called with the events.
         labels: Set on the Lease whenever it is written.
     """
 
@@ -172,7 +173,7 @@ class LeaseLock:
 
     @property
     def identity(self) -> str:
-        """Who this candidate is."""
+        """The identity of this candidate."""
         return self._identity
 
     @property
@@ -181,7 +182,7 @@ class LeaseLock:
         return self._object.description
 
     async def get(self) -> tuple[ElectionRecord, bytes]:
-        """Return the record, and a text that changes whenever somebody writes it."""
+        """Return the record, and bytes that change with every write."""
         lease = await self._object.get()
         try:
             record = record_of_spec(lease.get("spec") or {})
@@ -190,12 +191,12 @@ class LeaseLock:
         return record, raw_record(record)
 
     async def create(self, record: ElectionRecord) -> None:
-        """Make the Lease, with this record."""
+        """Create the Lease with this record."""
         metadata = {"labels": self._labels} if self._labels else {}
         await self._object.create(metadata, {"spec": spec_of(record)})
 
     async def update(self, record: ElectionRecord) -> None:
-        """Write the record, if the Lease is as it was last read or written here."""
+        """Write the record, if the Lease has not changed since it was last read or written."""
         lease = self._object.current()
         metadata = lease.get("metadata") or {}
         if self._labels:
@@ -203,7 +204,7 @@ class LeaseLock:
         await self._object.update({**lease, "metadata": metadata, "spec": spec_of(record)})
 
     def record_event(self, words: str) -> None:
-        """Have an event written about the Lease."""
+        """Record an event about the Lease."""
         if self._record_event is not None:
             self._record_event(self._object.reference, f"{self._identity} {words}")
 
@@ -212,12 +213,12 @@ class AnnotationLock:
     """A lock in an annotation of Endpoints or a ConfigMap, as before Leases.
 
     Args:
-        rest: Reads and writes it.
+        rest: Sends the requests.
         kind: `Endpoints` or `ConfigMap`.
-        namespace: Where it is.
-        name: Its name.
-        identity: Who this candidate is.
-        record_event: Is handed the events.
+        namespace: Of the lock.
+        name: Of the lock.
+        identity: Of this candidate.
+        record_event: Called with the events.
     """
 
     def __init__(
@@ -236,7 +237,7 @@ class AnnotationLock:
 
     @property
     def identity(self) -> str:
-        """Who this candidate is."""
+        """The identity of this candidate."""
         return self._identity
 
     @property
@@ -245,7 +246,7 @@ class AnnotationLock:
         return self._object.description
 
     async def get(self) -> tuple[ElectionRecord, bytes]:
-        """Return the record and the annotation's text; without one nobody leads."""
+        """Return the record and the annotation's bytes; an empty record without an annotation."""
         content = await self._object.get()
         annotations = (content.get("metadata") or {}).get("annotations") or {}
         text = annotations.get(ANNOTATION, "")
@@ -256,24 +257,24 @@ class AnnotationLock:
         return record, text.encode()
 
     async def create(self, record: ElectionRecord) -> None:
-        """Make the object, with this record."""
+        """Create the object with this record."""
         await self._object.create({"annotations": {ANNOTATION: annotation_of(record)}}, {})
 
     async def update(self, record: ElectionRecord) -> None:
-        """Write the record, if the object is as it was last read or written here."""
+        """Write the record, if the object has not changed since it was last read or written."""
         content = self._object.current()
         metadata = content.get("metadata") or {}
         annotations = {**(metadata.get("annotations") or {}), ANNOTATION: annotation_of(record)}
         await self._object.update({**content, "metadata": {**metadata, "annotations": annotations}})
 
     def record_event(self, words: str) -> None:
-        """Have an event written about the object."""
+        """Record an event about the object."""
         if self._record_event is not None:
             self._record_event(self._object.reference, f"{self._identity} {words}")
 
 
 class MultiLock:
-    """Two locks at a time, to move from one kind to another while old candidates still run.
+    """Two locks at a time, to migrate from one kind to another while old candidates run.
 
     Args:
         primary: The lock that old candidates know.
@@ -287,22 +288,22 @@ class MultiLock:
 
     @property
     def identity(self) -> str:
-        """Who this candidate is."""
+        """The identity of this candidate."""
         return self._primary.identity
 
     @property
     def description(self) -> str:
-        """Where the primary lock is."""
+        """Namespace and name of the primary lock."""
         return self._primary.description
 
     async def get(self) -> tuple[ElectionRecord, bytes]:
-        """Return the primary's record, with an unknown holder if the two disagree."""
+        """Return the primary's record, with an unknown holder if the locks disagree."""
         self._lacks_secondary = False
         record, raw = await self._primary.get()
         try:
             second, second_raw = await self._secondary.get()
         except NotFoundError:
-            # An old candidate leads, who does not know the secondary lock.
+            # The leader is an old candidate that does not know the secondary lock.
             if record.holder_identity != self.identity:
                 return record, raw
             self._lacks_secondary = True
@@ -313,16 +314,16 @@ class MultiLock:
         return record, raw + b"," + second_raw
 
     async def create(self, record: ElectionRecord) -> None:
-        """Make both objects, or only the secondary if the primary names this candidate already."""
+        """Create both objects, or only the secondary if this candidate holds the primary."""
         if self._lacks_secondary:
-            # Old candidates go by the primary alone, so the new term has to stand there too.
+            # Old candidates read only the primary, so it must have the new term too.
             await self._primary.update(record)
         else:
             await self._primary.create(record)
         await self._secondary.create(record)
 
     async def update(self, record: ElectionRecord) -> None:
-        """Write the primary, then the secondary as it is by now."""
+        """Write the primary, then read and write the secondary."""
         await self._primary.update(record)
         try:
             await self._secondary.get()
@@ -332,7 +333,7 @@ class MultiLock:
         await self._secondary.update(record)
 
     def record_event(self, words: str) -> None:
-        """Have events written about both objects."""
+        """Record events about both objects."""
         self._primary.record_event(words)
         self._secondary.record_event(words)
 
@@ -351,16 +352,16 @@ def new_lock(
 
     Args:
         kind: `leases`, `endpoints`, `configmaps`, `endpointsleases` or `configmapsleases`.
-        rest: Reads and writes it.
-        namespace: Where it is.
-        name: Its name.
-        identity: Who this candidate is.
-        record_event: Is handed the events: what they are about, and their text. Their type is
-            Normal, their reason LeaderElection.
-        allows_removed: Whether kinds are allowed that Kubernetes has removed.
+        rest: Sends the requests.
+        namespace: Of the lock.
+        name: Of the lock.
+        identity: Of this candidate.
+        record_event: Called with the object and text of each event; its type is Normal, its
+            reason LeaderElection.
+        allows_removed: Whether to allow kinds that Kubernetes has removed.
 
     Raises:
-        ValueError: There is no such kind, or not any more.
+        ValueError: The kind is unknown or removed.
     """
     lease = LeaseLock(rest, namespace, name, identity, record_event)
     if kind == LEASES:

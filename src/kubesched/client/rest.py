@@ -50,11 +50,11 @@ _TOO_MANY_REQUESTS: Final = 429
 
 
 class RequestRetries:
-    """The attempts at one request.
+    """The retries of one request.
 
     Attributes:
-        count: How often the request has been sent again.
-        may_renew: Whether newer credentials are still worth a try.
+        count: Retries so far.
+        may_renew: Whether renewed credentials were not tried yet.
     """
 
     def __init__(self, method: str) -> None:
@@ -65,7 +65,7 @@ class RequestRetries:
         self.may_renew = True
 
     def after_answer(self, code: int, retry_after: str) -> float | None:
-        """Return how many seconds to wait before the next attempt, None if there is to be none.
+        """Return the seconds to wait before the next attempt, None for no further attempt.
 
         Args:
             code: HTTP status of a refusal.
@@ -77,8 +77,8 @@ class RequestRetries:
         return self._wait(max(0.0, float(seconds)))
 
     def after_failure(self, failure: Exception) -> float | None:
-        """Return the same for a request that got no answer."""
-        # What changes something may have been done before the connection broke.
+        """Return the same for a request without a response."""
+        # The server may have executed a write before the connection broke.
         if self._method != "GET" or not is_broken_connection(failure):
             return None
         if not self._has_repeated:
@@ -88,7 +88,7 @@ class RequestRetries:
         return self._wait(_BROKEN_WAIT_SECONDS)
 
     def after_renewal(self) -> None:
-        """Take note that the request is sent again with newer credentials."""
+        """Count a retry with renewed credentials."""
         self.may_renew = False
         self.count += 1
 
@@ -106,7 +106,7 @@ _PATH_SAFE: Final = "/:@!$&'()*+,;=~"
 # Most paths need no quoting.
 _is_plain: Final = re.compile(r"[\w/.:-]*", re.ASCII).fullmatch
 _LINE_BREAKS: Final = re.compile(r"[\r\n\0]")
-# The methods of requests that have a body, though it may be empty.
+# Methods whose requests have a body, even an empty one.
 _WITH_BODY: Final = frozenset(("POST", "PUT", "PATCH"))
 
 
@@ -114,11 +114,11 @@ Permit = Callable[[], None]
 
 
 class Transport(msgspec.Struct, frozen=True, kw_only=True):
-    """What lies below the requests.
+    """TLS, proxy and headers of a connection.
 
     Attributes:
         tls: Context for https; None for http.
-        server_name: The name to look for in the server's certificate; "" for the host's.
+        server_name: The expected name in the server's certificate; "" for the host's.
         proxy_url: Of an HTTP proxy, "" without one.
         headers: Sent with every request.
         certificate_files: Keeps the context's client certificate new; None without files.
@@ -137,14 +137,14 @@ class HttpRestClient:
     Args:
         server: The server's URL, without a slash at the end.
         transport: TLS, proxy and headers.
-        credentials: Who speaks.
-        limiter: Spaces requests out; streams wait only when they are retried, as upstream.
-        timeout_seconds: For a request without a limit of its own; the server is told as well. None
-            for no limit.
-        observer: Is told of every request.
-        now: The present moment in seconds.
-        permit: Asked right before a request that changes something is written; raises an ApiError
-            to keep it back. None permits everything.
+        credentials: Authenticate the requests.
+        limiter: Limits the rate; as upstream, streams wait only when they are retried.
+        timeout_seconds: For requests without a timeout of their own; also sent to the server.
+            None for no timeout.
+        observer: Called for every request.
+        now: A monotonic clock in seconds.
+        permit: Called immediately before a request that changes something is written; raises an
+            ApiError to stop it. None permits everything.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class HttpRestClient:
         self._host = parts.netloc
         self._transport = transport
         self._dialer = Dialer(server, transport.tls, transport.server_name, transport.proxy_url)
-        # What comes before every path: a proxy that forwards wants the whole URL.
+        # The prefix of every path: a forwarding proxy needs the whole URL.
         self._base = server if self._dialer.is_forwarded else parts.path
         self._credentials = credentials or FixedCredentials()
         self._limiter = limiter
@@ -184,26 +184,26 @@ class HttpRestClient:
         return self._host
 
     async def send(self, request: Request) -> bytes:
-        """Return the body of the answer.
+        """Return the body of the response.
 
         Raises:
-            ApiError: The server refused, or did not answer.
+            ApiError: The server refused, or did not respond.
         """
         start = self._now()
         body = b""
-        told = self._with_timeout(request)
+        sent = self._with_timeout(request)
         limit = self._limit(request)
         try:
-            # Waiting for one's turn is no fault of the server's, so its time does not count.
+            # Time spent in the rate limiter does not count towards the timeout.
             if self._limiter is not None:
-                await self._take_turn(self._limiter, told)
+                await self._take_turn(self._limiter, sent)
             if limit is None:
-                body = await self._exchange(told)
+                body = await self._exchange(sent)
             else:
                 async with asyncio.timeout(limit):
-                    body = await self._exchange(told)
+                    body = await self._exchange(sent)
         except (OSError, CredentialsError) as failure:
-            raise self._error(failure, told) from failure
+            raise self._error(failure, sent) from failure
         finally:
             seconds = self._now() - start
             self._observer.finished(
@@ -213,10 +213,10 @@ class HttpRestClient:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a stream; yields its lines as they come, without their ends, of any length.
+        """Open a stream; yields its lines as they arrive, without line breaks, of any length.
 
         Raises:
-            ApiError: The server refused, did not answer, or the connection broke while reading.
+            ApiError: The server refused, did not respond, or the connection broke while reading.
         """
         try:
             async with asyncio.timeout(self._limit(request)):
@@ -242,13 +242,13 @@ class HttpRestClient:
         return request.timeout_seconds or self._timeout_seconds
 
     def _with_timeout(self, request: Request) -> Request:
-        """A connection with a limit tells the server, as upstream does."""
+        """Return the request with the connection's timeout as a query parameter, as upstream."""
         limit = self._limit(request)
         if self._timeout_seconds is None or limit is None:
             return request
         query = [entry for entry in request.query if entry[0] != "timeout"]
-        told = (*query, ("timeout", go_duration(limit)))
-        return msgspec.structs.replace(request, query=told)
+        query_sent = (*query, ("timeout", go_duration(limit)))
+        return msgspec.structs.replace(request, query=query_sent)
 
     async def aclose(self) -> None:
         """Close all connections; what is under way fails."""
@@ -257,7 +257,7 @@ class HttpRestClient:
             await self._pool.aclose()
 
     async def _exchange(self, request: Request) -> bytes:
-        """Return the body of a good answer. Raises as `_answer` does."""
+        """Return the body of a successful response. Raises as `_answer` does."""
         connection = await self._answer(request)
         try:
             return await connection.read_all()
@@ -265,12 +265,12 @@ class HttpRestClient:
             self._connections().give_back(connection)
 
     async def _answer(self, request: Request) -> HttpConnection:
-        """Return a connection with the head of a good answer, after as many attempts as are due.
+        """Return a connection with the head of a successful response, after retries if needed.
 
         Raises:
             ApiError: The server refused.
-            OSError: There was no answer.
-            CredentialsError: There is nobody to ask as.
+            OSError: The server did not respond.
+            CredentialsError: Credentials are not available.
         """
         retries = RequestRetries(request.method)
         credential = await self._credentials.get()
@@ -306,7 +306,7 @@ class HttpRestClient:
             pool = self._connections(credential)
             connection = pool.take_idle() or await pool.take()
             try:
-                # Nothing is waited for between this and writing.
+                # No await between this check and the write.
                 if self._permit is not None and request.method != "GET":
                     self._permit()
                 code = str(await connection.ask(message))
@@ -336,7 +336,7 @@ class HttpRestClient:
     async def _renewed(
         self, refused: Credential, retries: RequestRetries, failure: Exception
     ) -> Credential:
-        """Return newer credentials, or raise what the server said to the old ones."""
+        """Return newer credentials, or raise the refusal if there are none."""
         try:
             newer = await self._credentials.renew(refused)
         except CredentialsError:
@@ -347,7 +347,7 @@ class HttpRestClient:
         return newer
 
     def _connections(self, credential: Credential | None = None) -> ConnectionPool:
-        """Return the connections; those that showed another certificate are not used again."""
+        """Return the pool; connections with an outdated client certificate are retired."""
         if self._pool is None:
             if self._is_closed:
                 raise ConnectionAbortedError("the connection has been closed")
@@ -367,7 +367,7 @@ class HttpRestClient:
         return files is not None and files.renew()
 
     def _message(self, request: Request, credential: Credential) -> bytes:
-        """Return a request as it is written."""
+        """Return the bytes of a request."""
         if not self._fields or credential.header != self._authorization:
             self._fields = self._common_fields(credential)
             self._authorization = credential.header
@@ -383,10 +383,10 @@ class HttpRestClient:
         return f"{head}\r\n".encode() + body
 
     def _common_fields(self, credential: Credential) -> str:
-        """Return the header fields that all requests have.
+        """Return the header fields of all requests.
 
         Raises:
-            CredentialsError: One would end its line.
+            CredentialsError: A value has a line break.
         """
         fields = [("Host", self._dialer.authority), *self._transport.headers]
         if credential.header:
@@ -422,14 +422,14 @@ def _header(connection: HttpConnection, name: bytes) -> str:
 
 
 async def lines_of(read: Callable[[], Awaitable[bytes]]) -> AsyncIterator[bytes]:
-    r"""Yield the lines without their ends; empty ones are left out.
+    """Yield the lines without line breaks; empty ones are skipped.
 
-    What follows the last line feed is a line too: only its reader can tell whether it is whole.
+    Bytes after the last line feed are yielded as a line, although it may be incomplete.
 
     Args:
         read: Returns the next chunk, b"" at the end.
     """
-    # A long line comes in many chunks; joining them once keeps the cost linear.
+    # A long line arrives in many chunks; joining them once keeps the cost linear.
     pieces: list[bytes] = []
     while chunk := await read():
         lines = chunk.split(b"\n")

@@ -15,10 +15,10 @@ from kubesched.client.requests import Rest
 
 
 class Recorder(Protocol):
-    """Records events: an `EventRecorder`, or a `CoreEventRecorder` for old servers."""
+    """An `EventRecorder`, or a `CoreEventRecorder` for old servers."""
 
     def record_event(self, event: Occurrence) -> None:
-        """Have an event written some time soon."""
+        """Queue an event for writing."""
         ...
 
 

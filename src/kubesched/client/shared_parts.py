@@ -1,11 +1,11 @@
-"""SharedParts keeps equal parts of decoded objects once: pods come from few templates.
+"""SharedParts stores equal parts of decoded objects once, because pods come from few templates.
 
-Shared are the values below `metadata`, `spec` and `status` that are more than a number or a text,
-and those texts of which there are few. A pod's spec is looked up whole, but for what most pods
-have of their own. Conditions and container statuses are shared piece by piece.
+It shares nested values below `metadata`, `spec` and `status`, and strings with few distinct values.
+A pod's spec is shared as a whole, except for node name and volumes. Conditions and container
+statuses are shared one by one.
 
-Upstream: nothing; there, every object is its own.
-Invariants: an object equals what it was before its parts were shared.
+Upstream: none; objects share nothing there.
+Invariants: sharing does not change the value of an object.
 Differs:  the module has no counterpart.
 """
 
@@ -23,11 +23,11 @@ from kubesched.api.meta import KubeStruct
 from kubesched.api.pod import PodSpec
 from kubesched.api.volume import Volume
 
-# A table that has grown beyond this is begun anew; what was shared stays shared.
+# A larger table is cleared; parts that are shared already stay shared.
 _PARTS_MAX: Final = 16_384
 _OBJECTS_BETWEEN_CHECKS: Final = 1024
 _SECTIONS: Final = ("metadata", "spec", "status")
-# Texts of which few different ones exist; others are as good as unique.
+# Strings with few distinct values; others are nearly unique.
 _WORDS: Final = frozenset(
     (
         *("namespace", "generate_name", "scheduler_name", "service_account_name", "node_name"),
@@ -36,7 +36,7 @@ _WORDS: Final = frozenset(
         *("volume_mode", "persistent_volume_reclaim_policy", "driver"),
     )
 )
-# Lists that hardly two objects have in common, of things made of few words.
+# Lists that are rarely equal as a whole; their elements are shared instead.
 _PIECEMEAL: Final = frozenset(("conditions", "container_statuses", "init_container_statuses"))
 _WORDS_OF_PIECES: Final = frozenset(
     ("type", "status", "reason", "message", "last_transition_time", "name", "image")
@@ -49,7 +49,7 @@ _Tables = defaultdict[str, dict[Any, Any]]
 
 
 class _Fields(NamedTuple):
-    """The fields of a class that are shared: texts, values, and lists of pieces, by name."""
+    """The shared fields of a class: strings, values, and lists shared by element."""
 
     texts: tuple[tuple[str, _Keep], ...]
     values: tuple[tuple[str, _Keep], ...]
@@ -73,7 +73,7 @@ class SharedParts:
         self._until_check = _OBJECTS_BETWEEN_CHECKS
 
     def share(self, item: Any) -> None:
-        """Replace parts of a freshly decoded object, which nobody else may have seen yet."""
+        """Replace parts of a freshly decoded object that is not in use yet."""
         for name, type_, fields in self._sections:
             section = getattr(item, name)
             if type_ is PodSpec:
@@ -102,7 +102,7 @@ class SharedParts:
         return own
 
     def _shared_volumes(self, volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
-        """Share volumes one by one: that of the service account's token has a name of its own."""
+        """Share volumes one by one: the name of the token volume differs per pod."""
         keep = self._volumes.setdefault
         return tuple([keep(_encode(volume), volume) for volume in volumes])
 
@@ -126,7 +126,7 @@ def _share(fields: _Fields, whole: Any) -> None:
 
 
 def _piece(fields: _Fields, known: dict[Any, Any], piece: Any) -> Any:
-    """Return a piece that is equal: what is said of many pods in one second is said alike."""
+    """Return an equal element that is stored already, or store this one."""
     key = _encode(piece)
     same = known.get(key)
     if same is None:
@@ -136,7 +136,7 @@ def _piece(fields: _Fields, known: dict[Any, Any], piece: Any) -> Any:
 
 
 def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -> _Fields:
-    """Return the fields of a class that are shared."""
+    """Return the shared fields of a class."""
     hints = get_type_hints(type_)
     texts: list[tuple[str, _Keep]] = []
     values: list[tuple[str, _Keep]] = []
@@ -147,7 +147,7 @@ def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -
             of_pieces = _fields_of(get_args(hint)[0], _WORDS_OF_PIECES, tables, f"{place}.{name}")
             pieces.append((name, of_pieces, tables[f"pieces of {place}.{name}"]))
         elif not _leaves(hint) <= _SIMPLE:
-            # A table of its own: parts of different classes may look alike when encoded.
+            # One table per field: values of different classes may have the same encoding.
             values.append((name, tables[f"{place}.{name}"].setdefault))
         elif name in words:
             texts.append((name, tables[name].setdefault))
@@ -155,6 +155,6 @@ def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -
 
 
 def _leaves(hint: Any) -> set[Any]:
-    """Return the classes that a field may hold, without None."""
+    """Return the types of a field, without None."""
     alternatives = get_args(hint) if get_origin(hint) not in (tuple, dict, None) else (hint,)
     return {part for part in alternatives if part is not type(None)}

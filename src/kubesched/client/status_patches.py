@@ -1,7 +1,7 @@
-"""What has to be sent so that a status changes as wanted: the difference, as upstream computes it.
+"""Strategic merge patches of statuses: the difference between the old and the wanted status.
 
-Conditions are merged by their type. A patch of a list that was not empty also says the order of all
-its elements; a field that is not there any more is null.
+Conditions are merged by type. The patch of a non-empty list also has the order of its elements; a
+removed field is null.
 
 Upstream: pkg/scheduler/util/utils.go, PatchPodStatus, PatchPodGroupStatus;
           pkg/api/v1/pod/util.go, UpdatePodCondition;
@@ -26,7 +26,7 @@ _NOMINATED: Final = "nominatedNodeName"
 
 
 class WantedCondition(Protocol):
-    """A condition to set; its time and its generation follow from the object."""
+    """A condition to set; time and generation follow from the object."""
 
     @property
     def type(self) -> str:
@@ -40,34 +40,34 @@ class WantedCondition(Protocol):
 
     @property
     def reason(self) -> str:
-        """One word."""
+        """A CamelCase word."""
         ...
 
     @property
     def message(self) -> str:
-        """For people."""
+        """Text for people."""
         ...
 
 
 class WantedGroupCondition(WantedCondition, Protocol):
-    """A condition of a pod group to set; its time follows from the group."""
+    """A condition of a pod group to set; the time follows from the group."""
 
     @property
     def observed_generation(self) -> int:
-        """The generation of the group that was looked at."""
+        """The generation of the group that the condition is about."""
         ...
 
 
 def pod_status_patch(
     pod: Pod, wanted: WantedCondition | None, nominated_node_name: str | None, now: str
 ) -> Plain:
-    """Return the status that has to be sent, empty if nothing changes.
+    """Return the patch of a pod's status, empty if nothing changes.
 
     Args:
-        pod: As it is known.
+        pod: As last observed.
         wanted: A condition to set; None leaves the conditions alone.
         nominated_node_name: To set, "" to clear; None leaves it alone.
-        now: When a condition that changes its status did so.
+        now: The transition time of a condition whose status changes.
     """
     status = pod.status
     before = status.conditions
@@ -77,7 +77,7 @@ def pod_status_patch(
     is_nominated = nominated_node_name not in {None, status.nominated_node_name}
     if not is_changed and not is_nominated:
         return {}
-    # Once something changes, differences count that are no reason to write by themselves.
+    # The patch also has differences that alone would be no reason to write.
     patch = _conditions_patch(
         [_plain_pod_condition(one) for one in before], [_plain_pod_condition(one) for one in after]
     )
@@ -89,7 +89,7 @@ def pod_status_patch(
 def _with_pod_condition(
     conditions: tuple[PodCondition, ...], wanted: WantedCondition, generation: int, now: str
 ) -> tuple[tuple[PodCondition, ...], bool]:
-    """Return the conditions with one set, and whether that is a change worth writing."""
+    """Return the conditions with one set, and whether that must be written."""
     at, old = next(
         ((at, one) for at, one in enumerate(conditions) if one.type == wanted.type), (-1, None)
     )
@@ -128,7 +128,7 @@ def _plain_pod_condition(condition: PodCondition) -> Plain:
 
 
 def pod_group_status_patch(group: PodGroup, wanted: WantedGroupCondition, now: str) -> Plain:
-    """Return the status that has to be sent, empty if nothing changes; as `pod_status_patch`."""
+    """Return the patch of a pod group's status, empty if nothing changes."""
     before = group.status.conditions
     at, old = next(
         ((at, one) for at, one in enumerate(before) if one.type == wanted.type), (-1, None)
@@ -161,7 +161,7 @@ def _plain_condition(condition: Condition) -> Plain:
 
 
 def _conditions_patch(before: list[Plain], after: list[Plain]) -> Plain:
-    """Return the difference of two lists; the second begins with the types of the first."""
+    """Return the patch from one list to another that begins with the same types."""
     if not before:
         return {_CONDITIONS: after} if after else {}
     changed = []
@@ -176,6 +176,6 @@ def _conditions_patch(before: list[Plain], after: list[Plain]) -> Plain:
 
 
 def difference_of(old: Plain, new: Plain) -> Plain:
-    """Return the fields that are new or different, and null for those that are gone."""
+    """Return fields that are new or different, and null for removed ones."""
     changed = {name: value for name, value in new.items() if name not in old or old[name] != value}
     return changed | dict.fromkeys(name for name in old if name not in new)

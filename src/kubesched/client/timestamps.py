@@ -1,4 +1,4 @@
-"""Times as Kubernetes writes them.
+"""Times in Kubernetes' formats: RFC 3339 in seconds or microseconds.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time.go, micro_time.go (v1.36)
 Differs:  nothing.
@@ -23,7 +23,7 @@ def second_time(nanoseconds: int) -> str:
 
 
 def micro_time(nanoseconds: int) -> str:
-    """Return the time with six digits of a fraction.
+    """Return the time in microseconds.
 
     Args:
         nanoseconds: Since the epoch.
@@ -34,5 +34,5 @@ def micro_time(nanoseconds: int) -> str:
 
 @lru_cache(maxsize=8)
 def _second(seconds: int) -> str:
-    """What happens, happens many times a second."""
+    """Return the formatted second; cached, as many events share one."""
     return f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"

@@ -1,7 +1,7 @@
-"""TLS contexts: whose certificates are believed, and the certificate shown in return.
+"""TLS contexts of clients: trusted authorities, and the client's certificate.
 
 Upstream: staging/src/k8s.io/client-go/transport/transport.go, cert_rotation.go (v1.36)
-Differs:  certificate authorities are read once; versions below TLS 1.2 are never spoken.
+Differs:  certificate authorities are read once; versions below TLS 1.2 are not supported.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _WORDS: Final = {
 
 
 class TlsError(SetupError):
-    """Certificates or keys that cannot be used; the message names the file or field."""
+    """A certificate or key cannot be used; the message names the file or field."""
 
 
 class KeyPairError(OSError):
-    """A certificate and a key that cannot be used together; in Go's words where it has some."""
+    """A certificate and a key cannot be used together; in Go's words where possible."""
 
 
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -67,10 +67,10 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def show_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Have new connections show the client's certificate.
+    """Load the client's certificate for new connections.
 
     Raises:
-        TlsError: Certificate or key is missing or cannot be read, or they do not fit.
+        TlsError: Certificate or key is missing or unreadable, or they do not match.
     """
     if not settings.key_pem and not settings.key_file:
         raise TlsError("client-key-data or client-key must be specified with a client certificate")
@@ -86,12 +86,12 @@ def show_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
 def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Load certificate and key from memory.
 
-    OpenSSL's loader wants a path, so they lie in a file that only this user may read, for as long
-    as loading takes.
+    OpenSSL loads only from a path, so they are written to a temporary file that only this user can
+    read.
 
     Raises:
-        KeyPairError: They are no certificate and key, or do not fit.
-        OSError: No file could be written.
+        KeyPairError: They are not a certificate and its key.
+        OSError: The file could not be written.
         ValueError: The key has a passphrase.
     """
     for text, what in ((certificate, "certificate"), (key, "key")):
@@ -102,7 +102,7 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
         with os.fdopen(descriptor, "wb") as file:
             file.write(certificate.rstrip() + b"\n" + key)
         # A key with a passphrase must fail, not ask on the terminal.
-        # OpenSSL forgets the old key before it finds that the new one does not fit.
+        # OpenSSL drops the old key before it checks the new one, so check it elsewhere first.
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, password=_refuse_passphrase)
         context.load_cert_chain(path, password=_refuse_passphrase)
     except ssl.SSLError as error:
@@ -112,7 +112,7 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
 
 
 def tls_words(error: ssl.SSLError) -> str:
-    """Return what OpenSSL found wrong, without its codes and the place in its source."""
+    """Return OpenSSL's reason, without its codes and source location."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
     if error.reason in _WORDS:
@@ -127,12 +127,12 @@ def _refuse_passphrase() -> str:
 
 
 class CertificateFiles:
-    """Keeps a context's client certificate as its files are, when they are replaced.
+    """Reloads a context's client certificate when its files are replaced.
 
     Args:
-        context: Whose certificate to renew.
-        settings: Names the files.
-        now: The present moment in seconds.
+        context: The context.
+        settings: The files.
+        now: A monotonic clock in seconds.
     """
 
     def __init__(
@@ -145,9 +145,9 @@ class CertificateFiles:
         self._seen = self._read()
 
     def renew(self) -> bool:
-        """Look at the files every five minutes; return whether a new certificate is shown.
+        """Check the files every five minutes; return whether a new certificate was loaded.
 
-        Files that cannot be read, or do not fit each other, leave the old certificate in use.
+        If the files are unreadable or do not match, the old certificate remains in use.
         """
         now = self._now()
         if now - self._checked_at < _CHECK_PERIOD_SECONDS:

@@ -1,4 +1,4 @@
-"""VolumeWriter updates persistent volumes and claims as volume binding wants them.
+"""VolumeClient updates PersistentVolumes and their claims for volume binding.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (v1.36)
 Differs:  each update begins with a GET, see `client.whole_objects`.
@@ -15,7 +15,7 @@ from kubesched.client.whole_objects import Plain, WholeObjects, part_of, set_or_
 
 
 class VolumeClient:
-    """Writes volumes and claims. All methods raise `ApiError` when the server refuses."""
+    """Writes volumes and claims. All methods raise `ApiError` if the request fails."""
 
     def __init__(self, rest: Rest) -> None:
         self._objects = WholeObjects(rest)

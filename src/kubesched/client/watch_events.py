@@ -1,11 +1,11 @@
-"""Decode the lines of a watch, and the pages of a list, into typed objects.
+"""WatchDecoder decodes the lines of a watch and the pages of a list into typed objects.
 
-A line is read in one pass, envelope and object together; only what that pass refuses (nulls,
-Statuses, bookmarks without a spec) is read again the slow way.
+Event and object are decoded in one pass. Only what that pass rejects (nulls, Statuses, bookmarks
+without a spec) is decoded again by a slower way.
 
 Upstream: staging/src/k8s.io/client-go/rest/watch/decoder.go,
           staging/src/k8s.io/apimachinery/pkg/watch/streamwatcher.go (v1.36)
-Invariants: objects of lists and of watches say their kind and apiVersion alike.
+Invariants: objects of lists have kind and apiVersion, as those of watches do.
 Differs:  nothing.
 """
 
@@ -31,33 +31,33 @@ DELETED: Final = "DELETED"
 _BOOKMARK: Final = "BOOKMARK"
 _ERROR: Final = "ERROR"
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-# Larger pages are cut into their objects first, so that reading them can be interrupted.
+# Larger pages are split into raw objects first, so that decoding can be interrupted.
 _PAGE_BYTES_AT_ONCE: Final = 8 << 20
 
 
 class WatchEvent(msgspec.Struct, Generic[T]):
-    """What happened to an object; the type is a word such as `ADDED`."""
+    """A watch event; the type is `ADDED`, `MODIFIED` or `DELETED`."""
 
     type: str
     object: T
 
 
 class Bookmark(msgspec.Struct, frozen=True):
-    """How far the watch has come, without any object having changed."""
+    """The version up to which the watch is complete."""
 
     resource_version: str
     is_initial_events_end: bool
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a list stands, and how to go on with it if `continue_` is not empty."""
+    """The version of a list, and the token of its next page if there is one."""
 
     resource_version: str = ""
     continue_: str | None = msgspec.field(default=None, name="continue")
 
 
 class ListPage(msgspec.Struct, Generic[T]):
-    """A list, or a part of one; without kind, version and items it is something else."""
+    """A list or a page of one; without kind, version and items it is not a list."""
 
     kind: str = ""
     metadata: ListMeta = ListMeta()
@@ -74,13 +74,13 @@ _raw_page: Final = msgspec.json.Decoder(ListPage[msgspec.Raw])
 
 
 class WatchDecoder:
-    """Decodes objects of one kind; equal parts of them are kept once."""
+    """Decodes objects of one kind; equal parts are stored once."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind_name = kind.kind
         self._api_version = kind.api_version
         self._parts = SharedParts(kind.type)
-        # The class is known only when this runs, so type checkers cannot follow.
+        # The class is known only at run time, so type checkers cannot follow.
         event_of: Any = WatchEvent
         page_of: Any = ListPage
         self._event: msgspec.json.Decoder[WatchEvent[KubeObject]]
@@ -90,11 +90,10 @@ class WatchDecoder:
         self._object: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind.type)
 
     def event(self, line: bytes) -> WatchEvent[KubeObject] | Bookmark:
-        """Return what a line of a watch says.
+        """Return the event of a line.
 
         Raises:
-            ApiError: It says that the watch failed, or it says nothing that can be read; then the
-                code is 500.
+            ApiError: The watch failed, or the line cannot be decoded; then the code is 500.
         """
         try:
             event = self._event.decode(line)
@@ -124,14 +123,14 @@ class WatchDecoder:
         plain = msgspec.json.decode(raw)
         if not isinstance(plain, dict):
             raise msgspec.ValidationError("expected an object")
-        # The items of a list do not say what they are.
+        # The items of a list have no kind.
         return decode_object(plain | {"apiVersion": self._api_version, "kind": self._kind_name})
 
     def page(self, body: bytes) -> ListPage[KubeObject] | ListPage[msgspec.Raw]:
-        """Return a list as the server sent it; large ones with their objects still to be decoded.
+        """Return a page of a list; the objects of large ones are not decoded yet.
 
         Raises:
-            ApiError: It is no list of this kind; the code is 500.
+            ApiError: It is not a list of this kind; the code is 500.
         """
         try:
             return self._page_of(body)
@@ -154,7 +153,7 @@ class WatchDecoder:
         """Return an object of a page.
 
         Raises:
-            ApiError: It cannot be read; the code is 500.
+            ApiError: It cannot be decoded; the code is 500.
         """
         try:
             try:
@@ -168,7 +167,7 @@ class WatchDecoder:
         return finished
 
     def _finished(self, item: Any) -> Any:
-        # Nobody else has seen the object yet, so it may still be changed in place.
+        # The object is not in use yet, so it may be changed in place.
         force_setattr(item, "kind", self._kind_name)
         force_setattr(item, "api_version", self._api_version)
         self._parts.share(item)
@@ -187,6 +186,6 @@ def _refusal(raw: msgspec.Raw) -> ApiError:
             f"unexpected object in an error event: {bytes(raw)[:200].decode(errors='replace')}"
         )
         return ApiError(500, "InternalError", message)
-    # A code of 0 would stand for no answer, and this is one.
+    # A code of 0 would mean that there was no response.
     error.code = error.code or 500
     return error

@@ -32,7 +32,7 @@ Plain = dict[str, Any]
 
 
 class WholeObjects:
-    """Reads, creates, changes and deletes objects. All methods raise `ApiError` if refused."""
+    """Reads, creates, changes and deletes objects. All methods raise `ApiError` on failure."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
@@ -60,9 +60,9 @@ class WholeObjects:
 
         Args:
             type_: Its class.
-            metadata: Names it, and the version that the caller knows.
-            change: Is handed the object as stored.
-            subresource: What is written, such as `status`; "" for the object itself.
+            metadata: Has its name, and the version that the caller knows.
+            change: Changes the stored object in place.
+            subresource: The part to write, such as `status`; "" for the object itself.
         """
         kind = kind_of(type_)
         path = path_of(kind, metadata.namespace, metadata.name)
@@ -79,13 +79,13 @@ class WholeObjects:
     ) -> T:
         """Set an object's finalizers in protobuf form; return it as stored.
 
-        A server keeps free-form JSON, such as a driver's parameters, byte by byte, shows it
-        rewritten when it answers in JSON, and refuses a write that does not bring the same bytes.
+        The server stores free-form JSON, such as a driver's parameters, byte by byte. In JSON
+        responses it is reformatted, and a write with other bytes is refused.
 
         Args:
             type_: Its class.
-            metadata: Names it, and the version that the caller knows.
-            finalizers: All that it is to have.
+            metadata: Has its name, and the version that the caller knows.
+            finalizers: The complete new list.
         """
         path = path_of(kind_of(type_), metadata.namespace, metadata.name)
         body = await self._rest.send(Request(path=path, accept=PROTOBUF))
@@ -106,7 +106,7 @@ class WholeObjects:
 
 
 def part_of(item: Plain, name: str) -> Plain:
-    """Return a part of an object, which is made if it is not there."""
+    """Return a part of an object, creating it if missing."""
     part = item.get(name)
     if not isinstance(part, dict):
         part = item[name] = {}
@@ -114,7 +114,7 @@ def part_of(item: Plain, name: str) -> Plain:
 
 
 def set_or_remove(part: Plain, name: str, value: object) -> None:
-    """Set a field, or take it away if there is nothing to set."""
+    """Set a field, or remove it if the value is empty."""
     if value:
         part[name] = value
     else:
@@ -147,7 +147,7 @@ def _unreadable(problem: object) -> ApiError:
 
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
-# Numbers of fields: the object in its envelope, metadata in the object, and of metadata.
+# Field numbers: the object in its envelope, metadata in the object, and two of metadata.
 _RAW: Final = 2
 _METADATA: Final = 1
 _RESOURCE_VERSION: Final = 6
@@ -155,15 +155,15 @@ _FINALIZERS: Final = 14
 
 
 def with_finalizers(body: bytes, finalizers: Iterable[str], resource_version: str) -> bytes:
-    """Return a body whose object has these finalizers.
+    """Return the body with other finalizers, and every other byte unchanged.
 
     Args:
-        body: As an API server sent it.
-        finalizers: All that the object is to have.
-        resource_version: The version that the caller knows; "" leaves the object's.
+        body: A protobuf body of an API server.
+        finalizers: The complete new list.
+        resource_version: The version that the caller knows; "" keeps the object's.
 
     Raises:
-        ProtobufError: It is no such body.
+        ProtobufError: It is not such a body.
     """
     if not body.startswith(MAGIC):
         raise ProtobufError("it is no object in protobuf form")

@@ -30,6 +30,7 @@ from benchmarks.templates import Json
 from benchmarks.throughput import new_cluster, peak_rss_mib
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
+from kubesched.app.environment import tune_collector
 from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -213,6 +214,8 @@ def measure(shape: str, node_count: int, pod_count: int, seed: int) -> Diverse:
     cluster.load(nodes(node_count))
     waiting = [decoded(pod) for pod in islice(pods(shape, Random(seed)), pod_count)]
     loaded_mib = peak_rss_mib()
+    # As `kubesched run` does when it has listed the cluster.
+    tune_collector()
     seconds = array("d")
     placed = 0
     before = process_time()

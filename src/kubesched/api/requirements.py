@@ -40,7 +40,7 @@ def parse_int64(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-class Requirement(msgspec.Struct, frozen=True, order=True):
+class Requirement(msgspec.Struct, frozen=True, order=True, gc=False):
     """A requirement on one label. Hashable; sorts by key.
 
     Attributes:
@@ -135,7 +135,7 @@ def _bound_errors(values: tuple[str, ...], path: str) -> list[str]:
     return errors
 
 
-class CompiledSelector(msgspec.Struct, frozen=True):
+class CompiledSelector(msgspec.Struct, frozen=True, gc=False):
     """A selector that matches if all requirements do. Hashable and comparable.
 
     Attributes:

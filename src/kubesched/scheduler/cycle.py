@@ -42,7 +42,7 @@ class AskEveryPlugin(Exception):  # noqa: N818 - control flow, not an error
     """The remembered answers cannot be used for this pod: run every plugin."""
 
 
-class Feasible(msgspec.Struct, frozen=True):
+class Feasible(msgspec.Struct, frozen=True, gc=False):
     """The rows that can take the pod.
 
     Attributes:

@@ -16,7 +16,9 @@ import logging
 from collections import OrderedDict
 from collections.abc import Hashable
 from itertools import compress
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
+
+import msgspec
 
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
@@ -44,7 +46,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Signature(NamedTuple):
+class Signature(msgspec.Struct, frozen=True, gc=False):
     """Numbers of what plugins read of a pod: all plugins, and those of Node objects alone."""
 
     whole: int

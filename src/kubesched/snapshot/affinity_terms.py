@@ -28,7 +28,7 @@ _KINDS_IN_ERRORS: Final = {
 }
 
 
-class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
+class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """One term: the pods it selects, and the topology key of its domains.
 
     Attributes:
@@ -54,7 +54,7 @@ class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
         ) and self.selector.matches(labels)
 
 
-class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True):
+class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """All terms of a pod; `error` says why some cannot be parsed, "" if all can."""
 
     required_affinity: tuple[AffinityTerm, ...] = ()

@@ -18,7 +18,7 @@ from kubesched.api.core import Container, PodSpec
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a Kubernetes value, nothing is bound here
 
 
-class HostPort(msgspec.Struct, frozen=True):
+class HostPort(msgspec.Struct, frozen=True, gc=False):
     """A port of the node: address, protocol and number."""
 
     address: str

@@ -32,7 +32,7 @@ Preference = tuple[str, PodSum, PodSum]
 """A topology key, what pods are worth, and how often one was found worth anything."""
 
 
-class IncomingTerm(msgspec.Struct, frozen=True, cache_hash=True):
+class IncomingTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """A term of the pod to place, its namespace selector resolved to names.
 
     Attributes:

@@ -36,7 +36,7 @@ class DeviceCount(msgspec.Struct, frozen=True, gc=False):
     allocated: int
 
 
-class Demand(msgspec.Struct, frozen=True):
+class Demand(msgspec.Struct, frozen=True, gc=False):
     """A resource that is scored, and how much of it the pod asks for.
 
     Attributes:

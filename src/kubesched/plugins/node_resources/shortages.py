@@ -35,7 +35,7 @@ _KEYS_FEW: Final = 1 << 12
 _REQUESTS_MAX: Final = 60
 
 
-class ResourceRequest(msgspec.Struct, frozen=True):
+class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     """A resource that a node must have free; `delegated`: only if it offers any of it itself."""
 
     resource: str

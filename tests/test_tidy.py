@@ -30,8 +30,6 @@ CRUMBS: Final = {
     "apiserver.bootstrap",
     "apiserver.pod_addresses",
     "cluster.controllers.namespaces",
-    "explain.event_names",
-    "explain.preemption",
     "simulator.admission",
     "simulator.arrivals",
     "simulator.eviction_api",

@@ -1,1 +1,1 @@
-"""Explanations of decisions: a cycle's trace as data, sentences and tables; pure functions."""
+"""Explanations of scheduling decisions: values, sentences and tables, from the trace of a cycle."""

@@ -1,8 +1,9 @@
-"""Builds the explanation of a pod from a cycle's trace and decision.
+"""Explains a pod's decision from the trace of its cycle.
 
-Upstream: pkg/scheduler/schedule_one.go (v1.36): the decisions explained
-Reads:    the trace, the decision, the snapshot that both were made on
-Differs:  nothing.
+Upstream: pkg/scheduler/schedule_one.go, framework/preemption; ClusterEvent.Label in
+          staging/src/k8s.io/kube-scheduler/framework/types.go (v1.36)
+Reads:    the trace, the decision, and the snapshot of the cycle
+Differs:  a registration of several actions is spelled out, one name per action.
 """
 
 from __future__ import annotations
@@ -14,26 +15,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.explain.details import Details, awaited
-from kubesched.explain.event_names import event_names
-from kubesched.explain.preemption import explain_preemption
 from kubesched.explain.report import (
     Answer,
     NodeScore,
     NodeVerdict,
+    NotHelped,
     PluginScore,
     PodExplanation,
     PodOutcome,
     PostFilterStep,
+    PreemptionCandidate,
+    PreemptionExplanation,
     PreFilterStep,
     RetryEvents,
+    Victim,
 )
+from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.report import PreemptionReport
-from kubesched.framework.status import Status
+from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
+
+ANY_EVENT = ("any change of the cluster",)
+
+_EVENT_WORDS = {
+    Action.ADD: "added",
+    Action.DELETE: "deleted",
+    Action.UPDATE_NODE_ALLOCATABLE: "allocatable updated",
+    Action.UPDATE_NODE_LABEL: "labels updated",
+    Action.UPDATE_NODE_TAINT: "taints updated",
+    Action.UPDATE_NODE_CONDITION: "conditions updated",
+    Action.UPDATE_NODE_ANNOTATION: "annotations updated",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "declared features updated",
+    Action.UPDATE_POD_LABEL: "labels updated",
+    Action.UPDATE_POD_SCALE_DOWN: "requests lowered",
+    Action.UPDATE_POD_TOLERATION: "tolerations updated",
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "scheduling gates removed",
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "resource claim generated",
+}
 
 
 def explain_gate(profile: Profile, pod: PodInfo, held: Status, node_count: int) -> PodExplanation:
@@ -102,7 +125,7 @@ def _outcome(decision: Decision) -> PodOutcome:
     return PodOutcome.UNSCHEDULABLE
 
 
-# Before the nodes.
+# PreFilter.
 
 
 def _pre_filter(trace: Trace, details: Details) -> PreFilterStep | None:
@@ -121,7 +144,7 @@ def _pre_filter(trace: Trace, details: Details) -> PreFilterStep | None:
     )
 
 
-# Node by node.
+# Filter.
 
 
 def _verdicts(
@@ -229,7 +252,7 @@ def _with_rejection(
     statuses = diagnosis.status_per_row(len(snapshot.nodes))
     preemption = next(
         (
-            explain_preemption(result.details, statuses, answer_of)
+            explain_preemption(result.details, statuses)
             for result in trace.post_filters.values()
             if isinstance(result.details, PreemptionReport)
         ),
@@ -256,3 +279,65 @@ def _retry_events(profile: Profile, names: Iterable[str]) -> tuple[RetryEvents, 
         for name in names
         if name in profile.plugins
     )
+
+
+def explain_preemption(report: PreemptionReport, statuses: NodeToStatus) -> PreemptionExplanation:
+    """Explain which pods to evict on which node, and why.
+
+    Args:
+        report: The plugin's report.
+        statuses: The rejection of each row.
+    """
+    if not report.eligible:
+        return PreemptionExplanation(eligible=False, reason=report.reason)
+    return PreemptionExplanation(
+        eligible=True,
+        candidates=tuple(
+            _candidate(found) for found in sorted(report.candidates, key=lambda c: c.node_name)
+        ),
+        chosen=report.chosen,
+        decided_by="" if report.decided_by is None else str(report.decided_by),
+        ties=report.best if len(report.best) > 1 else (),
+        not_helped=tuple(
+            NotHelped(name, answer_of(status))
+            for name, status in sorted(report.node_statuses.items())
+        ),
+        not_tried=_incurable(statuses),
+    )
+
+
+def _candidate(found: Candidate) -> PreemptionCandidate:
+    victims = tuple(Victim(victim.key, victim.priority) for victim in found.victims)
+    return PreemptionCandidate(found.node_name, victims, found.pdb_violations)
+
+
+def _incurable(statuses: NodeToStatus) -> int:
+    """Count the rows where no eviction can help."""
+    curable = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
+    return int(np.count_nonzero(~curable[statuses.index]))
+
+
+def event_names(registered: Sequence[ClusterEventWithHint] | None) -> tuple[str, ...]:
+    """Return the events that requeue a pod, such as `Node added`; None stands for all events."""
+    if registered is None:
+        return ANY_EVENT
+    names: list[str] = []
+    for entry in registered:
+        if entry.event.is_wildcard:
+            return ANY_EVENT
+        names += _action_names(entry.event)
+    return tuple(dict.fromkeys(names))
+
+
+def _action_names(event: ClusterEvent) -> list[str]:
+    kind = event.resource.rpartition("/")[2]
+    left = event.action
+    names: list[str] = []
+    for action, word in _EVENT_WORDS.items():
+        if action is Action.UPDATE_NODE_ALLOCATABLE and left & Action.UPDATE == Action.UPDATE:
+            # All bits together mean any update, which reads better than a list of each.
+            names.append(f"{kind} updated")
+            left &= ~Action.UPDATE
+        if left & action:
+            names.append(f"{kind} {word}")
+    return names

@@ -117,11 +117,11 @@ class PluginScore(_Part, frozen=True):
 
 
 class NodeScore(_Part, frozen=True):
-    """A feasible node's scores.
+    """The scores of a feasible node.
 
     Attributes:
         node: Its name.
-        rank: 1 for the highest total; nodes with equal totals share a rank.
+        rank: 1 for the highest total; nodes with equal totals have the same rank.
         total: The sum of the weighted scores.
         scores: Per plugin, in the profile's order.
     """

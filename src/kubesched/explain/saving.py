@@ -26,7 +26,7 @@ KUBECTL_NAMES: Final[Mapping[str, str]] = {
     "ResourceSlice": "resourceslices",
     "DeviceClass": "deviceclasses",
 }
-"""All kinds that a decision may depend on, by what kubectl calls them."""
+"""All kinds that a decision may depend on, with kubectl's names."""
 
 
 def get_command(*kinds: str) -> str:
@@ -41,4 +41,4 @@ SAVE_KNOWN_COMMAND: Final = (
     f"for kind in {' '.join(KUBECTL_NAMES.values())}; do kubectl get $kind -A -o json; "
     "done > cluster.json"
 )
-"""The same for a server that lacks some of the kinds, and so refuses the other command."""
+"""The same for a server without some of the kinds, where `SAVE_COMMAND` fails."""

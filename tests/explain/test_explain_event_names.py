@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.explain.event_names import ANY_EVENT, event_names
+from kubesched.explain.explain import ANY_EVENT, event_names
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.explain.explain import answer_of
-from kubesched.explain.preemption import explain_preemption
+from kubesched.explain.explain import explain_preemption
 from kubesched.explain.report import PreemptionCandidate, PreemptionExplanation, Victim
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.candidates import DryRun
@@ -18,7 +17,7 @@ NEVER = unresolvable("taint")
 def test_not_eligible() -> None:
     """A pod that may not preempt has the reason and nothing else."""
     report = PreemptionReport.not_eligible("because")
-    found = explain_preemption(report, NodeToStatus.passing(0), answer_of)
+    found = explain_preemption(report, NodeToStatus.passing(0))
     assert found == PreemptionExplanation(eligible=False, reason="because")
 
 
@@ -30,7 +29,7 @@ def test_candidates_and_choice() -> None:
     candidates = [Candidate("b", victims[1:]), Candidate("a", victims, 1)]
     report = PreemptionReport.of(DryRun(tuple(candidates), {"d": FULL, "c": FULL}))
     statuses = NodeToStatus.of([FULL, FULL, FULL, FULL, NEVER])
-    found = explain_preemption(report, statuses, answer_of)
+    found = explain_preemption(report, statuses)
     assert found.candidates == (
         PreemptionCandidate("a", (Victim("default/v1", 5), Victim("default/v2", 1)), 1),
         PreemptionCandidate("b", (Victim("default/v2", 1),)),
@@ -46,6 +45,6 @@ def test_ties() -> None:
     """Candidates that are equal in everything are named."""
     victim = make_pod_info("v", start_time="2026-01-01T00:00:00Z")
     report = PreemptionReport.of(DryRun(tuple(Candidate(name, (victim,)) for name in "ba")))
-    found = explain_preemption(report, NodeToStatus.of([FULL, FULL]), answer_of)
+    found = explain_preemption(report, NodeToStatus.of([FULL, FULL]))
     assert found.ties == ("a", "b")
     assert found.chosen == "a"

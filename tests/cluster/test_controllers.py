@@ -11,7 +11,7 @@ import pytest
 from kubesched.api.errors import ApiError
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.pod_reports import Latencies
+from kubesched.apiserver.pod_reports import RUN_SECONDS, Latencies
 from kubesched.cluster.controllers import Controllers
 from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.store import Key
@@ -483,3 +483,132 @@ def test_taints_drive_pods_away(tolerations: list[Json], gone_after: float | Non
     else:
         assert found is not None
         assert gone_after - 2 <= found <= gone_after + 1
+
+
+def test_a_replication_controller_has_as_many_pods_as_it_asks_for() -> None:
+    """It works as a replica set does, with a plain selector."""
+
+    async def story(world: World) -> tuple[int, int]:
+        kind, item = workload("replicationcontrollers", 3)
+        item["spec"]["selector"] = {"app": NAME}
+        world.client.create(kind, item)
+        await asyncio.sleep(3)
+        return len(running(world)), status_of(world, kind)["readyReplicas"]
+
+    assert (3, 3) == in_order(story)
+
+
+def stateful(world: World, **spec: Any) -> None:
+    """Create a stateful set of three pods with a claim each."""
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    spec = {"serviceName": "s", "volumeClaimTemplates": [claim], **spec}
+    world.client.create(*workload("statefulsets.apps", 3, **spec))
+
+
+def names(world: World, kind: str = "pods") -> list[str]:
+    """The names of the objects of a kind, oldest first."""
+    return [one["metadata"]["name"] for one in world.client.list(kind)]
+
+
+def test_a_stateful_set_grows_and_shrinks_in_order() -> None:
+    """Each pod comes when the one before runs, with a claim that stays when the pod goes."""
+
+    async def story(world: World) -> list[Any]:
+        stateful(world)
+        await asyncio.sleep(0.3)
+        first = names(world)
+        await asyncio.sleep(5)
+        grown = names(world)
+        volumes = world.client.list("pods")[1]["spec"]["volumes"]
+        change(world, "statefulsets.apps", replicas=1)
+        await asyncio.sleep(5)
+        ready = status_of(world, "statefulsets.apps")["readyReplicas"]
+        return [first, grown, volumes, names(world), ready, names(world, "persistentvolumeclaims")]
+
+    first, grown, volumes, shrunk, ready, claims = in_order(story)
+    assert ["w-0"] == first
+    assert ["w-0", "w-1", "w-2"] == grown
+    assert [{"name": "data", "persistentVolumeClaim": {"claimName": "data-w-1"}}] == volumes
+    assert (["w-0"], 1) == (shrunk, ready)
+    assert ["data-w-0", "data-w-1", "data-w-2"] == claims
+
+
+def test_a_stateful_set_may_grow_at_once() -> None:
+    """With the policy Parallel no pod waits for another."""
+
+    async def story(world: World) -> list[str]:
+        stateful(world, podManagementPolicy="Parallel")
+        await asyncio.sleep(0.3)
+        return names(world)
+
+    assert ["w-0", "w-1", "w-2"] == in_order(story)
+
+
+def test_a_stateful_set_is_renewed_from_its_end_down_to_its_partition() -> None:
+    """A pod of the old template goes when all after it are renewed and run."""
+
+    async def story(world: World) -> list[str]:
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+        stateful(world, updateStrategy=strategy)
+        await asyncio.sleep(5)
+        spec = {"containers": [{"name": "c", "image": "newer"}]}
+        template = {"metadata": {"labels": {"app": NAME}}, "spec": spec}
+        change(world, "statefulsets.apps", template=template)
+        await asyncio.sleep(10)
+        pods = sorted(world.client.list("pods"), key=lambda pod: pod["metadata"]["name"])
+        return [pod["spec"]["containers"][0]["image"] for pod in pods]
+
+    assert ["i", "newer", "newer"] == in_order(story)
+
+
+@pytest.mark.parametrize(
+    ("policy", "jobs"),
+    [
+        pytest.param("Allow", ["w-29453762", "w-29453764", "w-29453766"], id="allow"),
+        pytest.param("Forbid", ["w-29453762"], id="forbid"),
+        pytest.param("Replace", ["w-29453766"], id="replace"),
+    ],
+)
+def test_a_cron_job_creates_jobs_at_its_times(policy: str, jobs: list[str]) -> None:
+    """Every two minutes; a job that still runs then stays alone, gets company, or is replaced."""
+
+    async def story(world: World) -> list[str]:
+        pod = {**SPEC, "restartPolicy": "Never"}
+        annotations = {RUN_SECONDS: "1000"}
+        template = {"metadata": {"annotations": annotations}, "spec": pod}
+        spec = {
+            "schedule": "*/2 * * * *",
+            "concurrencyPolicy": policy,
+            "jobTemplate": {"spec": {"template": template}},
+        }
+        metadata = {"name": NAME, "namespace": "default"}
+        world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
+        await asyncio.sleep(6 * 60 + 10)
+        assert "2026-01-01T00:0" in status_of(world, "cronjobs.batch")["lastScheduleTime"]
+        return names(world, "jobs.batch")
+
+    assert jobs == in_order(story)
+
+
+def test_a_cron_job_keeps_a_short_history() -> None:
+    """Of the jobs that have ended the last ones stay."""
+
+    async def story(world: World) -> list[str]:
+        pod = {**SPEC, "restartPolicy": "Never"}
+        spec = {
+            "schedule": "* * * * *",
+            "successfulJobsHistoryLimit": 2,
+            "jobTemplate": {"spec": {"template": {"spec": pod}}},
+        }
+        metadata = {"name": NAME, "namespace": "default"}
+        world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
+        await asyncio.sleep(5 * 60 + 30)
+        return names(world, "jobs.batch")
+
+    assert ["w-29453764", "w-29453765"] == in_order(story)

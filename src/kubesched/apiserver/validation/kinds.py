@@ -364,6 +364,9 @@ def _matches(selector: Plain, labels: Mapping[str, str]) -> bool:
 
 
 def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
+    # Jobs get a selector when they are created; the template of a cron job has none yet.
+    if path == "spec" and not spec.get("selector"):
+        errors.required(f"{path}.selector")
     policy = get(spec, "template", "spec", "restartPolicy")
     if policy not in ("OnFailure", "Never"):
         at = f"{path}.template.spec.restartPolicy"

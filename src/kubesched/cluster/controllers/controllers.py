@@ -1,8 +1,8 @@
 """Controllers is the set that makes a sandbox useful, in one process.
 
 Upstream: cmd/kube-controller-manager (v1.36)
-Differs:  there are no endpoints, service accounts, cron jobs, stateful sets, autoscalers, quotas,
-          attachments or volumes; controllers record no events.
+Differs:  there are no endpoints, service accounts, autoscalers, quotas, attachments or volumes;
+          controllers record no events.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from kubesched.cluster.controllers.cron_jobs import CronJobController
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.deployments import DeploymentController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
@@ -23,6 +24,7 @@ from kubesched.cluster.controllers.replica_sets import (
     REPLICATION_CONTROLLERS,
     ReplicaSetController,
 )
+from kubesched.cluster.controllers.stateful_sets import StatefulSetController
 from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.server import AnyKindServer
 
@@ -56,7 +58,9 @@ class Controllers:
             ReplicaSetController(server("replication-controller"), pods, REPLICATION_CONTROLLERS),
             DeploymentController(server("deployment-controller")),
             DaemonSetController(server("daemon-set-controller"), pods),
+            StatefulSetController(server("statefulset-controller"), pods),
             JobController(server("job-controller"), pods),
+            CronJobController(server("cronjob-controller")),
             DisruptionBudgetController(server("disruption-controller")),
             NamespaceController(server("namespace-controller")),
             GarbageCollector(server("generic-garbage-collector")),

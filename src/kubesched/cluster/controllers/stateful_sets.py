@@ -1,0 +1,173 @@
+"""StatefulSetController keeps the pods of each stateful set, each with a name and claims.
+
+Upstream: pkg/controller/statefulset (v1.36)
+Differs:  revisions are not kept, so that nothing is rolled back and a partition keeps only pods
+          that are there; claims are never deleted; maxUnavailable is not known.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubesched.api.core import Pod
+from kubesched.cluster.controllers.deployments import template_hash
+from kubesched.cluster.controllers.owned_pods import OwnedPods
+from kubesched.cluster.controllers.owner_controller import BURST, PodsController, pod_of
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.cluster.server import Plain, Server
+from kubesched.cluster.store import Key
+
+_CLAIMS: Final = "persistentvolumeclaims"
+_REVISION: Final = "controller-revision-hash"
+_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
+_POD_INDEX: Final = "apps.kubernetes.io/pod-index"
+
+
+class StatefulSetController(PodsController):
+    """Looks after all stateful sets."""
+
+    def __init__(self, server: Server, pods: OwnedPods) -> None:
+        super().__init__(server, "statefulsets.apps", "StatefulSet", pods)
+
+    def reconcile(self, key: Key, owner: Plain) -> None:
+        """Do the next step: create, delete or renew a pod, or several if their order is free."""
+        pods = {_ordinal_of(pod): pod for pod in self.pods.of(owner)}
+        start = owner["spec"].get("ordinals", {}).get("start", 0)
+        wanted = range(start, start + owner["spec"].get("replicas", 1))
+        try:
+            if self._complete(key, owner, pods, wanted) and self._shrink(owner, pods, wanted):
+                self._roll(owner, pods, wanted)
+        finally:
+            if self.server.keeps_statuses:
+                self._count(key, owner)
+
+    def _complete(self, key: Key, owner: Plain, pods: dict[int, Pod], wanted: range) -> bool:
+        """Create missing pods; return whether the others may be looked at."""
+        is_parallel = _is_parallel(owner)
+        created = 0
+        for ordinal in wanted:
+            pod = pods.get(ordinal)
+            if pod is None:
+                self._create(owner, ordinal)
+                created += 1
+                if created == BURST:
+                    self.queue.add(key)
+                    return False
+            elif pod.status.phase in FINISHED and not pod.metadata.deletion_timestamp:
+                self.pods.delete(pod)
+            elif self._is_available(key, owner, pod):
+                continue
+            if not is_parallel:
+                return False
+        return True
+
+    def _create(self, owner: Plain, ordinal: int) -> None:
+        spec, name = owner["spec"], owner["metadata"]["name"]
+        pod_name = f"{name}-{ordinal}"
+        claims = {}
+        for template in spec.get("volumeClaimTemplates", ()):
+            claim = f"{template['metadata']['name']}-{pod_name}"
+            claims[template["metadata"]["name"]] = claim
+            self._create_claim(owner, template, claim)
+        pod = pod_of(spec["template"], name)
+        metadata = {**pod["metadata"], "name": pod_name}
+        del metadata["generateName"]
+        metadata["labels"] = {
+            **metadata.get("labels", {}),
+            _POD_NAME: pod_name,
+            _POD_INDEX: str(ordinal),
+            _REVISION: _revision_of(owner),
+        }
+        pod_spec = {**pod["spec"], "hostname": pod_name}
+        if spec.get("serviceName"):
+            pod_spec["subdomain"] = spec["serviceName"]
+        if claims:
+            others = [one for one in pod_spec.get("volumes", ()) if one["name"] not in claims]
+            pod_spec["volumes"] = [
+                *others,
+                *(
+                    {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+                    for volume, claim in claims.items()
+                ),
+            ]
+        self.pods.create(owner, {"metadata": metadata, "spec": pod_spec})
+
+    def _create_claim(self, owner: Plain, template: Plain, name: str) -> None:
+        namespace = owner["metadata"]["namespace"]
+        if self.server.find(_CLAIMS, namespace, name) is None:
+            given = template["metadata"]
+            labels = owner["spec"]["selector"].get("matchLabels", {})
+            metadata = {
+                "name": name,
+                "namespace": namespace,
+                "labels": {**given.get("labels", {}), **labels},
+                "annotations": given.get("annotations", {}),
+            }
+            self.server.create(_CLAIMS, {"metadata": metadata, "spec": template["spec"]})
+
+    def _shrink(self, owner: Plain, pods: dict[int, Pod], wanted: range) -> bool:
+        """Delete pods that are too many, the last one first; return whether none is left."""
+        surplus = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in wanted]
+        for pod in surplus:
+            if not pod.metadata.deletion_timestamp:
+                self.pods.delete(pod)
+            if not _is_parallel(owner):
+                return False
+        return not surplus
+
+    def _roll(self, owner: Plain, pods: dict[int, Pod], wanted: range) -> None:
+        """Delete the last pod of another template, once all after it are available."""
+        strategy = owner["spec"].get("updateStrategy", {})
+        if strategy.get("type") == "OnDelete":
+            return
+        partition = strategy.get("rollingUpdate", {}).get("partition", 0)
+        for ordinal in reversed(wanted[partition:]):
+            pod = pods.get(ordinal)
+            if pod is None or pod.metadata.deletion_timestamp:
+                return
+            if pod.metadata.labels.get(_REVISION) != _revision_of(owner):
+                self.pods.delete(pod)
+                return
+            if self.unavailable_seconds(pod, owner["spec"].get("minReadySeconds", 0)) != 0:
+                return
+
+    def _is_available(self, key: Key, owner: Plain, pod: Pod) -> bool:
+        if pod.metadata.deletion_timestamp:
+            return False
+        wait = self.unavailable_seconds(pod, owner["spec"].get("minReadySeconds", 0))
+        if wait:
+            self.queue.add_after(key, wait)
+        return wait == 0
+
+    def _count(self, key: Key, owner: Plain) -> None:
+        pods = self.pods.of(owner)
+        seconds = owner["spec"].get("minReadySeconds", 0)
+        waits = [self.unavailable_seconds(pod, seconds) for pod in pods]
+        revision = _revision_of(owner)
+        updated = sum(pod.metadata.labels.get(_REVISION) == revision for pod in pods)
+        is_done = updated == len(pods)
+        current = owner.get("status", {}).get("currentRevision", revision)
+        self.write_status(
+            key,
+            {
+                "replicas": len(pods),
+                "readyReplicas": sum(wait is not None for wait in waits),
+                "availableReplicas": waits.count(0.0),
+                "currentReplicas": updated if is_done else len(pods) - updated,
+                "updatedReplicas": updated,
+                "currentRevision": revision if is_done else current,
+                "updateRevision": revision,
+            },
+        )
+
+
+def _is_parallel(owner: Plain) -> bool:
+    return bool(owner["spec"].get("podManagementPolicy") == "Parallel")
+
+
+def _ordinal_of(pod: Pod) -> int:
+    return int(pod.metadata.name.rpartition("-")[2])
+
+
+def _revision_of(owner: Plain) -> str:
+    return f"{owner['metadata']['name']}-{template_hash(owner)}"

@@ -199,6 +199,7 @@ class NodeAnswers(Answers):
                 # All rows have the same raw score, so the normalized score is known beforehand.
                 self.raw[plugin.name] = raw
                 self.plain += self._normalized(plugin, pod, _FIRST_ROW).item(0)
+                del self.raw[plugin.name]
             else:
                 self.add_score(plugin, raw)
         self._epoch = nodes.epoch

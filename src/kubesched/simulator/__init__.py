@@ -1,1 +1,1 @@
-"""The scheduler without an API server: cluster and pods in, decisions out."""
+"""Simulations: the scheduler without a real API server."""

@@ -1,4 +1,4 @@
-"""Arrivals: when pods come, and for how long they run, drawn from a workload's own streams."""
+"""Arrivals: creation times and run times of pods, drawn from a workload's own random streams."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 from kubesched.simulator.scenario import PodArrivals, RunTime
 
 _SECONDS_PER_HOUR: Final = 3600.0
-# exp(700) is as large as a float gets; no pod runs that long.
+# exp(700) is near the largest float; no pod runs that long.
 _LOG_MAX: Final = 60.0
 
 
 def arrival_seconds(arrivals: PodArrivals, end_seconds: float, random: Random) -> Iterator[float]:
-    """Yield the times at which a burst comes, before the end.
+    """Yield the time of each burst in virtual seconds, up to the end.
 
     Args:
-        arrivals: The process.
-        end_seconds: When the simulation ends.
-        random: Of the arrivals alone.
+        arrivals: The arrival process.
+        end_seconds: The end of the simulation.
+        random: A random source used for these arrivals only.
     """
     end = end_seconds if arrivals.end is None else min(arrivals.end, end_seconds)
     for seconds in _endless(arrivals, random):
@@ -35,7 +35,7 @@ def _endless(arrivals: PodArrivals, random: Random) -> Iterator[float]:
     elif arrivals.every is not None:
         number = 0
         while True:
-            # Multiplied, because a sum of many would drift.
+            # Multiplied, because a running sum would drift.
             yield arrivals.start + number * arrivals.every
             number += 1
     else:
@@ -47,7 +47,7 @@ def _endless(arrivals: PodArrivals, random: Random) -> Iterator[float]:
 
 
 def run_seconds(run_time: RunTime | None, random: Random) -> Callable[[], float | None]:
-    """Return what draws the next pod's run time; None for a pod that runs until it is deleted."""
+    """Return a function that draws run times in seconds; None: the pod runs until deleted."""
     if run_time is None:
         return lambda: None
     if run_time.fixed is not None:

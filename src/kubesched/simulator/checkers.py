@@ -1,12 +1,12 @@
-"""Checkers assert, while a simulation runs, what must hold at any moment.
+"""Checkers assert invariants while a simulation runs.
 
-- No node is promised more than it has, as far as the scheduler could know.
+- No node is overcommitted, as far as the scheduler could know.
 - No pod is bound twice.
-- No pod is forgotten: each that waits, and that the scheduler has heard of, is in its queue, in
-  flight, waiting for permission, or assumed on a node.
-- Queue, cache and books are in order by their own checks.
+- No pod is lost: each pending pod that the scheduler has observed is in the queue, in flight,
+  waiting on Permit, or assumed on a node.
+- Queue, cache and ledger pass their own checks.
 
-Cheap checks run when something changed; the others now and then.
+Cheap checks run after each change, the others periodically.
 
 Invariants: checking changes nothing.
 """
@@ -22,14 +22,14 @@ from kubesched.simulator.world import World
 
 
 class InvariantError(AssertionError):
-    """Something happened that must never happen; the message has the moment and the pod."""
+    """An invariant is violated; the message has the time and the pod."""
 
 
 class Checkers(LedgerReader):
     """Checks one simulation.
 
     Attributes:
-        checks: How many times everything was checked.
+        checks: Number of full checks.
     """
 
     def __init__(self, world: World, scheduler: Scheduler, ledger: PodLedger) -> None:
@@ -43,13 +43,13 @@ class Checkers(LedgerReader):
         ledger.add_reader(self)
 
     def _excuse(self, node_name: str) -> None:
-        """A pod was bound to a node without the scheduler knowing: it may place one too many."""
+        """Exempt a node with a binding whose response was lost: it may be overcommitted."""
         self._excused[node_name] = None
 
     # What changed.
 
     def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
-        """Look at the node of a pod that the scheduler placed."""
+        """Mark the node of a newly bound pod to be checked."""
         if waiting is None or booking.node_name in self._excused:
             return
         allocatable = self._ledger.allocatable(booking.node_name)
@@ -64,10 +64,10 @@ class Checkers(LedgerReader):
                 )
 
     def step(self, now: float) -> None:
-        """Raise what was found since the last step.
+        """Raise a violation found since the last step.
 
         Raises:
-            InvariantError: Something must never happen, and did.
+            InvariantError: if an invariant is violated.
         """
         for key, old, new in self._ledger.rebound:
             self._problems.append(f"pod {key} was bound to {old} and then to {new}")
@@ -77,11 +77,11 @@ class Checkers(LedgerReader):
     # Everything.
 
     def check(self, now: float) -> None:
-        """Check everything.
+        """Run all checks.
 
         Raises:
-            InvariantError: Something must never happen, and did.
-            AssertionError: Queue, cache or books are not in order.
+            InvariantError: if an invariant is violated.
+            AssertionError: if the queue, cache or ledger is inconsistent.
         """
         self.step(now)
         self._scheduler.queue.check()
@@ -89,7 +89,7 @@ class Checkers(LedgerReader):
         self._ledger.check()
         for uid, waiting in self._ledger.waiting.items():
             if self._scheduler.holds_changes:
-                break  # What it has heard of is not taken in yet; it is at the end of the cycle.
+                break  # Observed changes are applied at the end of the cycle.
             if not self._is_remembered(uid, waiting.key):
                 raise InvariantError(
                     f"seed {self._world.random_streams.seed}: at {now:.3f} s pod {waiting.key}, "
@@ -106,7 +106,7 @@ class Checkers(LedgerReader):
             or scheduler.waiting_pods.get(uid) is not None
         ):
             return True
-        # What the scheduler has not heard of it cannot have forgotten.
+        # A pod that the scheduler has not observed yet cannot be lost.
         namespace, _, name = key.partition("/")
         known = self._world.informers[PODS].known.get(Key(PODS, namespace, name))
         return known is None or known.metadata.uid != uid

@@ -1,9 +1,9 @@
-"""Cluster puts a dump's objects, the profiles and the cycle together, without an API server.
+"""Cluster combines objects, profiles and scheduling cycles, without an API server.
 
 Upstream: pkg/scheduler/eventhandlers.go (which objects count as what, v1.36)
 Reads:    any Kubernetes objects
-Differs:  which pods a pod group has is not known, so that GangScheduling, where it is on, holds
-          them all back: a group is placed by the running scheduler only.
+Differs:  pod groups have no members here, so GangScheduling, if enabled, holds their pods back;
+          only the running scheduler places groups.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 class Cluster:
-    """Objects, profiles, nominations.
+    """The objects of a cluster, the profiles, and nominations.
 
     Attributes:
         cache: Nodes, pods on nodes, other objects.
         profiles: By scheduler name.
-        nominator: Which pending pods have been promised a node.
+        nominator: The nominated nodes of pending pods.
         pending: Pods without a node, by uid, in order of arrival.
-        plugin_errors: What plugins raised so far; the decisions made meanwhile are no results.
+        plugin_errors: Exceptions of plugins so far; if there are any, decisions are not reliable.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Cluster:
         }
 
     def load(self, objects: Iterable[KubernetesObject]) -> None:
-        """Take in objects, in any order."""
+        """Add objects, in any order."""
         for item in objects:
             if isinstance(item, Pod):
                 self._load_pod(item)
@@ -85,7 +85,7 @@ class Cluster:
         self._nominate()
 
     def know(self, kinds: Iterable[type]) -> None:
-        """Note that there are no objects of these kinds but those that are loaded."""
+        """Declare that the loaded objects of these kinds are all there are."""
         for kind in kinds:
             self.cache.know(kind)
 
@@ -100,7 +100,7 @@ class Cluster:
             self.pending[info.uid] = info
 
     def add_pending(self, pod: Pod) -> PodInfo:
-        """Take in a pod to be placed, whatever its `spec.nodeName` says."""
+        """Add a pod to be scheduled, even if its `spec.nodeName` is set."""
         info = PodInfo(without_disabled_fields(pod, self._gates))
         self.pending[info.uid] = info
         self._nominate()
@@ -115,7 +115,7 @@ class Cluster:
                 self.nominator.add(info, node_name)
 
     def profile_of(self, info: PodInfo) -> Profile | None:
-        """Return the profile that schedules the pod, None if another scheduler does."""
+        """Return the profile that schedules the pod; None if another scheduler does."""
         return self.profiles.get(info.scheduler_name)
 
     def snapshot(self) -> Snapshot:
@@ -123,7 +123,7 @@ class Cluster:
         return self.cache.snapshot(self.nominator)
 
     def pre_enqueue(self, info: PodInfo) -> Status:
-        """Ask whether the pod may be tried at all."""
+        """Run PreEnqueue; success if the pod may be tried."""
         profile = self.profile_of(info)
         assert profile is not None, f"{info} belongs to another scheduler"
         snapshot = self.snapshot()
@@ -134,7 +134,7 @@ class Cluster:
         return SUCCESS
 
     def schedule_one(self, info: PodInfo, trace: Trace | None = None) -> Decision:
-        """Decide where the pod goes; nothing is carried out."""
+        """Decide where the pod goes, without carrying it out."""
         profile = self.profile_of(info)
         assert profile is not None, f"{info} belongs to another scheduler"
         return self._cycles[profile.scheduler_name].schedule_one(info, self.snapshot(), trace)
@@ -151,13 +151,13 @@ class Cluster:
         self.cache.assume_pod(info, node_name)
 
     def evict(self, victim: PodInfo) -> None:
-        """Take a pod off its node, at once."""
+        """Remove a pod from its node, at once."""
         self.cache.remove_pod(victim.uid)
 
     def nominate(self, info: PodInfo, node_name: str) -> list[PodInfo]:
-        """Promise a node to a pod; return the pods of lower priority that lost theirs to it.
+        """Nominate a pod to a node; return pods of lower priority whose nomination is cleared.
 
-        An empty node name takes the pod's own promise back.
+        An empty node name clears the pod's own nomination.
         """
         losers = [
             other for other in self.nominator.on_node(node_name) if other.priority < info.priority

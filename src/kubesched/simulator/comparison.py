@@ -1,4 +1,4 @@
-"""Reports of several simulations over time side by side."""
+"""Compares the reports of several simulations over time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHOWN: Final[dict[str, Callable[[float], str]]] = {
 
 
 class Measure(msgspec.Struct, frozen=True, rename="camel"):
-    """One number of each run.
+    """One figure of every run.
 
     Attributes:
-        name: What it is.
+        name: Name of the figure.
         unit: `share`, `seconds`, `pods` or `podHours`.
-        values: One per run; None where there is none.
+        values: One per run; None if the run has no value.
     """
 
     name: str
@@ -33,21 +33,21 @@ class Measure(msgspec.Struct, frozen=True, rename="camel"):
     values: tuple[float | None, ...]
 
     def texts(self) -> tuple[str, ...]:
-        """Return the values as people read them."""
+        """Return the values as formatted text."""
         show = _SHOWN[self.unit]
         return tuple(_ABSENT if value is None else show(value) for value in self.values)
 
 
 class Comparison(msgspec.Struct, frozen=True, rename="camel"):
-    """What differs between runs.
+    """Runs with the same seed and duration, compared.
 
     Attributes:
-        seed: Of all of them.
-        duration_seconds: How long each took, in virtual time.
-        runs: Their names.
-        scenarios: The names of what they played.
-        decision_digests: SHA-256 of their decision logs; equal ones decided the same.
-        measures: In the order in which they are to be shown.
+        seed: The common seed.
+        duration_seconds: The common duration, in virtual seconds.
+        runs: Names of the runs.
+        scenarios: Names of their scenarios.
+        decision_digests: SHA-256 of the decision logs; equal digests mean equal decisions.
+        measures: The figures, in display order.
     """
 
     seed: int
@@ -59,7 +59,7 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def compared(names: Sequence[str], reports: Sequence[TimelineReport]) -> Comparison:
-    """Return the reports side by side; they have the same seed and duration."""
+    """Compare reports that have the same seed and duration."""
     return Comparison(
         reports[0].seed,
         reports[0].duration_seconds,

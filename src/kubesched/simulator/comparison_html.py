@@ -1,4 +1,4 @@
-"""A comparison of simulations over time as one HTML page: a line per run in each chart."""
+"""Renders a comparison of simulations over time as one HTML page, with a line per run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHARTS: Final = ("Pods", "Utilisation", "Fragmentation", "Disruptions")
 
 
 def comparison_html(comparison: Comparison, reports: Sequence[TimelineReport]) -> str:
-    """Return the page; the reports are those that were compared."""
+    """Return the page; `reports` are the compared reports."""
     title = f"{' and '.join(comparison.runs)}: {duration(comparison.duration_seconds)} simulated"
     rows = tuple((row.name, *row.texts()) for row in comparison.measures)
     body = [
@@ -58,7 +58,7 @@ def _charts(comparison: Comparison, reports: Sequence[TimelineReport]) -> list[s
 
 
 def _resampled(series: Series, width_seconds: float, span_seconds: float) -> tuple[float, ...]:
-    """Return the value at the middle of each bin of another width."""
+    """Return the values of a series at the middles of bins of another width."""
     values = series.values
     means = values.means
     places = (

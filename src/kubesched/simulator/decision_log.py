@@ -1,6 +1,6 @@
-"""DecisionLog writes what the scheduler decides and does, one JSON object a line.
+"""DecisionLog writes the scheduler's decisions and actions as JSON lines.
 
-The same scenario and seed give the same bytes; `digest` says so without keeping them.
+The same scenario and seed give the same bytes; `digest` allows comparing runs without the bytes.
 
 Invariants: a line depends on virtual time and on decisions alone.
 """
@@ -23,19 +23,19 @@ _SECONDS_DIGITS: Final = 6
 
 
 class Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """A line; what does not apply is left out.
+    """A line of the log; fields that do not apply are omitted.
 
     Attributes:
         at: Virtual seconds.
         what: `placed`, `rejected`, `failed`, `bound`, `bindingFailed` or `moved`.
         pod: `namespace/name`.
-        node: Where to, or where it is nominated.
-        feasible: How many nodes were feasible.
-        message: Why not.
-        victims: Who has to make room.
-        origin: Of a move.
-        destination: Of a move.
-        event: The label of what caused a move.
+        node: The chosen or nominated node.
+        feasible: Number of feasible nodes.
+        message: The reason of a rejection or failure.
+        victims: The pods to evict.
+        origin: The part of the queue that a move left.
+        destination: The part of the queue that a move entered.
+        event: The label of the event that caused a move.
     """
 
     at: float
@@ -51,20 +51,20 @@ class Line(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=F
 
 
 class DecisionLog(Observer):
-    """Writes lines.
+    """Writes the log.
 
     Attributes:
-        lines: How many were written.
+        lines: Number of lines written.
     """
 
     def __init__(
         self, write: Callable[[bytes], object] | None = None, *, moves: bool = False
     ) -> None:
-        """Begin.
+        """Start an empty log.
 
         Args:
-            write: Takes each line with its end; None if only the digest is of interest.
-            moves: Whether moves in the queue are written, too.
+            write: Receives each line with its newline; None computes the digest only.
+            moves: Whether to log moves in the queue.
         """
         self.lines = 0
         self._write = write
@@ -78,7 +78,7 @@ class DecisionLog(Observer):
         return self._hash.hexdigest()
 
     def decided(self, decision: Decision, now: float) -> None:
-        """Write down a decision."""
+        """Log a decision."""
         key = decision.pod.key
         match decision:
             case Placed(node_name=node_name, feasible=feasible):
@@ -96,16 +96,16 @@ class DecisionLog(Observer):
                 self._put(now, "failed", key, message=message)
 
     def bound(self, assumed: Assumed, now: float) -> None:
-        """Write down that a pod was bound."""
+        """Log that a pod was bound."""
         self._put(now, "bound", assumed.pod.key, node=assumed.node_name)
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
-        """Write down that a pod could not be bound."""
+        """Log a failed binding."""
         key, node = assumed.pod.key, assumed.node_name
         self._put(now, "bindingFailed", key, node=node, message=status.message)
 
     def moved(self, move: QueueMove) -> None:
-        """Write down a move in the queue, if that was asked for."""
+        """Log a move in the queue, if enabled."""
         if self._moves:
             self._put(
                 move.now,

@@ -1,11 +1,11 @@
-"""Defaults: what the API server fills in when an object is created, where scheduling reads it.
+"""API server defaults of the fields that scheduling reads.
 
-An object that comes from an API server has it already; one from a manifest does not.
+Objects from an API server have them already; objects from manifests do not.
 
 Upstream: pkg/apis/core/v1/defaults.go, plugin/pkg/admission/priority (v1.36)
 Reads:    requests, limits, ports, priorityClassName; capacity of nodes; PriorityClass objects
-Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are left out; a class
-          that is not there leaves the pod without a priority instead of refusing it.
+Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are not applied; a pod
+          with an unknown class is kept without a priority instead of refused.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ SYSTEM_CLASSES: Final[Mapping[str, int]] = {
 
 
 class PriorityClasses:
-    """The classes by name, and the one that is the default.
+    """Priority classes by name, and the default class.
 
     Attributes:
-        unknown: Names that pods ask for and nobody defines.
+        unknown: Names that pods use and no class has.
     """
 
     def __init__(self, classes: Iterable[PriorityClass]) -> None:
         self._classes = {name: PriorityClass(value=value) for name, value in SYSTEM_CLASSES.items()}
         self._classes |= {found.metadata.name: found for found in classes}
         defaults = [found for found in self._classes.values() if found.global_default]
-        # Of several defaults the one with the lowest value counts, as upstream has it.
+        # As upstream, the default class with the lowest value counts.
         self._default = min(defaults, key=lambda found: found.value, default=None)
         self.unknown: dict[str, None] = {}
 
     def resolve(self, spec: PodSpec) -> PodSpec:
-        """Return the specification with priority and preemption policy of its class."""
+        """Return the spec with the priority and preemption policy of its class."""
         if spec.priority is not None:
             return spec
         found = self._class_of(spec)
@@ -64,7 +64,7 @@ class PriorityClasses:
 
 
 def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
-    """Return the pod as it would be created, with a uid if it has none."""
+    """Return the pod with defaults, and with a uid if it has none."""
     spec = classes.resolve(pod.spec)
     containers = _all_with_defaults(spec.containers, spec.host_network)
     init_containers = _all_with_defaults(spec.init_containers, spec.host_network)
@@ -77,7 +77,7 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
 
 
 def claim_with_defaults(claim: ResourceClaim) -> ResourceClaim:
-    """Return the claim, with a uid if it has none: allocations are told apart by it."""
+    """Return the claim, with a uid if it has none: allocations are identified by it."""
     metadata = _with_uid(claim.metadata)
     if metadata is claim.metadata:
         return claim
@@ -91,7 +91,7 @@ def _with_uid(metadata: ObjectMeta) -> ObjectMeta:
 
 
 def node_with_defaults(node: Node) -> Node:
-    """Return the node; one that says only what it has offers all of it."""
+    """Return the node with defaults: allocatable equals capacity if it is not given."""
     status = node.status
     if status.allocatable or not status.capacity:
         return node
@@ -118,7 +118,7 @@ def _with_defaults(container: Container, host_network: bool) -> Container:
 
 
 def _with_requests(resources: ResourceRequirements) -> ResourceRequirements:
-    """A limit without a request is also the request."""
+    """Use a limit as the request if there is no request."""
     missing = {
         name: amount for name, amount in resources.limits.items() if name not in resources.requests
     }

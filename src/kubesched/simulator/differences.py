@@ -1,4 +1,4 @@
-"""Differences between two answers, by the path of the key.
+"""Differences between two JSON values, each with its path.
 
 Invariants: values are equal only if their JSON texts are: True is not 1.
 """
@@ -14,10 +14,10 @@ ABSENT: Final = "(absent)"
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One value that is not as expected.
+    """A value that differs from the expected one.
 
     Attributes:
-        path: Keys and positions that lead to it, as `scores.node-1.ImageLocality`.
+        path: Keys and indices that lead to it, such as `scores.node-1.ImageLocality`.
         expected: As JSON, or ABSENT.
         got: As JSON, or ABSENT.
     """

@@ -1,8 +1,8 @@
-"""Evaluate answers recorded scenarios: what would be decided for this pod in this cluster.
+"""Evaluates recorded scenarios: the decision for a pod, or for a sequence of pods, in a cluster.
 
-The keys and values of the answers are those of the conformance format (docs/conformance.md).
+The results have the keys and values of the conformance format (docs/conformance.md).
 
-Upstream: what kube-scheduler v1.36.2 decides, all nodes looked at, one pod after another
+Upstream: decisions of kube-scheduler v1.36.2 with all nodes evaluated, one pod after another
 Differs:  nothing.
 """
 
@@ -45,7 +45,7 @@ _STEP_KEYS: Final = (
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be read; the message says where and why."""
+    """A malformed scenario; the message has the place and the reason."""
 
 
 class Evaluator:
@@ -56,11 +56,11 @@ class Evaluator:
         self._gates = feature_gates
 
     def evaluate(self, scenario: Mapping[str, Any]) -> Answer:
-        """Return what is decided, with exactly the keys that have a value.
+        """Return the result; keys without a value are omitted.
 
         Raises:
             ScenarioError: if the scenario is malformed.
-            ConfigError: if its configuration is.
+            ConfigError: if its scheduler configuration is invalid.
         """
         name = scenario.get("name")
         if not isinstance(name, str):
@@ -219,7 +219,7 @@ def _post_filter(result: PostFilterResult, trace: Trace) -> Answer:
     elif result.nominated_node_name == "":
         found["clears_nominated_node"] = True
     for each in trace.post_filters.values():
-        # One that ends in an error has found nothing to report.
+        # A preemption that ended in an error has nothing to report.
         if isinstance(each.details, PreemptionReport) and each.status.code is not Code.ERROR:
             found["preemption"] = _preemption(each.details)
     return found
@@ -251,7 +251,7 @@ def _failed(decision: Failed, trace: Trace) -> Answer:
         return {"fit_error": decision.message, "fit_error_filter": decision.message}
     errors = {decision.message}
     if trace.failed_filters is not None:
-        # The scheduler reports the first it meets; on which node that is, is chance.
+        # kube-scheduler reports the failure it finds first, on a random node.
         errors.update(
             status.message
             if status.message.startswith("running ")
@@ -270,7 +270,7 @@ def _clears_nomination(decision: Decision | None) -> bool:
 
 
 class _Sequence:
-    """Places pods one after another in a cluster that changes with them."""
+    """Schedules pods one after another and applies each decision to the cluster."""
 
     def __init__(self, cluster: Cluster, preempts: bool) -> None:
         self._cluster = cluster
@@ -279,7 +279,7 @@ class _Sequence:
         self._placements: dict[str, str] = {}
 
     def run(self, pods: Iterable[Pod]) -> Answer:
-        """Return the steps and where the pods are at the end."""
+        """Return the steps and the final node of each pod."""
         for pod in pods:
             uid = self._cluster.add_pending(pod).uid
             for attempt in range(1, _ATTEMPTS_MAX + 1):
@@ -289,7 +289,7 @@ class _Sequence:
         return {"steps": self._steps, "placements": dict(sorted(self._placements.items()))}
 
     def _step(self, info: PodInfo, attempt: int) -> bool:
-        """Make one attempt; return whether the same pod is to be tried again."""
+        """Make one attempt; return whether the pod is to be tried again."""
         answer, decision = _attempt(self._cluster, info)
         step: Answer = {"pod": info.key, "attempt": attempt}
         step |= {key: answer[key] for key in _STEP_KEYS if key in answer}

@@ -1,4 +1,4 @@
-"""A configuration under which every node is looked at, so that neither order nor chance matters.
+"""A configuration that evaluates every node, so that neither order nor chance matters.
 
 Upstream: percentageOfNodesToScore, and minCandidateNodesPercentage of DefaultPreemption (v1.36)
 Differs:  nothing.
@@ -17,7 +17,7 @@ _EVERY_CANDIDATE: Final = {"minCandidateNodesPercentage": 100}
 
 
 def exhaustive(configuration: Configuration) -> Configuration:
-    """Return the configuration with all nodes filtered and scored, and all tried in preemption."""
+    """Return the configuration changed to filter, score and dry-run preemption on all nodes."""
     return msgspec.structs.replace(
         configuration,
         percentage_of_nodes_to_score=_EVERY_NODE,

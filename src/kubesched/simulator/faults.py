@@ -1,6 +1,6 @@
-"""Faults: what goes wrong in a simulated cluster, how often, and how it is drawn.
+"""Injected faults of a simulated cluster, their probabilities, and their random sources.
 
-Each kind of fault has its own stream of random numbers, so that one kind's share moves no other.
+Each kind of fault has its own random stream, so changing one probability leaves the others alone.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class RequestFaults(msgspec.Struct, frozen=True, rename="camel"):
-    """What happens to requests of one kind.
+    """Faults of requests of one kind; shares are between 0 and 1.
 
     Attributes:
         conflict: Share that is refused with 409.
         error: Share that is refused with 500.
-        unanswered: Share that is carried out while the answer gets lost.
-        slow: Share that takes longer.
-        slow_by: How much longer, seconds.
+        unanswered: Share that is carried out but whose response is lost.
+        slow: Share that is delayed.
+        slow_by: The delay in seconds.
     """
 
     conflict: Share = 0.0
@@ -36,12 +36,12 @@ class RequestFaults(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WatchFaults(msgspec.Struct, frozen=True, rename="camel"):
-    """How the scheduler's watches break.
+    """Faults of the scheduler's watches.
 
     Attributes:
         every: Mean seconds between two losses of a kind's watch; 0 for never.
-        outage: How long nothing is heard then, seconds.
-        expired: Share of losses after which the scheduler has to list everything again.
+        outage: Seconds without watch events after a loss.
+        expired: Share of losses after which the scheduler has to relist.
     """
 
     every: DurationSeconds = 0.0
@@ -50,15 +50,15 @@ class WatchFaults(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExtenderFaults(msgspec.Struct, frozen=True, rename="camel"):
-    """What happens to the scheduler's questions to its extenders.
+    """Faults of the scheduler's calls to its extenders; shares are between 0 and 1.
 
     Attributes:
         error: Share that is answered with 500.
         unanswered: Share that is never answered.
-        slow: Share that takes longer.
-        slow_by: How much longer, seconds.
+        slow: Share that is delayed.
+        slow_by: The delay in seconds.
         every: Mean seconds from the end of an outage to the next; 0 for none.
-        outage: How long an extender refuses every connection then, seconds.
+        outage: Seconds for which an extender then refuses connections.
     """
 
     error: Share = 0.0
@@ -70,15 +70,15 @@ class ExtenderFaults(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FaultPlan(msgspec.Struct, frozen=True, rename="camel"):
-    """Everything that goes wrong by chance.
+    """All injected faults.
 
     Attributes:
-        bind: Binding requests.
-        status: Status patches.
-        delete: Deletions, as preemption makes them.
-        watch: The scheduler's watches.
-        extender: The scheduler's extenders.
-        deleted_while_binding: Share of pods that somebody deletes while they are being bound.
+        bind: Faults of Binding requests.
+        status: Faults of status patches.
+        delete: Faults of deletions by preemption.
+        watch: Faults of the scheduler's watches.
+        extender: Faults of the scheduler's extenders.
+        deleted_while_binding: Share of pods that are deleted while they are being bound.
     """
 
     bind: RequestFaults = RequestFaults()
@@ -93,12 +93,12 @@ NO_FAULTS = FaultPlan()
 
 
 class RequestFate(msgspec.Struct, frozen=True):
-    """What becomes of one request.
+    """The faults of one request.
 
     Attributes:
-        refusal: Refused with this, if not None.
-        is_answered: Whether the answer arrives.
-        extra_seconds: How much longer it takes.
+        refusal: The error it is refused with; None if it is carried out.
+        is_answered: Whether the response arrives.
+        extra_seconds: The delay.
     """
 
     refusal: ApiError | None = None
@@ -110,7 +110,7 @@ _FINE = RequestFate()
 
 
 class RequestFaultDraws:
-    """Draws the fate of requests of one kind."""
+    """Draws the faults of requests of one kind."""
 
     def __init__(self, random_streams: RandomStreams, name: str, faults: RequestFaults) -> None:
         self._random = random_streams.stream(f"faults/{name}")
@@ -118,7 +118,7 @@ class RequestFaultDraws:
         self._is_fine = not (faults.conflict or faults.error or faults.unanswered or faults.slow)
 
     def draw(self) -> RequestFate:
-        """Return the next request's fate."""
+        """Return the faults of the next request."""
         if self._is_fine:
             return _FINE
         faults = self._faults

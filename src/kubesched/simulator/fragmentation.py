@@ -1,8 +1,9 @@
-"""Fragmentation: how much of what is free no pod can use, because something else is missing there.
+"""Fragmentation: the share of free resources that an average pod cannot use.
 
-The measure is an average pod, by what pods have asked for so far. On each node as many of them fit,
-whole ones, as its scarcest resource allows; what is left then is fragmented. Resources that pods
-never ask for are left out.
+The average pod has the mean requests of all pods so far. On each node, its scarcest resource limits
+how many average pods fit; free resources beyond those are fragmented. Resources that no pod
+requests
+are left out.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import numpy as np
 
 from kubesched.snapshot.node_table import NodeTable
 
-# A pod that fits exactly must not be lost to the division.
+# Rounding in the division must not lose a pod that fits exactly.
 _ROUNDING: Final = 1e-9
 
 
 class AveragePod:
-    """What pods ask for on average."""
+    """The mean requests of pods."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -32,17 +33,16 @@ class AveragePod:
             self._sums[resource] = self._sums.get(resource, 0) + amount
 
     def amounts(self) -> dict[str, float]:
-        """Return the mean of each resource that anything was asked of."""
+        """Return resource -> mean request, for resources that any pod requests."""
         return {name: total / self._count for name, total in self._sums.items() if total}
 
 
 def fragmentation(nodes: NodeTable, pod: Mapping[str, float]) -> dict[str, float]:
-    """Return per resource the share of what is free that pods like this one cannot use.
+    """Return resource -> the share (0 to 1) of free amounts that pods like this one cannot use.
 
     Args:
         nodes: The table.
-        pod: What a pod asks for; resources that no node knows are left out, and so is `pods`,
-            which only limits.
+        pod: The requests of a pod. `pods` is a limit only, and unknown resources are left out.
     """
     known = [name for name in pod if name in nodes.resources and name != "pods"]
     if not known or not len(nodes):

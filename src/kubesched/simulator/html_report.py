@@ -1,4 +1,4 @@
-"""The report of a simulation over time as one HTML page: no scripts, no network, light and dark."""
+"""Renders a report of a simulation over time as one HTML page, light and dark, without scripts."""
 
 from __future__ import annotations
 
@@ -115,13 +115,13 @@ def _chart(title: str, unit: str, together: Sequence[Series], span_seconds: floa
 
 
 def caption_of(title: str, unit: str) -> str:
-    """Return a chart's caption, with the unit unless it is plain already."""
+    """Return a chart's caption, with the unit unless the title implies it."""
     is_plain = unit == "share" or title.lower().startswith(unit)
     return title if is_plain else f"{title}, {unit}"
 
 
 def figure_html(caption: str, chart: str, names: Sequence[str]) -> str:
-    """Return a chart with its caption and keys as HTML."""
+    """Return a chart with caption and legend as HTML."""
     keys = "".join(
         f'<span class="key s{at % COLOURS}"></span>{escape(name)}' for at, name in enumerate(names)
     )

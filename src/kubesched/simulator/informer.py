@@ -1,12 +1,11 @@
 """SimulatedInformer passes all objects of a kind to a handler, then every change, in order.
 
-Between a write and its telling passes a latency. A watch that breaks is taken up where it stopped
-or, when the changes since are gone, by listing again: what vanished meanwhile is told as deleted
-with a final state that nobody saw.
+Each change arrives after a latency. A broken watch resumes where it stopped or, if the version has
+expired, relists: objects that are gone are then deleted with an unknown final state.
 
 Upstream: client-go's reflector and DeltaFIFO (v1.36)
-Invariants: a handler that follows what it is told ends with the objects that there are.
-Differs:  changes within one latency are told together.
+Invariants: a handler that applies all calls ends with the current objects.
+Differs:  changes within one latency arrive together.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from kubesched.snapshot.objects import KubernetesObject
 
 
 class Handler(Protocol):
-    """Is told of objects that come, change and go."""
+    """Receives added, changed and deleted objects."""
 
     def added(self, item: KubernetesObject) -> None:
-        """An object came."""
+        """An object was added."""
         ...
 
     def updated(self, old: KubernetesObject, new: KubernetesObject) -> None:
@@ -35,27 +34,27 @@ class Handler(Protocol):
         ...
 
     def deleted(self, item: KubernetesObject, *, is_final_state_known: bool = True) -> None:
-        """An object is gone."""
+        """An object was deleted."""
         ...
 
 
 def is_unfinished(item: KubernetesObject) -> bool:
-    """Whether the scheduler's field selector lets an object through."""
+    """Whether the scheduler's field selector matches an object: a pod that is not finished."""
     return not isinstance(item, Pod) or item.status.phase not in FINISHED
 
 
 def is_anything(item: KubernetesObject) -> bool:
-    """Let every object through."""
+    """Match every object."""
     return True
 
 
 class SimulatedInformer:
-    """Follows one kind.
+    """Lists and watches one kind.
 
     Attributes:
         kind: Its name in the store.
-        known: The objects as the handler knows them.
-        relists: How often everything had to be listed again.
+        known: The objects as last delivered to the handler.
+        relists: Number of relists.
     """
 
     def __init__(
@@ -66,14 +65,14 @@ class SimulatedInformer:
         latency: Callable[[], float],
         selects: Callable[[KubernetesObject], bool] = is_anything,
     ) -> None:
-        """Set up; `start` begins.
+        """Set up; `start` begins to deliver.
 
         Args:
-            store: Where the objects are.
-            kind: What to follow.
-            handler: Is told.
-            latency: Draws the seconds from a change to its telling.
-            selects: Which objects exist as far as the handler goes.
+            store: The store to watch.
+            kind: The kind to watch.
+            handler: Receives the objects and changes.
+            latency: Draws the seconds from a change to its delivery.
+            selects: Selects the objects to deliver.
         """
         self.kind = kind
         self.known: dict[Key, KubernetesObject] = {}
@@ -87,15 +86,15 @@ class SimulatedInformer:
 
     @property
     def is_current(self) -> bool:
-        """Whether the handler has been told of everything."""
+        """Whether every change was delivered."""
         return self._watch is not None and not self._watch.has_changes
 
     def start(self) -> None:
-        """Tell of all objects now, and of changes from now on."""
+        """Deliver all objects now, and changes from now on."""
         self._relist()
 
     def lose(self, outage_seconds: float, *, expired: bool) -> None:
-        """Break the watch; it is taken up after some time, by listing again if it `expired`."""
+        """Break the watch; it resumes after the outage, with a relist if `expired`."""
         watch = self._watch
         if watch is None:
             return

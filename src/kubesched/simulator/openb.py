@@ -1,11 +1,11 @@
-"""The openb trace: CSV lists of the nodes and pods of a production GPU cluster, as objects.
+"""Reads openb traces: CSV lists of the nodes and pods of a production GPU cluster.
 
-Whole GPUs are the extended resource `nvidia.com/gpu`. A pod that shares a GPU asks for a whole one,
-because Kubernetes' own resources know no shares.
+Whole GPUs are the extended resource `nvidia.com/gpu`. A pod that shares a GPU requests a whole one,
+because extended resources are integers.
 
 Reads:    `sn,cpu_milli,memory_mib,gpu,model` and
           `name,cpu_milli,memory_mib,num_gpu[,gpu_milli][,gpu_spec][,...][,creation_time][,...]`
-Rejects:  unknown or missing columns, rows of another length, amounts that are no whole numbers.
+Rejects:  unknown or missing columns, rows of the wrong length, amounts that are not integers.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _EXPECTED: Final = f"an openb list begins {','.join(_NODE_COLUMNS)} or {','.join
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _AMOUNT_MAX: Final = 10**15
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# Ten thousand years are more than a time of day can be written with.
+# RFC 3339 times end with the year 9999.
 _SECONDS_MAX: Final = 200_000_000_000
 
 
 def is_openb(head: bytes) -> bool:
-    """Whether a file begins as an openb list does; `head` is its beginning, decompressed."""
+    """Whether a file is an openb list; `head` is its decompressed beginning."""
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return first.startswith((b"sn,cpu_milli,", b"name,cpu_milli,"))
 
@@ -70,7 +70,7 @@ def read_openb(data: bytes, file: str) -> list[Loaded]:
     """Return the nodes or pods of a list, compressed or not; pods in order of creation, then name.
 
     Raises:
-        DecodeError: It is no such list, or a value is not what it should be.
+        DecodeError: if it is not an openb list or a value is invalid.
     """
     rows = _rows(data, file)
     header = next(rows, None)
@@ -87,7 +87,7 @@ def read_openb(data: bytes, file: str) -> list[Loaded]:
 
 
 def _rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and values of the rows that are not blank."""
+    """Yield the line number and values of each row that is not blank."""
     try:
         if data.startswith(_GZIP_MAGIC):
             data = gzip.decompress(data)
@@ -127,14 +127,14 @@ def _check_columns(
 
 
 class LineSource(Source, frozen=True):
-    """A line of a file; the number of the document is the line's."""
+    """A line of a file; the document number is the line number."""
 
     def __str__(self) -> str:
         return f"{self.file}: line {self.document}"
 
 
 class _Record:
-    """One row: its values by column, read with errors that name the place."""
+    """One row by column; errors name file, line and column."""
 
     def __init__(self, file: str, line: int, columns: Sequence[str], values: Sequence[str]) -> None:
         self.source = LineSource(file, line)
@@ -145,7 +145,7 @@ class _Record:
         self.values: Mapping[str, str] = dict(zip(columns, values, strict=True))
 
     def text(self, column: str) -> str:
-        """Return a value, empty if there is no such column."""
+        """Return a value; empty if the column is missing."""
         return self.values.get(column, "")
 
     def name(self, column: str) -> str:
@@ -156,7 +156,7 @@ class _Record:
         return found
 
     def amount(self, column: str) -> int:
-        """Return a whole number that is not negative."""
+        """Return a non-negative integer."""
         text = self.values[column]
         if not (text.isascii() and text.isdigit()) or len(text) > 20:
             raise self._error(column, f"a whole number is required, not {text[:40]!r}")
@@ -166,7 +166,7 @@ class _Record:
         return found
 
     def seconds(self, column: str) -> int:
-        """Return a time in seconds; 0 if there is no such column or it says nothing."""
+        """Return a time in seconds; 0 if the column is missing or empty."""
         if not self.text(column):
             return 0
         found = self.amount(column)

@@ -1,4 +1,4 @@
-"""Conditions of pods and pod groups, set as upstream sets them.
+"""Sets conditions of pods and pod groups as upstream does.
 
 Upstream: pkg/api/v1/pod/util.go, UpdatePodCondition; apimachinery/pkg/api/meta,
           SetStatusCondition (v1.36)
@@ -19,10 +19,10 @@ from kubesched.simulator.timestamps import timestamp
 def with_condition(
     pod: Pod, patch: PodConditionPatch, now: float, *, observed_generation: int | None = None
 ) -> Pod:
-    """Return the pod with a condition; the very same pod if it has it already.
+    """Return the pod with a condition; the same object if it has the condition already.
 
-    The transition time stays as it was when only the words change. The generation observed is the
-    pod's, unless it is given: 0 for those who do not say.
+    The transition time changes only with the status. `observed_generation` defaults to the pod's
+    generation; 0 omits it.
     """
     conditions = list(pod.status.conditions)
     at = next((i for i, known in enumerate(conditions) if known.type == patch.type), None)
@@ -51,7 +51,7 @@ def with_condition(
 
 
 def with_group_condition(group: PodGroup, patch: PodGroupConditionPatch, now: float) -> PodGroup:
-    """Return the group with a condition; the very same group if it has it already."""
+    """Return the group with a condition; the same object if it has the condition already."""
     conditions = {known.type: known for known in group.status.conditions}
     known = conditions.get(patch.type)
     same_status = known is not None and known.status == patch.status

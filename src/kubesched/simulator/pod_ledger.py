@@ -1,10 +1,9 @@
-"""PodLedger keeps the books of all pods as the API server has them, change by change.
+"""PodLedger tracks all pods of the simulated API server: the pending ones, and bookings on nodes.
 
-Others read it: who waits, since when, and what is promised on each node. Those who want to know of
-each step of a pod register as its readers.
+It is updated with every change. Readers that register receive each step of a pod.
 
-Invariants: a pod that waits has no node; a node's bookings are the sum of what the pods bound to it
-            and not finished hold (`check()`).
+Invariants: a pending pod has no node; a node's bookings are the sum over pods that are bound to it
+            and not finished (`check()`).
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A pod without a node.
+    """A pending pod.
 
     Attributes:
         key: `namespace/name`.
         priority: Its priority.
-        since: When it was created, seconds.
+        since: Its creation time, in seconds.
         is_gated: Whether it has scheduling gates.
     """
 
@@ -39,13 +38,13 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Booking(msgspec.Struct, frozen=True):
-    """What a pod holds on a node.
+    """The resources of a pod on its node.
 
     Attributes:
         key: `namespace/name`.
         node_name: The node.
         priority: Its priority.
-        amounts: cpu in milli, everything else in whole units; `pods` is 1.
+        amounts: cpu in millicores, everything else in whole units; `pods` is 1.
     """
 
     key: str
@@ -55,7 +54,7 @@ class Booking(msgspec.Struct, frozen=True):
 
 
 class LedgerReader:
-    """Is told of each pod's steps; every method may be left out."""
+    """Receives the steps of each pod; subclasses override what they need."""
 
     def pod_arrived(self, pod: Pod, now: float) -> None:
         """A pod without a node was created."""
@@ -64,26 +63,26 @@ class LedgerReader:
         """A pod got its node; `waiting` is None if it was created with one."""
 
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
-        """A pod holds nothing on its node any more: it finished, or is gone."""
+        """A pod released its node: it finished or was deleted."""
 
     def pod_gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
-        """A pod is gone before it got a node."""
+        """A pending pod was deleted."""
 
     def pod_disrupted(self, pod: Pod, now: float) -> None:
-        """A pod is to make room for another."""
+        """A pod was marked as a preemption victim."""
 
     def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
-        """Nodes came, went or changed; what all of them offer together, units as bookings."""
+        """Nodes changed; `allocatable` is the sum over all nodes, in units of bookings."""
 
 
 class PodLedger:
-    """The books.
+    """Pending pods, and bookings on nodes.
 
     Attributes:
-        waiting: The scheduler's pods without a node, by uid, in the order of their creation.
-        bookings: What pods hold on nodes, by uid.
+        waiting: The scheduler's pending pods by uid, in order of creation.
+        bookings: Bookings by the pod's uid.
         booked: Node name -> resource -> sum of the bookings.
-        rebound: How a pod's node changed although it had one: (key, old, new).
+        rebound: Pods whose node changed although they had one: (key, old, new).
     """
 
     def __init__(
@@ -92,12 +91,12 @@ class PodLedger:
         is_ours: Callable[[Pod], bool],
         now: Callable[[], float],
     ) -> None:
-        """Begin with what is there.
+        """Start with the current objects.
 
         Args:
-            server: Where the objects are.
-            is_ours: Whether the scheduler at hand is to place a pod.
-            now: Tells the time, seconds.
+            server: The API server.
+            is_ours: Whether the simulated scheduler is responsible for a pod.
+            now: Returns the time in seconds.
         """
         self.waiting: dict[str, Waiting] = {}
         self.bookings: dict[str, Booking] = {}
@@ -113,21 +112,21 @@ class PodLedger:
             self._node_is(node.metadata.name, node)
         for pod in server.all(Pod):
             self._take_in(pod)
-        # Each change is read when it is made, so the books are never behind.
+        # Each change is read as it is made, so the ledger is always current.
         self._pods = store.watch(PODS, store.version, self._read_pods)
         self._nodes = store.watch(NODES, store.version, self._read_nodes)
 
     def add_reader(self, reader: LedgerReader) -> None:
-        """Tell a reader of what is there, and of every step from now on."""
+        """Pass the current state to a reader, and every step from now on."""
         self._readers.append(reader)
         reader.capacity_changed(self._capacity, self._now())
 
     def allocatable(self, node_name: str) -> Mapping[str, int] | None:
-        """Return what a node offers, units as bookings; None if there is no such node."""
+        """Return a node's allocatable, in units of bookings; None if there is no such node."""
         return self._allocatable.get(node_name)
 
     def node_names(self) -> Iterator[str]:
-        """Yield the names of the nodes, in the order of their arrival."""
+        """Yield the names of the nodes, in order of creation."""
         yield from self._allocatable
 
     # Nodes.
@@ -142,7 +141,7 @@ class PodLedger:
                     reader.capacity_changed(self._capacity, self._now())
 
     def _node_is(self, name: str, node: Node | None) -> bool:
-        """Take in what a node offers now; return whether that is news."""
+        """Record a node's allocatable; return whether it changed."""
         before = self._allocatable.get(name, {})
         after = {} if node is None else node_allocatable(node)
         if node is None:
@@ -236,7 +235,7 @@ class PodLedger:
             del self.booked[booking.node_name]
 
     def check(self) -> None:
-        """Assert that the books are in order."""
+        """Assert that the ledger is consistent."""
         assert not self.waiting.keys() & self.bookings.keys(), "a pod waits and has a node"
         sums: dict[str, dict[str, int]] = {}
         for booking in self.bookings.values():
@@ -264,7 +263,7 @@ def _is_disrupted(pod: Pod) -> bool:
 
 
 def node_allocatable(node: Node) -> Mapping[str, int]:
-    """Return what a node offers: cpu in milli, everything else in whole units."""
+    """Return a node's allocatable: cpu in millicores, everything else in whole units."""
     return {
         name: amount.milli_value() if name == "cpu" else amount.value()
         for name, quantity in node.status.allocatable.items()

@@ -1,7 +1,7 @@
-"""QuantileSketch tells quantiles of any number of values from a fixed number of counters.
+"""QuantileSketch estimates quantiles of any number of values with a fixed number of counters.
 
-A counter stands for the values between two powers of a base close to 1, so that any quantile is
-right up to a fixed share of itself.
+Each counter covers the values between two powers of a base close to 1, which bounds the relative
+error of any quantile.
 
 Invariants: `quantile` is within ACCURACY of the exact one, for values between MIN and MAX; memory
             is bounded by the number of powers between them.
@@ -24,12 +24,12 @@ _LOG_BASE: Final = math.log(_BASE)
 
 
 class QuantileSketch:
-    """Counts values, which are not negative.
+    """Counts non-negative values.
 
     Attributes:
-        count: How many there were.
+        count: Number of values.
         total: Their sum.
-        largest: The largest of them.
+        largest: The largest value.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class QuantileSketch:
         """Count a value.
 
         Raises:
-            ValueError: It is negative, or no number.
+            ValueError: if it is negative or NaN.
         """
         if not value >= 0:
             raise ValueError(f"{value} cannot be counted")
@@ -58,13 +58,13 @@ class QuantileSketch:
 
     @property
     def mean(self) -> float | None:
-        """The mean, None without values."""
+        """The mean; None without values."""
         return self.total / self.count if self.count else None
 
     def quantile(self, share: float) -> float | None:
-        """Return the value that a share (0 to 1) of all values do not exceed, None without values.
+        """Return the smallest value that a share (0 to 1) of all values do not exceed.
 
-        It is the smallest value with that property, as far as the counters tell.
+        It is an estimate within the accuracy, and None without values.
         """
         if not self.count:
             return None
@@ -75,14 +75,14 @@ class QuantileSketch:
         for power in sorted(self._counts):
             seen += self._counts[power]
             if rank <= seen:
-                # The middle, in the sense of relative error, of what the counter stands for.
+                # The middle of the counter's range in terms of relative error.
                 return min(2 * _BASE**power / (_BASE + 1), self.largest)
         raise AssertionError("every value is counted somewhere")
 
     def histogram(self, bounds: tuple[float, ...]) -> tuple[int, ...]:
-        """Return how many values are below each bound and not below the one before, then the rest.
+        """Return the number of values between successive bounds, then those above the last.
 
-        Values close to a bound, up to the accuracy, may count on its other side.
+        Values within the accuracy of a bound may be counted on its other side.
         """
         found = [0] * (len(bounds) + 1)
         for value, count in self._values():

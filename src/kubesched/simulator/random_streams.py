@@ -1,8 +1,7 @@
-"""Random numbers of a simulation: one stream per concern, all from one seed.
+"""Random sources of a simulation: one stream per concern, all derived from one seed.
 
-Invariants: a stream depends on the seed and its name alone, so that drawing once more in one leaves
-            the others as they are; streams are the same on every machine and under any
-            PYTHONHASHSEED.
+Invariants: a stream depends only on the seed and its name, so drawing from one does not affect the
+            others; streams are the same on every machine and under any PYTHONHASHSEED.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from random import Random
 
 
 class RandomStreams:
-    """Hands out streams.
+    """Creates streams by name.
 
     Attributes:
-        seed: What all streams come from.
+        seed: The seed of all streams.
     """
 
     def __init__(self, seed: int) -> None:
@@ -22,7 +21,7 @@ class RandomStreams:
         self._streams: dict[str, Random] = {}
 
     def stream(self, concern: str) -> Random:
-        """Return the stream of a concern; asking again returns the same one, where it stands."""
+        """Return the stream of a concern; later calls return the same object."""
         found = self._streams.get(concern)
         if found is None:
             # Text is hashed with SHA-512 by `Random`, never with Python's own hash.

@@ -1,9 +1,8 @@
-"""The outcome of a simulation as data: who went where, who did not, and how full nodes are then.
+"""The report of a simulation as data: placed and unplaced pods, and utilisation of nodes.
 
-Invariants: `placements` stand in the order in which they were made; `unplaced`, `gated` and
-            `ignored` in order of arrival; `nodes` by name; `zones` by region and zone. Amounts are
-            whole numbers: cpu in thousandths of a core, memory and ephemeral-storage in bytes,
-            everything else in pieces.
+Invariants: `placements` are in the order of placing; `unplaced`, `gated` and `ignored` in order of
+            arrival; `nodes` by name; `zones` by region and zone. Amounts are integers: cpu in
+            millicores, memory and ephemeral-storage in bytes, everything else in units.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Placement(_Part, frozen=True):
-    """A pod that has a node at the end.
+    """A pod with a node at the end.
 
     Attributes:
         pod: `namespace/name`.
-        node: Where it is.
-        attempts: How often it was tried.
-        nominated: Whether it was promised the node before the attempt that succeeded.
+        node: Its node.
+        attempts: Number of attempts.
+        nominated: Whether it was nominated to the node before the attempt that succeeded.
         preempted: The pods that were evicted for it.
-        waits_for: What has to happen before it can be bound, such as a volume being made.
+        waits_for: Steps before it can be bound, such as provisioning a volume.
     """
 
     pod: str
@@ -40,18 +39,18 @@ class Placement(_Part, frozen=True):
 
 
 class Unplaced(_Part, frozen=True):
-    """A pod that fits nowhere at the end.
+    """A pod that has no node at the end.
 
     Attributes:
         pod: `namespace/name`.
         message: The message of the condition PodScheduled=False, as kubectl shows it.
-        reasons: What stands in the message, sorted and without numbers.
-        plugins: The plugins that rejected it, sorted; empty if it could not be judged.
-        attempts: How often it was tried.
-        nominated_node: The node it is promised; empty if none.
-        preempted: The pods that were evicted for it all the same.
-        error: Whether a plugin failed, so that nobody knows whether it fits.
-        unknown: Whether it may fit, because the files lack what the rejection rests on.
+        reasons: The reasons in the message, sorted and without numbers.
+        plugins: The plugins that rejected it, sorted; empty after an error.
+        attempts: Number of attempts.
+        nominated_node: The node it is nominated to; empty if none.
+        preempted: The pods that were evicted for it without success.
+        error: Whether a plugin failed, so that it is unknown whether the pod fits.
+        unknown: Whether it may fit, because the files lack objects that the rejection depends on.
     """
 
     pod: str
@@ -66,13 +65,13 @@ class Unplaced(_Part, frozen=True):
 
 
 class Gated(_Part, frozen=True):
-    """A pod that may not be tried.
+    """A pod that a PreEnqueue plugin holds back.
 
     Attributes:
         pod: `namespace/name`.
-        plugin: The PreEnqueue plugin that says so.
-        message: Why.
-        unknown: Whether it may be tried, because the files lack what the answer rests on.
+        plugin: The PreEnqueue plugin.
+        message: The reason.
+        unknown: Whether it may not be held back, because the files lack objects that decide it.
     """
 
     pod: str
@@ -82,12 +81,12 @@ class Gated(_Part, frozen=True):
 
 
 class Ignored(_Part, frozen=True):
-    """A pod without a node that is not for this scheduler to place.
+    """A pod without a node for which this scheduler is not responsible.
 
     Attributes:
         pod: `namespace/name`.
-        scheduler_name: Whose it is.
-        reason: Why it was left alone.
+        scheduler_name: The scheduler that is responsible.
+        reason: Why it was ignored.
     """
 
     pod: str
@@ -96,14 +95,14 @@ class Ignored(_Part, frozen=True):
 
 
 class Eviction(_Part, frozen=True):
-    """A pod that had to go; its controller, if it has one, would create another.
+    """An evicted pod; its controller, if it has one, would replace it.
 
     Attributes:
         pod: `namespace/name`.
-        node: Where it was.
-        preemptor: The pod that it went for.
-        priority: Of the evicted pod.
-        controller: `Kind name` of what would create it again; empty if nothing would.
+        node: The node it was on.
+        preemptor: The pod that it was evicted for.
+        priority: The priority of the evicted pod.
+        controller: `Kind name` of its controller; empty if it has none.
         placed_here: Whether it was placed in this simulation.
     """
 
@@ -116,14 +115,14 @@ class Eviction(_Part, frozen=True):
 
 
 class ResourceUse(_Part, frozen=True):
-    """How much of a resource is requested before and after.
+    """Requests of a resource before and after the simulation.
 
     Attributes:
-        resource: Kubernetes' name of it.
-        allocatable: What there is.
-        requested_before: What pods asked for before the first placement.
-        requested_after: What they ask for at the end.
-        share_before: Requested of allocatable, 1 is all; None if there is nothing to share.
+        resource: The resource name.
+        allocatable: The allocatable amount.
+        requested_before: The requested amount before the first placement.
+        requested_after: The requested amount at the end.
+        share_before: Requested divided by allocatable; None if nothing is allocatable.
         share_after: The same at the end.
     """
 
@@ -146,13 +145,13 @@ def _share(requested: int, allocatable: int) -> float | None:
 
 
 class NodeUse(_Part, frozen=True):
-    """How full a node is.
+    """The utilisation of a node.
 
     Attributes:
         node: Its name.
         region: Empty if the node has none.
         zone: Empty if the node has none.
-        placed: How many pods came in this simulation and stayed.
+        placed: Number of pods that were placed in this simulation and stayed.
         resources: cpu, memory and pods first, then the others by name.
     """
 
@@ -164,7 +163,7 @@ class NodeUse(_Part, frozen=True):
 
 
 class ZoneUse(_Part, frozen=True):
-    """How full the nodes of a zone are together; region and zone are empty for the rest."""
+    """The utilisation of a zone; nodes without zone labels have empty names."""
 
     region: str
     zone: str
@@ -174,21 +173,21 @@ class ZoneUse(_Part, frozen=True):
 
 
 class Summary(_Part, frozen=True):
-    """The numbers that come first.
+    """Counts and totals.
 
     Attributes:
-        pods: How many pods were to be placed; ignored ones do not count.
-        placed: How many have a node at the end.
-        unplaced: How many fit nowhere.
-        gated: How many may not be tried.
-        not_tried: How many were not reached before the interruption.
-        displaced: How many were placed and then evicted for others.
-        ignored: How many pods without a node are not this scheduler's to place.
-        evicted: How many pods were evicted, `displaced` ones included.
-        attempts: How many scheduling cycles were run.
-        nodes: How many nodes there are.
-        nodes_used: On how many of them a pod was placed.
-        resources: Use of all nodes together.
+        pods: Number of pods to place, without ignored ones.
+        placed: Number of pods with a node at the end.
+        unplaced: Number of pods without a node.
+        gated: Number of pods that PreEnqueue plugins hold back.
+        not_tried: Number of pods that were not tried before the interruption.
+        displaced: Number of pods that were placed and then evicted for others.
+        ignored: Number of pods for which this scheduler is not responsible.
+        evicted: Number of evicted pods, including `displaced` ones.
+        attempts: Number of scheduling cycles.
+        nodes: Number of nodes.
+        nodes_used: Number of nodes on which a pod was placed.
+        resources: Utilisation of all nodes together.
     """
 
     pods: int
@@ -206,20 +205,20 @@ class Summary(_Part, frozen=True):
 
 
 class SimulationReport(_Part, frozen=True):
-    """What becomes of the pods, and of the nodes.
+    """The report.
 
     Attributes:
-        partial: Whether the simulation was interrupted; what was decided till then is here.
-        seed: Of the random source that broke ties.
-        summary: The numbers that come first.
-        placements: Pods that have a node.
-        unplaced: Pods that fit nowhere.
-        gated: Pods that may not be tried.
-        ignored: Pods of other schedulers, and pods being deleted.
-        evictions: Pods that had to go, in this order.
+        partial: Whether the simulation was interrupted; the report then has the decisions so far.
+        seed: The seed of the random source that broke ties.
+        summary: Counts and totals.
+        placements: Pods with a node.
+        unplaced: Pods without a node.
+        gated: Pods that PreEnqueue plugins hold back.
+        ignored: Pods of other schedulers, and terminating pods.
+        evictions: Evicted pods, in order of eviction.
         zones: Utilisation per zone.
         nodes: Utilisation per node.
-        unknown: What the files do not say, though the outcome depends on it.
+        unknown: The kinds that the outcome depends on and the files lack.
     """
 
     partial: bool

@@ -61,23 +61,23 @@ def simulate(
     checks: bool = True,
     watch: Watch | None = None,
 ) -> TimelineReport:
-    """Play a scenario to its end.
+    """Run a scenario to its end.
 
     Args:
-        scenario: What happens.
-        registry: The plugins that profiles may name.
-        seed: Instead of the scenario's.
-        write_decision: Takes each line of the decision log.
-        log_moves: Whether moves in the queue are part of the decision log.
-        checks: Whether invariants are checked.
-        watch: Called after every attempt and before the clock moves; once it returns False the
-            simulation ends, and its report is partial.
+        scenario: The scenario.
+        registry: The available plugins.
+        seed: Overrides the scenario's seed.
+        write_decision: Receives each line of the decision log.
+        log_moves: Whether to log moves in the queue.
+        checks: Whether to check invariants.
+        watch: Called after every attempt and before the clock moves. If it returns False, the
+            simulation ends with a partial report.
 
     Raises:
-        ConfigError: The scheduler's configuration is wrong; with every fault.
-        DecodeError: A file of the scenario cannot be read.
-        InvariantError: Something happened that must never happen.
-        PluginError: A plugin raised.
+        ConfigError: with all field errors of the scheduler's configuration.
+        DecodeError: if a file of the scenario cannot be read.
+        InvariantError: if an invariant is violated.
+        PluginError: if a plugin raises.
     """
     gates = FeatureGates.of(scenario.scheduler.feature_gates)
     configuration = _configuration(scenario, gates)
@@ -172,19 +172,19 @@ class _Simulation:
         return pod.spec.scheduler_name in self._scheduler.profiles
 
     def step(self) -> None:
-        """Look at what has just happened; called whenever nothing more happens at a moment."""
+        """Run the checks of this moment; called before the clock moves."""
         if self._checkers is not None:
             self._checkers.step(self._scheduler.now())
 
     def look(self) -> None:
-        """Ask the watch whether to go on."""
+        """Call the watch, and end the run if it returns False."""
         if self.watch is not None and self._end is not None:
             timeline = self._timeline
             if not self.watch(self._scheduler.now(), timeline.attempts, timeline.bound):
                 self._end.cancel()
 
     async def run(self, objects: list[KubernetesObject], *, checks: bool) -> TimelineReport:
-        """Play to the end, or until the watch has seen enough."""
+        """Run to the end, or until the watch returns False."""
         loop = asyncio.get_running_loop()
         self._failed = failed = loop.create_future()
         ledger = PodLedger(self._world.server, self._is_ours, loop.time)
@@ -202,7 +202,7 @@ class _Simulation:
             tasks.append(loop.create_task(self._check(checkers), name="checks"))
         end = loop.create_task(asyncio.sleep(self._scenario.duration), name="end")
         self._end = end
-        # Whatever ends before the end has failed.
+        # A task that ends before the simulation does has failed.
         await asyncio.wait([*tasks, end, failed], return_when=asyncio.FIRST_COMPLETED)
         for each in (failed, *tasks):
             if each.done():
@@ -218,7 +218,7 @@ class _Simulation:
         return report
 
     def _end_on_plugin_error(self, error: PluginError) -> None:
-        """Have the first error of a plugin end the run: what it decided meanwhile is no result."""
+        """End the run at a plugin's first error: decisions after it are not reliable."""
         if self._failed is not None and not self._failed.done():
             self._failed.set_exception(error)
 
@@ -266,7 +266,7 @@ class _Simulation:
 
 
 class _Attempts(Observer):
-    """Counts what the loop does on a timeline."""
+    """Passes decisions and failed bindings to a timeline."""
 
     def __init__(self, timeline: Timeline, after_each: Callable[[], None]) -> None:
         self._timeline = timeline

@@ -1,10 +1,11 @@
-"""A scenario says what happens in a simulated cluster: nodes, pods, events, faults, for how long.
+"""A scenario describes a simulated cluster over time: nodes, workloads, events and faults.
 
-It is plain data, read from YAML or JSON; `scenario_objects` turns it into objects. The format is
-documented in docs/howto/simulate-over-time.md.
+It is plain data, read from YAML or JSON; `scenario_objects` converts it to objects.
+docs/howto/simulate-over-time.md documents the format.
 
 Reads:    a document with `version: 1`
-Rejects:  unknown fields, wrong types, and what makes no sense; all faults at once, with paths.
+Rejects:  unknown fields, wrong types and contradictions; reports all field errors at once, with
+          paths.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ class NodeGroup(_Part, frozen=True):
     """Equal nodes that join at the same time, called `name-0`, `name-1` and so on.
 
     Attributes:
-        name: The beginning of their names.
-        count: How many.
+        name: The prefix of their names.
+        count: Number of nodes.
         at: When they join.
-        allocatable: What each offers; also its capacity.
-        labels: Besides `kubernetes.io/hostname`.
+        allocatable: The allocatable of each, and its capacity.
+        labels: Labels in addition to `kubernetes.io/hostname`.
         taints: As in Kubernetes.
-        zones: Values of `topology.kubernetes.io/zone`, given out in turn.
-        template: Anything else of a Node; what stands above wins.
-        trace: A file of openb nodes, instead of all the others but `at`.
+        zones: Values of `topology.kubernetes.io/zone`, assigned round-robin.
+        template: Other fields of a Node; the fields above take precedence.
+        trace: A file of openb nodes, instead of all other fields but `at`.
     """
 
     name: str = ""
@@ -64,13 +65,13 @@ class PriorityClassSpec(_Part, frozen=True):
 
 
 class RunTime(_Part, frozen=True):
-    """How long pods run; exactly one of the fields.
+    """How long pods run; exactly one of the fields is set.
 
     Attributes:
-        fixed: Always as long.
-        exponential: Exponentially distributed, with this mean.
-        uniform: Anything between two durations, equally likely.
-        log_normal: Log-normally distributed.
+        fixed: A constant duration.
+        exponential: The mean of an exponential distribution.
+        uniform: The limits of a uniform distribution.
+        log_normal: The parameters of a log-normal distribution.
     """
 
     fixed: DurationSeconds | None = None
@@ -87,25 +88,25 @@ class Uniform(_Part, frozen=True):
 
 
 class LogNormal(_Part, frozen=True):
-    """Half are shorter than the median; `sigma` is the deviation of the logarithm."""
+    """Median, and standard deviation of the logarithm."""
 
     median: DurationSeconds
     sigma: Positive
 
 
 class PodArrivals(_Part, frozen=True):
-    """Pods that come one by one, or in bursts; exactly one of `at`, `every`, `perHour`.
+    """Pods that arrive singly or in bursts; exactly one of `at`, `every` and `perHour` is set.
 
     Attributes:
-        at: The times.
-        every: The seconds between two.
-        per_hour: The mean number per hour of a Poisson process.
+        at: The arrival times.
+        every: Seconds between two arrivals.
+        per_hour: Mean arrivals per hour of a Poisson process.
         start: When `every` and `perHour` begin.
         end: When they end; None for the scenario's end.
-        count: After so many pods they end, too; None for no limit.
-        burst: How many pods come at each time.
-        run_time: How long each runs; None for as long as it is let.
-        restart: Whether a pod that is stopped before its end is created again.
+        count: The maximum number of pods; None for no limit.
+        burst: Number of pods per arrival.
+        run_time: How long each pod runs; None: until it is deleted.
+        restart: Whether a pod that is stopped early is created again.
     """
 
     at: tuple[DurationSeconds, ...] = ()
@@ -120,19 +121,19 @@ class PodArrivals(_Part, frozen=True):
 
 
 class Scaling(_Part, frozen=True):
-    """A number of replicas from a time on."""
+    """A number of replicas, and the time from which it applies."""
 
     at: DurationSeconds
     replicas: Count
 
 
 class DeploymentSpec(_Part, frozen=True):
-    """Pods that are replaced when they go.
+    """Pods that are replaced when they end.
 
     Attributes:
-        replicas: How many.
-        at: From when on.
-        scale: Other numbers later.
+        replicas: Number of replicas.
+        at: When it is created.
+        scale: Later changes of the number of replicas.
     """
 
     replicas: Count = 1
@@ -141,7 +142,7 @@ class DeploymentSpec(_Part, frozen=True):
 
 
 class DaemonSetSpec(_Part, frozen=True):
-    """A pod per node, from a time on."""
+    """A pod per node, created from a time on."""
 
     at: DurationSeconds = 0.0
 
@@ -151,9 +152,9 @@ class TraceSpec(_Part, frozen=True):
 
     Attributes:
         pods: The file.
-        speed: How many seconds of the trace pass in one.
-        start: When its first pod comes.
-        count: At most so many pods, the earliest; None for all.
+        speed: Seconds of the trace per simulated second.
+        start: When its first pod arrives.
+        count: The maximum number of pods, earliest first; None for all.
     """
 
     pods: str
@@ -163,11 +164,11 @@ class TraceSpec(_Part, frozen=True):
 
 
 class DisruptionBudget(_Part, frozen=True):
-    """How many of a workload's pods must stay; exactly one of the first two.
+    """A workload's disruption budget; exactly one of the first two fields is set.
 
     Attributes:
-        min_available: So many pods, or so many percent of them.
-        max_unavailable: All but so many pods, or percent of them.
+        min_available: A number of pods, or a percentage.
+        max_unavailable: A number of pods, or a percentage.
         unhealthy_pod_eviction_policy: As in Kubernetes.
     """
 
@@ -177,16 +178,17 @@ class DisruptionBudget(_Part, frozen=True):
 
 
 class Workload(_Part, frozen=True):
-    """Pods of one template; exactly one of `pods`, `deployment`, `daemonSet` and `trace`.
+    """Pods of one template; exactly one of `pods`, `deployment`, `daemonSet` and `trace` is set.
 
     Attributes:
-        name: The beginning of the pods' names.
-        namespace: Where they live.
-        requests: Of the one container.
-        labels: Besides `app`, which is the name.
+        name: The prefix of the pods' names.
+        namespace: Their namespace.
+        requests: Requests of the single container.
+        labels: Labels in addition to `app`, which is the name.
         priority_class_name: As in Kubernetes.
-        disruption_budget: Of its pods; None for none.
-        template: Anything else of a pod template (`metadata`, `spec`); what stands above wins.
+        disruption_budget: The budget of its pods; None for none.
+        template: Other fields of a pod template (`metadata`, `spec`); the fields above take
+            precedence.
     """
 
     name: str
@@ -203,12 +205,12 @@ class Workload(_Part, frozen=True):
 
 
 class NodeSelection(_Part, frozen=True):
-    """Nodes: those that fit everything that is given.
+    """Selects the nodes that match all fields.
 
     Attributes:
-        names: Patterns as of file names, such as `gpu-*`; at least one must fit.
-        labels: All must be there.
-        count: So many of them, drawn; None for all.
+        names: Shell patterns such as `gpu-*`, of which one must match.
+        labels: Labels that the node must have.
+        count: Number of nodes to choose at random; None for all.
     """
 
     names: tuple[str, ...] = ()
@@ -217,13 +219,13 @@ class NodeSelection(_Part, frozen=True):
 
 
 class Drain(NodeSelection, frozen=True, rename="camel"):
-    """Nodes to drain; pods are deleted, not evicted, if eviction is disabled."""
+    """Nodes to drain; pods are deleted instead of evicted if eviction is disabled."""
 
     disable_eviction: bool = False
 
 
 class NodeFailure(NodeSelection, frozen=True, rename="camel"):
-    """Nodes that fail, for some time or for good."""
+    """Nodes that fail, temporarily or permanently."""
 
     duration: DurationSeconds | None = None
 
@@ -236,7 +238,7 @@ class Relabelling(NodeSelection, frozen=True, rename="camel"):
 
 
 class PodSelection(_Part, frozen=True):
-    """Pods: those that fit everything that is given; the fields are those of nodes."""
+    """Selects the pods that match all fields, which are those of `NodeSelection`."""
 
     namespace: str = ""
     names: tuple[str, ...] = ()
@@ -245,17 +247,17 @@ class PodSelection(_Part, frozen=True):
 
 
 class ScenarioEvent(_Part, frozen=True):
-    """Something that happens at a time, or again and again; exactly one of the actions.
+    """An event at a time, once or repeated; exactly one of the actions is set.
 
     Attributes:
-        at: When.
-        every: And again after so many seconds; None for once.
-        drain: Cordon nodes and evict their pods, as far as disruption budgets allow.
-        cordon: Place no further pods on nodes.
-        uncordon: Place pods on them again.
-        remove: Take nodes away.
+        at: When it happens.
+        every: Seconds until it is repeated; None for once.
+        drain: Cordon nodes and evict their pods as far as disruption budgets allow.
+        cordon: Mark nodes unschedulable.
+        uncordon: Mark nodes schedulable.
+        remove: Delete nodes.
         fail: Let nodes fail.
-        recover: Let nodes that failed come back.
+        recover: Let failed nodes recover.
         label: Change nodes' labels.
         delete: Delete pods.
     """
@@ -273,13 +275,13 @@ class ScenarioEvent(_Part, frozen=True):
 
 
 class ExtenderSpec(_Part, frozen=True):
-    """What an extender of the scheduler's configuration is like; it speaks every verb.
+    """The behaviour of a configured extender, which implements every verb.
 
     Attributes:
-        url_prefix: The configuration's name for it.
-        refuses: Nodes that its filter does not let pass; None for none.
-        prefers: Nodes to which it gives 10 points; None for none.
-        latency: How long it takes to answer.
+        url_prefix: Its `urlPrefix` in the configuration.
+        refuses: Nodes that its filter rejects; None for none.
+        prefers: Nodes that it scores with 10; None for none.
+        latency: Its response time.
     """
 
     url_prefix: str
@@ -289,14 +291,13 @@ class ExtenderSpec(_Part, frozen=True):
 
 
 class SchedulerSpec(_Part, frozen=True):
-    """Which scheduler.
+    """The scheduler to simulate.
 
     Attributes:
-        configuration: A KubeSchedulerConfiguration; empty for the default one.
-        configuration_file: A file with one, instead.
+        configuration: A KubeSchedulerConfiguration; empty for the default.
+        configuration_file: A file with the configuration, instead.
         feature_gates: Gates that differ from their defaults.
-        extenders: What the configuration's extenders are like; one that is not here lets every
-            node pass and prefers none.
+        extenders: The behaviour of extenders; others pass every node and prefer none.
     """
 
     configuration: dict[str, Any] = {}
@@ -306,11 +307,11 @@ class SchedulerSpec(_Part, frozen=True):
 
 
 class ReportSpec(_Part, frozen=True):
-    """What is reported.
+    """Options of the report.
 
     Attributes:
-        resolution: Of the series, seconds; None for a 300th of the duration.
-        check_every: How often all invariants are checked; None for a 100th of the duration.
+        resolution: Seconds per point of the series; None for 1/300 of the duration.
+        check_every: Seconds between full invariant checks; None for 1/100 of the duration.
     """
 
     resolution: DurationSeconds | None = None
@@ -318,22 +319,22 @@ class ReportSpec(_Part, frozen=True):
 
 
 class Scenario(_Part, frozen=True):
-    """What happens.
+    """A scenario.
 
     Attributes:
-        version: Of the format.
-        name: For the report.
-        duration: For how long.
-        seed: Of all random_streams, if none is given otherwise.
+        version: The version of the format.
+        name: The name, for the report.
+        duration: The duration of the simulation.
+        seed: The seed of all random streams; a seed given to the run takes precedence.
         nodes: The nodes.
-        priority_classes: Besides Kubernetes' own.
-        objects: Files of other objects, there from the beginning.
+        priority_classes: Priority classes in addition to Kubernetes' own.
+        objects: Files of objects that exist from the beginning.
         workloads: The pods.
-        events: What happens to them.
-        faults: What goes wrong by chance.
-        latencies: How long things take.
-        scheduler: Which scheduler.
-        report: What is reported.
+        events: Events during the simulation.
+        faults: Injected faults.
+        latencies: Latencies of the cluster.
+        scheduler: The scheduler to simulate.
+        report: Options of the report.
     """
 
     version: int

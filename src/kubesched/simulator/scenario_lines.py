@@ -1,6 +1,6 @@
-"""Scenarios line by line: what a line holds, and its answer or what is wrong with it.
+"""Evaluates scenarios from JSON lines; each line has a result or an error.
 
-Rejects:  nothing; a line that cannot be answered is answered with an error.
+Rejects:  nothing; a malformed line gives an error result.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _DEEP = "it is nested too deeply"
 
 
 class AnsweredLine(msgspec.Struct, frozen=True):
-    """A line and its answer.
+    """A line and its result.
 
     Attributes:
-        number: From 1, blank lines counted.
-        name: The scenario's; empty if it could not be read.
-        answer: With an error: `error`, `line`, and `name` if it is known.
-        expected: What was recorded with the scenario; None if nothing was.
-        is_error: Whether the answer is an error.
+        number: The line number from 1, counting blank lines.
+        name: The scenario's name; empty if it could not be read.
+        answer: The result; after an error `error`, `line`, and `name` if known.
+        expected: The recorded result; None if there is none.
+        is_error: Whether the result is an error.
     """
 
     number: int
@@ -35,7 +35,7 @@ class AnsweredLine(msgspec.Struct, frozen=True):
 
 
 def answer_lines(evaluator: Evaluator, lines: Iterable[bytes]) -> Iterator[AnsweredLine]:
-    """Yield the answer to each line that is not blank, as soon as the line is there."""
+    """Yield the result of each line that is not blank, as soon as the line is read."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield _answered(evaluator, number, line)
@@ -48,7 +48,7 @@ def _answered(evaluator: Evaluator, number: int, line: bytes) -> AnsweredLine:
         scenario, expected = _read(line)
         name = _name_of(scenario)
         answer = evaluator.evaluate(scenario)
-    except Exception as error:  # noqa: BLE001 - one line must not keep the others from their answers
+    except Exception as error:  # noqa: BLE001 - an error in one line must not affect the others
         named = {"name": name} if name else {}
         told = {"error": _told(error), "line": number, **named}
         return AnsweredLine(number, name, told, expected, is_error=True)
@@ -56,8 +56,8 @@ def _answered(evaluator: Evaluator, number: int, line: bytes) -> AnsweredLine:
 
 
 def _read(line: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """Return scenario and expectation; a line may also be the scenario itself."""
-    # JSON is UTF-8, but msgspec only looks at text that it keeps.
+    """Return the scenario and the expected result; a line may also be a bare scenario."""
+    # JSON must be UTF-8, but msgspec validates only the text that it keeps.
     line.decode()
     found = msgspec.json.decode(line)
     if not isinstance(found, dict):

@@ -1,6 +1,6 @@
-"""Reads a scenario and checks it as a whole: every field error is found, each with its path.
+"""Loads and validates a scenario, reporting all field errors with their paths.
 
-Rejects:  what `scenario` describes as impossible; templates that are no Kubernetes objects.
+Rejects:  contradictions as documented in `scenario`; templates that are not Kubernetes objects.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ _TOO_LONG: Final = "a hundred years is as long as it gets"
 
 
 def load_scenario(source: Path | str | bytes | Mapping[str, Any]) -> Scenario:
-    """Read and check a scenario.
+    """Load and validate a scenario.
 
     Args:
-        source: A Path is a file to read, relative to which the files it names are found; str and
-            bytes are the text itself, and a mapping is what it stands for.
+        source: A Path to a file, with file names relative to it; text as str or bytes; or the
+            decoded mapping.
 
     Raises:
         ConfigError: with every field error.
@@ -79,7 +79,7 @@ def load_scenario(source: Path | str | bytes | Mapping[str, Any]) -> Scenario:
             if version is None
             else not_supported("version", version, [str(VERSION)])
         )
-        # The fields of another version would only be noise.
+        # Errors in the fields of another version would be noise.
         raise ConfigError([field_error])
     scenario = decode_struct(Scenario, raw, "", errors)
     unread = [field_error.path for field_error in errors]
@@ -102,12 +102,12 @@ def _read(source: Path | str | bytes | Mapping[str, Any], errors: list[FieldErro
 
 
 def _is_below(path: str, places: Sequence[str]) -> bool:
-    """Whether a path is that of a field that could not be read, or within one."""
+    """Whether a path is one of `places` or below it."""
     return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
 
 
 class _NoneGivenError(FieldError, frozen=True):
-    """None of several fields is there.
+    """None of several fields is set.
 
     Attributes:
         choices: The paths of the fields.
@@ -117,7 +117,7 @@ class _NoneGivenError(FieldError, frozen=True):
 
 
 def _is_noise(field_error: FieldError, unread: Sequence[str]) -> bool:
-    """Whether a field error only follows from fields that could not be read."""
+    """Whether a field error is only a consequence of fields that could not be read."""
     if _is_below(field_error.path, unread):
         return True
     choices = field_error.choices if isinstance(field_error, _NoneGivenError) else ()
@@ -125,7 +125,7 @@ def _is_noise(field_error: FieldError, unread: Sequence[str]) -> bool:
 
 
 def _with_places(scenario: Scenario, directory: Path) -> Scenario:
-    """Return the scenario with files found from its own directory."""
+    """Return the scenario with file names resolved against its directory."""
 
     def found(name: str) -> str:
         return str(directory / name) if name else ""
@@ -146,7 +146,7 @@ def _with_places(scenario: Scenario, directory: Path) -> Scenario:
     )
 
 
-# What makes no sense.
+# Contradictions.
 
 
 def _errors(scenario: Scenario) -> Iterator[FieldError]:
@@ -190,7 +190,7 @@ def _camel(name: str) -> str:
 
 
 def _duration_errors(part: msgspec.Struct, path: str) -> Iterator[FieldError]:
-    """No number of seconds is negative, wherever it stands."""
+    """Yield an error for every negative duration, at any depth."""
     for field in msgspec.structs.fields(type(part)):
         value = getattr(part, field.name)
         place = child(path, field.encode_name)
@@ -227,7 +227,7 @@ def _node_errors(group: NodeGroup, path: str) -> Iterator[FieldError]:
 
 
 def _words(error: DecodeError) -> str:
-    """Return what is wrong with an object, without the file that it does not come from."""
+    """Return the message of a decode error without the file name, which does not apply here."""
     place = (error.path or "").removeprefix("$.").removeprefix("$")
     return f"{place}: {error.problem}" if place else error.problem
 

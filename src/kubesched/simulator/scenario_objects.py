@@ -1,6 +1,6 @@
-"""From a scenario's nodes and workloads to Kubernetes objects.
+"""Converts a scenario's nodes and workloads to Kubernetes objects.
 
-Rejects:  templates that Kubernetes' types do not take.
+Rejects:  templates that do not match the Kubernetes types.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def nodes_of(group: NodeGroup) -> Iterator[Node]:
     """Yield the nodes of a group that names no trace.
 
     Raises:
-        DecodeError: They are no nodes.
+        DecodeError: if the template is not a valid node.
     """
     template = group.template
     metadata, spec, status = (_mapping(template, part) for part in ("metadata", "spec", "status"))
@@ -58,7 +58,7 @@ def template_of(workload: Workload) -> PodTemplateSpec:
     """Return the template of a workload's pods.
 
     Raises:
-        DecodeError: It is no pod template.
+        DecodeError: if it is not a valid pod template.
     """
     metadata, spec = (_mapping(workload.template, part) for part in ("metadata", "spec"))
     labels = {_APP: workload.name, **_mapping(metadata, "labels"), **workload.labels}
@@ -96,7 +96,7 @@ def replica_set_of(workload: Workload, template: PodTemplateSpec) -> ReplicaSet:
 
 
 def daemon_set_of(workload: Workload, template: PodTemplateSpec) -> DaemonSet:
-    """Return the daemon set of a workload that is one."""
+    """Return the daemon set of a workload that is a daemon set."""
     return DaemonSet(
         api_version="apps/v1",
         kind="DaemonSet",

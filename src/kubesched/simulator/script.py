@@ -1,9 +1,8 @@
-"""Script plays a scenario: it sets a timer for whatever comes next, and does it to the world.
+"""Script plays a scenario: it sets a timer for each next step and applies the step to the world.
 
-Times come from generators, one step ahead, so that a long scenario needs no more memory than a
-short one.
+Times come from generators, one step ahead, so memory does not grow with the length of a scenario.
 
-Invariants: the script and the scheduler know nothing of each other.
+Invariants: script and scheduler do not depend on each other.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Script:
     """Plays one scenario in one world.
 
     Attributes:
-        refused: How many objects the API server did not take.
+        refused: Number of objects that the API server rejected.
     """
 
     def __init__(self, scenario: Scenario, world: World) -> None:
@@ -65,13 +64,13 @@ class Script:
         self.refused = 0
 
     def prepare(self, objects: Iterable[KubernetesObject] = ()) -> None:
-        """Put in place what is there from the beginning.
+        """Create the objects that exist from the beginning.
 
         Args:
-            objects: Those of the scenario's files.
+            objects: Objects from the scenario's files.
 
         Raises:
-            DecodeError: A trace cannot be read.
+            DecodeError: if a trace cannot be read.
         """
         for spec in self._scenario.priority_classes:
             self._world.server.create(priority_class_of(spec))
@@ -85,7 +84,7 @@ class Script:
         """Set the timers of workloads and events.
 
         Raises:
-            DecodeError: A trace cannot be read.
+            DecodeError: if a trace cannot be read.
         """
         for workload in self._scenario.workloads:
             self._start_workload(workload)
@@ -96,7 +95,7 @@ class Script:
     # Timers.
 
     def _at(self, seconds: float, action: Callable[..., object], *arguments: object) -> None:
-        """Do something at a time: at once if that is now."""
+        """Run an action at a time, immediately if the time is now."""
         loop = asyncio.get_running_loop()
         if seconds > self._scenario.duration:
             return
@@ -106,7 +105,7 @@ class Script:
             loop.call_at(seconds, action, *arguments)
 
     def _try(self, action: Callable[..., object], *arguments: object) -> None:
-        """Do something that the API server may refuse."""
+        """Run an action that the API server may reject."""
         try:
             action(*arguments)
         except ApiError as error:
@@ -245,7 +244,7 @@ class Script:
 
 
 class _Arrivals:
-    """Creates the pods of one workload as they come."""
+    """Creates the pods of one workload as they arrive."""
 
     def __init__(
         self,
@@ -263,7 +262,7 @@ class _Arrivals:
         self._numbers = count() if arrivals.count is None else iter(range(arrivals.count))
 
     def start(self) -> None:
-        """Go on until a timer has to be waited for."""
+        """Create bursts until the next one needs a timer."""
         loop = asyncio.get_running_loop()
         for seconds in self._times:
             if seconds > loop.time():
@@ -277,7 +276,7 @@ class _Arrivals:
             self.start()
 
     def _come(self) -> bool:
-        """Create a burst; return whether there is more to come."""
+        """Create a burst; return whether more will follow."""
         for _ in range(self._burst):
             number = next(self._numbers, None)
             if number is None:

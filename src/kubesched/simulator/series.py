@@ -1,9 +1,10 @@
-"""Series of numbers over virtual time, in a fixed number of bins however long it takes.
+"""Time series over virtual time with a fixed number of bins for any duration.
 
-When the bins are used up, neighbours are merged and each stands for twice the time.
+When the bins are used up, neighbours are merged and the width of a bin doubles.
 
 Invariants: a series holds at most BINS_MAX bins; merging changes neither the sum of all bins nor
-            the largest peak; series of one width that were advanced to one moment have equal bins.
+            the largest peak; series of equal width that were advanced to the same time have equal
+            bins.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ class SeriesValues(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A series as data.
 
     Attributes:
-        width_seconds: How long each bin is; the first begins at second 0, the last may be shorter.
-        means: Per bin: the mean over its time, or for counts the number per hour.
-        peaks: Per bin: the largest value; for counts, the count.
+        width_seconds: The width of a bin; the first begins at second 0, the last may be shorter.
+        means: Per bin, the time-weighted mean; for counts, the number per hour.
+        peaks: Per bin, the largest value; for counts, the count.
     """
 
     width_seconds: float
@@ -39,7 +40,7 @@ class _Bins:
         self.peaks: list[float] = []
 
     def at(self, now: float) -> int:
-        """Return the bin of a moment; there is one afterwards."""
+        """Return the bin of a time, adding bins as needed."""
         at = int(now / self.width_seconds)
         while at >= BINS_MAX:
             self._merge()
@@ -66,7 +67,7 @@ class _Bins:
     def until(self, end: float) -> list[tuple[float, float, float]]:
         """Return area, peak and length in seconds of each bin that begins before `end`.
 
-        What happened at the very end belongs to the last of them.
+        Changes at `end` itself count in the last bin.
         """
         self.at(end)
         width = self.width_seconds
@@ -82,11 +83,11 @@ class _Bins:
 
 
 class Gauge:
-    """A value that holds until the next one is set: means are weighted by time.
+    """A value that holds until the next one is set; means are weighted by time.
 
     Attributes:
-        value: The present one.
-        peak: The largest so far.
+        value: The current value.
+        peak: The largest value so far.
     """
 
     def __init__(self, width_seconds: float = 1.0) -> None:
@@ -97,7 +98,7 @@ class Gauge:
         self._area = 0.0
 
     def set(self, now: float, value: float) -> None:
-        """Let a value hold from now on; time must not go back."""
+        """Set the value from `now` on; `now` must not decrease."""
         self.advance(now)
         self.value = value
         self.peak = max(self.peak, value)
@@ -105,20 +106,20 @@ class Gauge:
         self._bins.peaks[at] = max(self._bins.peaks[at], value)
 
     def add(self, now: float, change: float) -> None:
-        """Raise or lower the value."""
+        """Add to the value."""
         value = self.value + change
         peaks = self._bins.peaks
         if now != self._since or not peaks:
             self.set(now, value)
             return
-        # No time passed since the last change, so the moment lies in the last bin.
+        # No time has passed since the last change, so `now` is in the last bin.
         self.value = value
         if value > peaks[-1]:
             peaks[-1] = value
             self.peak = max(self.peak, value)
 
     def advance(self, now: float) -> None:
-        """Let the present value hold until now."""
+        """Extend the current value to `now`."""
         bins = self._bins
         last = bins.at(now)
         at = bins.at(self._since)
@@ -131,11 +132,11 @@ class Gauge:
             at += 1
 
     def mean(self) -> float:
-        """Return the mean over the time from second 0 to the last change or advance."""
+        """Return the time-weighted mean from second 0 to the last change or advance."""
         return self._area / self._since if self._since > 0 else self.value
 
     def values(self) -> SeriesValues:
-        """Return the series as data, until the last change or advance."""
+        """Return the series up to the last change or advance."""
         bins = self._bins.until(self._since)
         return SeriesValues(
             self._bins.width_seconds,
@@ -151,10 +152,10 @@ class _CountBins(_Bins):
 
 
 class Counter:
-    """Things that happen, counted per bin.
+    """Counts occurrences per bin.
 
     Attributes:
-        total: How many happened.
+        total: The total count.
     """
 
     def __init__(self, width_seconds: float = 1.0) -> None:
@@ -163,7 +164,7 @@ class Counter:
         self._since = 0.0
 
     def add(self, now: float, count: int = 1) -> None:
-        """Count."""
+        """Count `count` occurrences at `now`."""
         self.total += count
         self.advance(now)
         at = self._bins.at(now)
@@ -171,11 +172,11 @@ class Counter:
         self._bins.peaks[at] += count
 
     def advance(self, now: float) -> None:
-        """Let nothing more happen until now."""
+        """Extend the series to `now`."""
         self._since = max(self._since, now)
 
     def values(self) -> SeriesValues:
-        """Return the number per hour, and the number, per bin, until the last count or advance."""
+        """Return rate per hour and count per bin, up to the last count or advance."""
         bins = self._bins.until(self._since)
         hours = self._bins.width_seconds / 3600
         return SeriesValues(

@@ -1,4 +1,4 @@
-"""SimulatedApi is the scheduler's way to the simulated API server: requests take time, and fail.
+"""SimulatedApi is the scheduler's client of the simulated API server, with latencies and faults.
 
 Upstream: staging/src/k8s.io/client-go, as kube-scheduler uses it (v1.36)
 Differs:  there is no client-side rate limit.
@@ -27,10 +27,10 @@ class SimulatedApi:
     """An `ApiClient` over an `ObjectServer`.
 
     Attributes:
-        requests: How many requests were sent, by kind.
-        failures: How many of them were refused or went unanswered, by kind.
-        on_event: Is handed the events that are recorded.
-        on_unanswered: Is told the node of a binding that was made without the scheduler knowing.
+        requests: Number of requests by kind.
+        failures: Number of refused or unanswered requests by kind.
+        on_event: Called with each recorded event.
+        on_unanswered: Called with the node name of a binding whose response was lost.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SimulatedApi:
         await self._answered("status", carry_out)
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Begin to delete the pod, gracefully."""
+        """Delete the pod with its grace period."""
         metadata = pod.metadata
 
         def carry_out() -> None:
@@ -104,7 +104,7 @@ class SimulatedApi:
         await self._answered("delete", carry_out)
 
     def record_event(self, event: EventRecord) -> None:
-        """Hand the event on."""
+        """Pass the event to `on_event`."""
         self.on_event(event)
 
     async def _answered(self, kind: str, carry_out: Callable[[], None]) -> None:
@@ -112,10 +112,10 @@ class SimulatedApi:
             raise ApiError(0, "Unanswered", "simulated: the answer was lost")
 
     async def _request(self, kind: str, carry_out: Callable[[], None]) -> bool:
-        """Send a request; return whether an answer came.
+        """Send a request; return whether a response came.
 
         Raises:
-            ApiError: It was refused.
+            ApiError: if it is refused.
         """
         self.requests[kind] += 1
         fate = self._fates[kind].draw()

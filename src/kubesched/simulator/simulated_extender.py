@@ -1,10 +1,10 @@
-"""SimulatedExtender is an HTTP extender without HTTP: answers take time, fail, and fail to come.
+"""SimulatedExtender is an HTTP extender without HTTP, with latencies and injected faults.
 
-It refuses and prefers nodes by their names and labels, binds through the simulated API server, and
-leaves the victims of a preemption as they are.
+It rejects and prefers nodes by name and labels, binds through the simulated API server, and keeps
+the victims of a preemption unchanged.
 
 Upstream: staging/src/k8s.io/kube-scheduler/extender/v1 (v1.36)
-Reads:    what the scheduler sends: Nodes, NodeNames, victims, bindings
+Reads:    requests of the scheduler: Nodes, NodeNames, victims, bindings
 Differs:  nothing.
 """
 
@@ -37,8 +37,8 @@ class SimulatedExtender:
     """The transport to one extender.
 
     Attributes:
-        requests: How many questions came, lost ones included.
-        failures: How many of them got no answer, or a useless one.
+        requests: Number of requests, including lost ones.
+        failures: Number of requests without a usable response.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SimulatedExtender:
         random_streams: RandomStreams,
         faults: ExtenderFaults,
     ) -> None:
-        """Set up an extender that works; it speaks the verbs that the configuration names."""
+        """Set up an extender with the verbs of the configuration."""
         self._spec = spec
         self._server = server
         self._faults = faults
@@ -67,11 +67,11 @@ class SimulatedExtender:
         self.failures = 0
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
-        """Answer one question.
+        """Answer one request.
 
         Raises:
-            ConnectionRefusedError: There is an outage.
-            TimeoutError: The answer would come too late.
+            ConnectionRefusedError: during an outage.
+            TimeoutError: if the response takes longer than the timeout.
         """
         self.requests += 1
         faults, fates = self._faults, self._fates
@@ -153,14 +153,14 @@ def _names(question: Json) -> list[str]:
 
 
 class _Outages:
-    """When an extender is out; drawn as time goes by."""
+    """The outages of an extender, drawn as time passes."""
 
     def __init__(self, faults: ExtenderFaults) -> None:
         self._faults = faults
         self._begin: float | None = None
 
     def is_on(self, now: float, draw: Callable[[float], float]) -> bool:
-        """Whether there is an outage now; `draw` is exponential, by its rate."""
+        """Whether there is an outage now; `draw` takes a rate and draws exponentially."""
         faults = self._faults
         if not faults.every:
             return False
@@ -172,10 +172,10 @@ class _Outages:
 
 
 class SimulatedExtenders:
-    """Connects the scheduler to its extenders; the one of a prefix is what the scenario says.
+    """Creates the simulated extenders of a scenario.
 
     Attributes:
-        connected: Those that were asked for, by prefix.
+        connected: The extenders in use, by URL prefix.
     """
 
     def __init__(

@@ -216,7 +216,7 @@ _FIELD_OPERATOR: Final = re.compile("!=|==|=")
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    """Return the field selector that a text stands for; an empty one matches everything.
+    """Parse a field selector; an empty text matches everything.
 
     Raises:
         SelectorError: It stands for none.

@@ -1,1 +1,1 @@
-"""Builders and fakes for people who write plugins, and for the project's own tests."""
+"""Builders and fakes for plugin authors and for our own tests."""

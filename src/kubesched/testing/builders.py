@@ -1,6 +1,6 @@
-"""Builders of pods, nodes and tables: the few fields a test is about, defaults for the rest.
+"""Builders of pods, nodes and tables: set the fields that a test needs, the rest has defaults.
 
-What has no keyword of its own is given as Kubernetes' JSON: `make_pod(spec={"hostNetwork": True})`.
+Other fields are given as Kubernetes' JSON: `make_pod(spec={"hostNetwork": True})`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEFAULT_ALLOCATABLE: Final[Amounts] = {
 
 
 class PodFields(TypedDict, total=False):
-    """The keywords of `make_pod` besides the name, for cases that are kept in tables."""
+    """The keywords of `make_pod` without the name, for tables of test cases."""
 
     namespace: str
     uid: str | None
@@ -59,7 +59,7 @@ class PodFields(TypedDict, total=False):
 
 
 class NodeFields(TypedDict, total=False):
-    """The keywords of `make_node` besides the name, for cases that are kept in tables."""
+    """The keywords of `make_node` without the name, for tables of test cases."""
 
     labels: Mapping[str, str] | None
     taints: Iterable[Json]
@@ -99,15 +99,15 @@ def make_pod(
     spec: Json | None = None,
     status: Json | None = None,
 ) -> Pod:
-    """Build a pod with one container, unless `containers` says otherwise.
+    """Build a pod with one container, or with `containers`.
 
     Args:
         name: `metadata.name`.
         namespace: `metadata.namespace`.
-        uid: `metadata.uid`; `namespace/name` if not given.
+        uid: `metadata.uid`; `namespace/name` if None.
         labels: `metadata.labels`.
-        node_name: Where the pod is bound.
-        nominated_node_name: Where it is nominated.
+        node_name: `spec.nodeName`.
+        nominated_node_name: `status.nominatedNodeName`.
         priority: `spec.priority`.
         requests: Of the one container.
         limits: Of the one container.
@@ -119,13 +119,13 @@ def make_pod(
         tolerations: As JSON.
         topology_spread_constraints: As JSON.
         volumes: As JSON.
-        scheduling_gates: Their names.
+        scheduling_gates: The names of the gates.
         containers: As JSON, instead of the one container.
         init_containers: As JSON.
         start_time: `status.startTime`.
-        metadata: More fields as JSON; they win.
-        spec: More fields as JSON; they win.
-        status: More fields as JSON; they win.
+        metadata: More fields as JSON, which override others.
+        spec: More fields as JSON, which override others.
+        status: More fields as JSON, which override others.
     """
     affinity = {
         "nodeAffinity": node_affinity,
@@ -166,7 +166,7 @@ def make_pod(
 
 
 def make_pod_info(name: str = "pod", **fields: Unpack[PodFields]) -> PodInfo:
-    """Build what plugins are asked about; the keywords are those of `make_pod`."""
+    """Build a PodInfo; the keywords are those of `make_pod`."""
     return PodInfo(make_pod(name, **fields))
 
 
@@ -190,12 +190,12 @@ def make_node(
         labels: `metadata.labels`.
         taints: As JSON.
         unschedulable: `spec.unschedulable`.
-        allocatable: Amounts that add to or replace `DEFAULT_ALLOCATABLE`.
+        allocatable: Amounts to merge into `DEFAULT_ALLOCATABLE`.
         images: Image name -> size in bytes.
         declared_features: `status.declaredFeatures`.
-        metadata: More fields as JSON; they win.
-        spec: More fields as JSON; they win.
-        status: More fields as JSON; they win.
+        metadata: More fields as JSON, which override others.
+        spec: More fields as JSON, which override others.
+        status: More fields as JSON, which override others.
     """
     amounts = {**DEFAULT_ALLOCATABLE, **(allocatable or {})}
     return msgspec.convert(
@@ -223,10 +223,7 @@ def make_node(
 
 
 def make_table(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> NodeColumns:
-    """Build a table of nodes; pods stand on the row their `spec.nodeName` says.
-
-    Pods without a node, or with one that is not among `nodes`, are left out.
-    """
+    """Build a table of nodes, with the pods that are bound to one of them."""
     table = NodeColumns()
     for node in nodes:
         table.add_node(node)
@@ -242,7 +239,7 @@ def make_snapshot(
     pods: Iterable[Pod] = (),
     objects: Iterable[KubernetesObject] = (),
 ) -> Snapshot:
-    """Build a cluster: bound pods are on their nodes, pending ones may be nominated."""
+    """Build a snapshot: bound pods are on their nodes, others nominated if their status says so."""
     pods = list(pods)
     store = ObjectStore()
     for item in objects:
@@ -255,7 +252,7 @@ def make_snapshot(
 
 
 def all_rows(snapshot: Snapshot) -> NDArray[np.bool_]:
-    """Return the `feasible` of a cluster whose rows are all feasible."""
+    """Return a `feasible` mask with all rows of the snapshot."""
     return np.ones(len(snapshot.nodes), np.bool_)
 
 

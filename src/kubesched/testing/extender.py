@@ -1,4 +1,4 @@
-"""FakeExtender is an HTTP extender in memory: no sockets, answers from a script.
+"""FakeExtender is an HTTP extender in memory: no sockets, scripted answers.
 
 extender = FakeExtender({"filter": lambda asked: {"NodeNames": asked["NodeNames"][:1]}})
 connect = {"http://here": extender}.__getitem__     # by urlPrefix, as the scheduler asks
@@ -20,9 +20,9 @@ class Asked(NamedTuple):
 
     Attributes:
         verb: The last part of its path.
-        url: Where it went.
+        url: Its URL.
         question: The decoded body.
-        timeout_seconds: How long the scheduler would wait.
+        timeout_seconds: The scheduler's timeout.
     """
 
     verb: str
@@ -32,12 +32,12 @@ class Asked(NamedTuple):
 
 
 class FakeExtender:
-    """A transport that ends in a script instead of a server.
+    """An extender transport with scripted answers.
 
     Attributes:
-        answers: Verb -> the answer: a value that becomes JSON, bytes as they are, an int that is
-            an HTTP status, an exception to raise, or a function of the question, perhaps async,
-            that returns one of these. A verb that is missing is not found (404).
+        answers: Verb -> answer: a value to encode as JSON, bytes to return unchanged, an int as
+            HTTP status, an exception to raise, or a function of the question, optionally async,
+            that returns one of these. Other verbs get a 404.
         asked: The requests so far.
     """
 
@@ -46,7 +46,7 @@ class FakeExtender:
         self.asked: list[Asked] = []
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
-        """Answer from the script."""
+        """Return the status and body of the scripted answer."""
         verb = url.rpartition("/")[2]
         question = json.loads(body)
         self.asked.append(Asked(verb, url, question, timeout_seconds))
@@ -63,5 +63,5 @@ class FakeExtender:
 
     @property
     def verbs(self) -> list[str]:
-        """What it was asked, in order."""
+        """The verbs of all requests, in order."""
         return [asked.verb for asked in self.asked]

@@ -1,6 +1,6 @@
-"""FakeHandle stands in for the scheduler: it holds feature gates and runs a few plugins.
+"""FakeHandle replaces the scheduler: it has feature gates and runs a few plugins.
 
-Differs:  what-if questions run the plugins it was given, in their order; nothing is remembered.
+Differs:  what-if questions run the given plugins, in their order, without a cache.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class FakeHandle:
 
     Attributes:
         scheduler_name: The profile's name.
-        feature_gates: The defaults of 1.36, except for the gates given.
+        feature_gates: The defaults of 1.36, overridden by the given gates.
         random: A seeded random source.
         waiting_pods: The pods that Permit plugins hold.
-        objects: The cluster's other objects; none unless a test hands some in.
-        plugins: What `filter_rows` and the what-if questions run; plugins may be added later.
-        pod_group_states: The members of pod groups; none unless a test hands some in.
-        services: What plugins get; `provide` changes it.
-        activated: The pods that a plugin asked the queue to try.
+        objects: The objects given to the constructor.
+        plugins: The plugins that `filter_rows` and what-if questions run; more can be added.
+        pod_group_states: The members of pod groups; none by default.
+        services: The services for plugins; `provide` changes them.
+        activated: The pods that plugins activated.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class FakeHandle:
         self.services = msgspec.structs.replace(self.services, **services)
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Run pre_filter of all plugins and keep their states; return the first failure."""
+        """Run PreFilter of all plugins and store their states; return the first failure."""
         for plugin in self.plugins:
             if not isinstance(plugin, PreFilterPlugin):
                 continue
@@ -124,7 +124,7 @@ class FakeHandle:
     def add_pod(
         self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: SelectedRows
     ) -> Status:
-        """Put `added` on the one row of `node` and into the states of `cycle`."""
+        """Add a pod to the one row of `node` and to the states of `cycle`."""
         node.add_pod(added)
         for plugin in self._extensions(cycle):
             status = plugin.add_pod(cycle.filter_states[plugin.name], pod, added, node)
@@ -135,7 +135,7 @@ class FakeHandle:
     def remove_pod(
         self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: SelectedRows
     ) -> Status:
-        """Take `removed` off the one row of `node` and out of the states of `cycle`."""
+        """Remove a pod from the one row of `node` and from the states of `cycle`."""
         node.remove_pod(removed)
         for plugin in self._extensions(cycle):
             status = plugin.remove_pod(cycle.filter_states[plugin.name], pod, removed, node)
@@ -144,7 +144,7 @@ class FakeHandle:
         return SUCCESS
 
     def activate(self, pods: Sequence[PodInfo]) -> None:
-        """Note the pods in `activated`."""
+        """Append the pods to `activated`."""
         self.activated.extend(pods)
 
     def _extensions(self, cycle: CycleState) -> list[PreFilterExtensions[object]]:

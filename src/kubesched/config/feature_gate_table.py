@@ -44,68 +44,57 @@ class GateSpec(msgspec.Struct, frozen=True):
     refused: str = ""
 
 
-def _gate(
-    name: str,
-    default: bool,
-    stage: Stage,
-    *,
-    locked: bool = False,
-    depends_on: tuple[str, ...] = (),
-    no_effect: str = "",
-    refused: str = "",
-) -> GateSpec:
-    return GateSpec(name, default, stage, locked, depends_on, no_effect, refused)
-
-
 _API_SERVER = "the API server reads it"
 _CLIENT = "how objects are read from the API server does not change which objects they are"
 
 
 SCHEDULER_GATES = (
-    _gate("SchedulerQueueingHints", True, Stage.GA, locked=True),
-    _gate("SchedulerPopFromBackoffQ", True, Stage.BETA),
-    _gate("SchedulerAsyncPreemption", True, Stage.BETA),
-    _gate(
+    GateSpec("SchedulerQueueingHints", True, Stage.GA, locked=True),
+    GateSpec("SchedulerPopFromBackoffQ", True, Stage.BETA),
+    GateSpec("SchedulerAsyncPreemption", True, Stage.BETA),
+    GateSpec(
         "SchedulerAsyncAPICalls",
         False,
         Stage.BETA,
         no_effect="writes never hold up the next decision here, with or without it",
     ),
-    _gate(
+    GateSpec(
         "OpportunisticBatching",
         True,
         Stage.BETA,
         no_effect="remembered answers equal those of asking again, so they are always used",
     ),
-    _gate("NominatedNodeNameForExpectation", True, Stage.BETA),
-    _gate(
+    GateSpec("NominatedNodeNameForExpectation", True, Stage.BETA),
+    GateSpec(
         "ClearingNominatedNodeNameAfterBinding",
         True,
         Stage.BETA,
         no_effect=_API_SERVER,
     ),
-    _gate("GenericWorkload", False, Stage.ALPHA),
-    _gate("GangScheduling", False, Stage.ALPHA, depends_on=("GenericWorkload",)),
-    _gate("TopologyAwareWorkloadScheduling", False, Stage.ALPHA, depends_on=("GenericWorkload",)),
-    _gate("WorkloadAwarePreemption", False, Stage.ALPHA, depends_on=("GangScheduling",)),
-    _gate(
+    GateSpec("GenericWorkload", False, Stage.ALPHA),
+    GateSpec("GangScheduling", False, Stage.ALPHA, depends_on=("GenericWorkload",)),
+    GateSpec(
+        "TopologyAwareWorkloadScheduling", False, Stage.ALPHA, depends_on=("GenericWorkload",)
+    ),
+    GateSpec("WorkloadAwarePreemption", False, Stage.ALPHA, depends_on=("GangScheduling",)),
+    GateSpec(
         "WorkloadWithJob",
         False,
         Stage.ALPHA,
         depends_on=("GenericWorkload",),
         no_effect="the Job controller reads it",
     ),
-    _gate("NodeDeclaredFeatures", True, Stage.BETA),
-    _gate("PodLevelResources", True, Stage.BETA),
-    _gate("InPlacePodVerticalScaling", True, Stage.GA, locked=True),
-    _gate(
+    GateSpec("NodeDeclaredFeatures", True, Stage.BETA),
+    GateSpec("PodLevelResources", True, Stage.BETA),
+    GateSpec("InPlacePodVerticalScaling", True, Stage.GA, locked=True),
+    GateSpec(
         "InPlacePodVerticalScalingExclusiveCPUs",
         False,
         Stage.ALPHA,
         depends_on=("InPlacePodVerticalScaling",),
         no_effect="the kubelet reads it",
     ),
-    _gate(
+    GateSpec(
         "InPlacePodLevelResourcesVerticalScaling",
         True,
         Stage.BETA,
@@ -115,48 +104,50 @@ SCHEDULER_GATES = (
             "NodeDeclaredFeatures",
         ),
     ),
-    _gate("TaintTolerationComparisonOperators", False, Stage.ALPHA),
-    _gate("MatchLabelKeysInPodTopologySpread", True, Stage.BETA),
-    _gate(
+    GateSpec("TaintTolerationComparisonOperators", False, Stage.ALPHA),
+    GateSpec("MatchLabelKeysInPodTopologySpread", True, Stage.BETA),
+    GateSpec(
         "MatchLabelKeysInPodTopologySpreadSelectorMerge",
         True,
         Stage.BETA,
         depends_on=("MatchLabelKeysInPodTopologySpread",),
         no_effect=_API_SERVER,
     ),
-    _gate("MatchLabelKeysInPodAffinity", True, Stage.GA, locked=True),
-    _gate("NodeInclusionPolicyInPodTopologySpread", True, Stage.GA, locked=True),
-    _gate("StorageCapacityScoring", False, Stage.ALPHA),
-    _gate("VolumeLimitScaling", False, Stage.ALPHA),
-    _gate("VolumeAttributesClass", True, Stage.GA, locked=True),
-    _gate("SidecarContainers", True, Stage.GA, locked=True),
-    _gate(
+    GateSpec("MatchLabelKeysInPodAffinity", True, Stage.GA, locked=True),
+    GateSpec("NodeInclusionPolicyInPodTopologySpread", True, Stage.GA, locked=True),
+    GateSpec("StorageCapacityScoring", False, Stage.ALPHA),
+    GateSpec("VolumeLimitScaling", False, Stage.ALPHA),
+    GateSpec("VolumeAttributesClass", True, Stage.GA, locked=True),
+    GateSpec("SidecarContainers", True, Stage.GA, locked=True),
+    GateSpec(
         "CoordinatedLeaderElection",
         False,
         Stage.BETA,
         refused="leaders are elected by Lease alone",
     ),
-    _gate("PodObservedGenerationTracking", True, Stage.GA, locked=True),
-    _gate("PodSchedulingReadiness", True, Stage.GA, locked=True),
-    _gate("ComponentFlagz", True, Stage.BETA),
-    _gate("ComponentStatusz", True, Stage.BETA),
-    _gate(
+    GateSpec("PodObservedGenerationTracking", True, Stage.GA, locked=True),
+    GateSpec("PodSchedulingReadiness", True, Stage.GA, locked=True),
+    GateSpec("ComponentFlagz", True, Stage.BETA),
+    GateSpec("ComponentStatusz", True, Stage.BETA),
+    GateSpec(
         "WatchListClient",
         True,
         Stage.BETA,
         no_effect=_CLIENT,
     ),
-    _gate("InOrderInformers", True, Stage.GA, locked=True),
-    _gate(
+    GateSpec("InOrderInformers", True, Stage.GA, locked=True),
+    GateSpec(
         "AtomicFIFO",
         True,
         Stage.BETA,
         no_effect=_CLIENT,
     ),
-    _gate("DynamicResourceAllocation", True, Stage.GA, locked=True),
-    _gate("DRAAdminAccess", True, Stage.GA, locked=True, depends_on=("DynamicResourceAllocation",)),
-    _gate("DRAConsumableCapacity", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
-    _gate(
+    GateSpec("DynamicResourceAllocation", True, Stage.GA, locked=True),
+    GateSpec(
+        "DRAAdminAccess", True, Stage.GA, locked=True, depends_on=("DynamicResourceAllocation",)
+    ),
+    GateSpec("DRAConsumableCapacity", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
+    GateSpec(
         "DRADeviceBindingConditions",
         True,
         Stage.BETA,
@@ -165,27 +156,29 @@ SCHEDULER_GATES = (
             "DRAResourceClaimDeviceStatus",
         ),
     ),
-    _gate("DRADeviceTaintRules", False, Stage.BETA, depends_on=("DRADeviceTaints",)),
-    _gate("DRADeviceTaints", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
-    _gate("DRAExtendedResource", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
-    _gate(
+    GateSpec("DRADeviceTaintRules", False, Stage.BETA, depends_on=("DRADeviceTaints",)),
+    GateSpec("DRADeviceTaints", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
+    GateSpec("DRAExtendedResource", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
+    GateSpec(
         "DRAListTypeAttributes",
         False,
         Stage.ALPHA,
         depends_on=("DynamicResourceAllocation",),
         refused="attributes of devices that are lists are not compared",
     ),
-    _gate(
+    GateSpec(
         "DRANodeAllocatableResources",
         False,
         Stage.ALPHA,
         depends_on=("DynamicResourceAllocation",),
         refused="what devices take of a node's allocatable resources is not counted",
     ),
-    _gate("DRAPartitionableDevices", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
-    _gate("DRAPrioritizedList", True, Stage.GA, depends_on=("DynamicResourceAllocation",)),
-    _gate("DRAResourceClaimDeviceStatus", True, Stage.BETA),
-    _gate(
+    GateSpec(
+        "DRAPartitionableDevices", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)
+    ),
+    GateSpec("DRAPrioritizedList", True, Stage.GA, depends_on=("DynamicResourceAllocation",)),
+    GateSpec("DRAResourceClaimDeviceStatus", True, Stage.BETA),
+    GateSpec(
         "DRAResourceClaimGranularStatusAuthorization",
         True,
         Stage.BETA,
@@ -195,15 +188,17 @@ SCHEDULER_GATES = (
         ),
         no_effect=_API_SERVER,
     ),
-    _gate(
+    GateSpec(
         "DRAResourcePoolStatus",
         False,
         Stage.ALPHA,
         depends_on=("DynamicResourceAllocation",),
         no_effect="the API server and a controller read it",
     ),
-    _gate("DRASchedulerFilterTimeout", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
-    _gate(
+    GateSpec(
+        "DRASchedulerFilterTimeout", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)
+    ),
+    GateSpec(
         "DRAWorkloadResourceClaims",
         False,
         Stage.ALPHA,
@@ -213,285 +208,220 @@ SCHEDULER_GATES = (
         ),
         refused="claims of pod groups are not allocated",
     ),
-    _gate(
+    GateSpec(
         "AllowParsingUserUIDFromCertAuth",
         True,
         Stage.BETA,
         no_effect="the uid of a client certificate is always read",
     ),
-    _gate("ClientsAllowCARotation", True, Stage.BETA, no_effect=_CLIENT),
-    _gate("ClientsAllowCBOR", False, Stage.ALPHA, no_effect="requests and answers are JSON"),
-    _gate("ClientsAllowTLSCacheGC", True, Stage.BETA, no_effect=_CLIENT),
-    _gate("ClientsPreferCBOR", False, Stage.ALPHA, no_effect="requests and answers are JSON"),
-    _gate("ContextualLogging", True, Stage.BETA, no_effect="it changes log lines alone"),
-    _gate("InOrderInformersBatchProcess", True, Stage.BETA, no_effect=_CLIENT),
-    _gate("InformerResourceVersion", True, Stage.GA, no_effect=_CLIENT),
-    _gate("LoggingAlphaOptions", False, Stage.ALPHA),
-    _gate("LoggingBetaOptions", True, Stage.BETA, no_effect="JSON is always a format of logs"),
-    _gate(
+    GateSpec("ClientsAllowCARotation", True, Stage.BETA, no_effect=_CLIENT),
+    GateSpec("ClientsAllowCBOR", False, Stage.ALPHA, no_effect="requests and answers are JSON"),
+    GateSpec("ClientsAllowTLSCacheGC", True, Stage.BETA, no_effect=_CLIENT),
+    GateSpec("ClientsPreferCBOR", False, Stage.ALPHA, no_effect="requests and answers are JSON"),
+    GateSpec("ContextualLogging", True, Stage.BETA, no_effect="it changes log lines alone"),
+    GateSpec("InOrderInformersBatchProcess", True, Stage.BETA, no_effect=_CLIENT),
+    GateSpec("InformerResourceVersion", True, Stage.GA, no_effect=_CLIENT),
+    GateSpec("LoggingAlphaOptions", False, Stage.ALPHA),
+    GateSpec("LoggingBetaOptions", True, Stage.BETA, no_effect="JSON is always a format of logs"),
+    GateSpec(
         "NativeHistograms",
         False,
         Stage.ALPHA,
         no_effect="histograms are always of the classic form",
     ),
-    _gate("RemoteRequestHeaderUID", True, Stage.BETA),
-    _gate("UnlockWhileProcessingFIFO", True, Stage.BETA, no_effect=_CLIENT),
+    GateSpec("RemoteRequestHeaderUID", True, Stage.BETA),
+    GateSpec("UnlockWhileProcessingFIFO", True, Stage.BETA, no_effect=_CLIENT),
 )
 """What kube-scheduler reads: its plugins, its client, its logs and its secure port."""
 
-OTHER_GATES = (
-    _gate("APIResponseCompression", True, Stage.BETA),
-    _gate("APIServerIdentity", True, Stage.BETA),
-    _gate("APIServerTracing", True, Stage.GA, locked=True),
-    _gate("APIServingWithRoutine", False, Stage.ALPHA),
-    _gate("AggregatedDiscoveryRemoveBetaType", True, Stage.DEPRECATED, locked=True),
-    _gate("AllowDNSOnlyNodeCSR", False, Stage.DEPRECATED),
-    _gate("AllowInsecureKubeletCertificateSigningRequests", False, Stage.DEPRECATED),
-    _gate("AllowOverwriteTerminationGracePeriodSeconds", True, Stage.DEPRECATED, locked=True),
-    _gate("AllowServiceExternalIPs", True, Stage.GA),
-    _gate("AllowUnsafeMalformedObjectDeletion", False, Stage.ALPHA),
-    _gate("AnonymousAuthConfigurableEndpoints", True, Stage.GA, locked=True),
-    _gate("AnyVolumeDataSource", True, Stage.GA, locked=True),
-    _gate(
-        "AuthorizeNodeWithSelectors",
-        True,
-        Stage.GA,
-        locked=True,
-        depends_on=("AuthorizeWithSelectors",),
-    ),
-    _gate("AuthorizePodWebsocketUpgradeCreatePermission", True, Stage.BETA),
-    _gate("AuthorizeWithSelectors", True, Stage.GA, locked=True),
-    _gate("BtreeWatchCache", True, Stage.GA, locked=True),
-    _gate("CBORServingAndStorage", False, Stage.ALPHA),
-    _gate("CPUManagerPolicyAlphaOptions", False, Stage.ALPHA),
-    _gate("CPUManagerPolicyBetaOptions", True, Stage.BETA),
-    _gate("CPUManagerPolicyOptions", True, Stage.GA, locked=True),
-    _gate("CRDObservedGenerationTracking", True, Stage.BETA),
-    _gate("CRDValidationRatcheting", True, Stage.GA, locked=True),
-    _gate("CRIListStreaming", False, Stage.ALPHA),
-    _gate("CSIServiceAccountTokenSecrets", True, Stage.GA, locked=True),
-    _gate("CSIVolumeHealth", False, Stage.ALPHA),
-    _gate("ChangeContainerStatusOnKubeletRestart", False, Stage.DEPRECATED),
-    _gate("CloudControllerManagerWatchBasedRoutesReconciliation", False, Stage.ALPHA),
-    _gate("CloudControllerManagerWebhook", False, Stage.ALPHA),
-    _gate("ClusterTrustBundle", False, Stage.BETA),
-    _gate("ClusterTrustBundleProjection", False, Stage.BETA, depends_on=("ClusterTrustBundle",)),
-    _gate("ConcurrentWatchObjectDecode", False, Stage.BETA),
-    _gate("ConsistentListFromCache", True, Stage.GA, locked=True),
-    _gate("ConstrainedImpersonation", True, Stage.BETA),
-    _gate("ContainerCheckpoint", True, Stage.BETA),
-    _gate("ContainerRestartRules", True, Stage.BETA),
-    _gate("ContainerStopSignals", False, Stage.ALPHA),
-    _gate("CrossNamespaceVolumeDataSource", False, Stage.ALPHA),
-    _gate("CustomCPUCFSQuotaPeriod", True, Stage.GA),
-    _gate("CustomResourceFieldSelectors", True, Stage.GA, locked=True),
-    _gate("DeclarativeValidation", True, Stage.GA, locked=True),
-    _gate("DeclarativeValidationBeta", True, Stage.BETA, depends_on=("DeclarativeValidation",)),
-    _gate(
-        "DeclarativeValidationTakeover",
-        False,
-        Stage.DEPRECATED,
-        depends_on=("DeclarativeValidation",),
-    ),
-    _gate("DeploymentReplicaSetTerminatingReplicas", True, Stage.BETA),
-    _gate("DetectCacheInconsistency", True, Stage.BETA),
-    _gate(
-        "DisableAllocatorDualWrite",
-        True,
-        Stage.GA,
-        locked=True,
-        depends_on=("MultiCIDRServiceAllocator",),
-    ),
-    _gate("DisableCPUQuotaWithExclusiveCPUs", True, Stage.DEPRECATED),
-    _gate("DisableNodeKubeProxyVersion", True, Stage.DEPRECATED, locked=True),
-    _gate("EnvFiles", True, Stage.BETA),
-    _gate("EventedPLEG", False, Stage.ALPHA),
-    _gate("ExecProbeTimeout", True, Stage.GA, locked=True),
-    _gate("ExtendWebSocketsToKubelet", True, Stage.BETA, depends_on=("NodeDeclaredFeatures",)),
-    _gate("ExternalServiceAccountTokenSigner", True, Stage.GA, locked=True),
-    _gate("GitRepoVolumeDriver", True, Stage.DEPRECATED, locked=True),
-    _gate("GracefulNodeShutdown", True, Stage.BETA),
-    _gate(
-        "GracefulNodeShutdownBasedOnPodPriority",
-        True,
-        Stage.BETA,
-        depends_on=("GracefulNodeShutdown",),
-    ),
-    _gate("HPAConfigurableTolerance", True, Stage.BETA),
-    _gate("HPAScaleToZero", False, Stage.ALPHA),
-    _gate("HostnameOverride", True, Stage.BETA),
-    _gate("ImageMaximumGCAge", True, Stage.GA, locked=True),
-    _gate("ImageVolume", True, Stage.GA, locked=True),
-    _gate("ImageVolumeWithDigest", False, Stage.ALPHA, depends_on=("ImageVolume",)),
-    _gate(
-        "InPlacePodVerticalScalingExclusiveMemory",
-        False,
-        Stage.ALPHA,
-        depends_on=("InPlacePodVerticalScaling",),
-    ),
-    _gate(
-        "InPlacePodVerticalScalingInitContainers",
-        True,
-        Stage.BETA,
-        depends_on=(
-            "InPlacePodVerticalScaling",
-            "NodeDeclaredFeatures",
-        ),
-    ),
-    _gate("JobBackoffLimitPerIndex", True, Stage.GA, locked=True),
-    _gate("JobManagedBy", True, Stage.GA, locked=True),
-    _gate("JobPodReplacementPolicy", True, Stage.GA, locked=True),
-    _gate("JobSuccessPolicy", True, Stage.GA, locked=True),
-    _gate("KMSv1", False, Stage.DEPRECATED),
-    _gate("KubeletCgroupDriverFromCRI", True, Stage.GA, locked=True),
-    _gate("KubeletCrashLoopBackOffMax", True, Stage.BETA),
-    _gate("KubeletEnsureSecretPulledImages", True, Stage.BETA),
-    _gate("KubeletFineGrainedAuthz", True, Stage.GA, locked=True),
-    _gate("KubeletInUserNamespace", False, Stage.ALPHA),
-    _gate("KubeletPSI", True, Stage.GA, locked=True),
-    _gate("KubeletPodResourcesDynamicResources", True, Stage.GA, locked=True),
-    _gate("KubeletPodResourcesGet", True, Stage.GA, locked=True),
-    _gate("KubeletPodResourcesListUseActivePods", True, Stage.DEPRECATED),
-    _gate("KubeletRegistrationGetOnExistsOnly", False, Stage.DEPRECATED),
-    _gate("KubeletSeparateDiskGC", True, Stage.BETA),
-    _gate("KubeletServiceAccountTokenForCredentialProviders", True, Stage.BETA),
-    _gate("KubeletTracing", True, Stage.GA, locked=True),
-    _gate("ListFromCacheSnapshot", True, Stage.BETA),
-    _gate("LocalStorageCapacityIsolationFSQuotaMonitoring", False, Stage.BETA),
-    _gate("LogarithmicScaleDown", True, Stage.GA, locked=True),
-    _gate("ManifestBasedAdmissionControlConfig", False, Stage.ALPHA),
-    _gate("MaxUnavailableStatefulSet", False, Stage.BETA),
-    _gate("MemoryQoS", False, Stage.ALPHA),
-    _gate("MultiCIDRServiceAllocator", True, Stage.GA, locked=True),
-    _gate("MutableCSINodeAllocatableCount", True, Stage.GA, locked=True),
-    _gate("MutablePVNodeAffinity", False, Stage.ALPHA),
-    _gate("MutablePodResourcesForSuspendedJobs", True, Stage.BETA),
-    _gate("MutableSchedulingDirectivesForSuspendedJobs", True, Stage.BETA),
-    _gate("MutatingAdmissionPolicy", True, Stage.GA),
-    _gate("NFTablesProxyMode", True, Stage.GA, locked=True),
-    _gate("NodeLogQuery", True, Stage.GA, locked=True),
-    _gate("NodeSwap", True, Stage.GA, locked=True),
-    _gate("OpenAPIEnums", True, Stage.BETA),
-    _gate("OrderedNamespaceDeletion", True, Stage.GA, locked=True),
-    _gate("PLEGOnDemandRelist", True, Stage.BETA),
-    _gate("PersistentVolumeClaimUnusedSinceTime", False, Stage.ALPHA),
-    _gate("PodAndContainerStatsFromCRI", False, Stage.ALPHA),
-    _gate("PodCertificateRequest", False, Stage.BETA, depends_on=("AuthorizeNodeWithSelectors",)),
-    _gate("PodDeletionCost", True, Stage.BETA),
-    _gate("PodLevelResourceManagers", False, Stage.ALPHA, depends_on=("PodLevelResources",)),
-    _gate("PodLifecycleSleepAction", True, Stage.GA, locked=True),
-    _gate(
-        "PodLifecycleSleepActionAllowZero",
-        True,
-        Stage.GA,
-        locked=True,
-        depends_on=("PodLifecycleSleepAction",),
-    ),
-    _gate("PodLogsQuerySplitStreams", False, Stage.ALPHA),
-    _gate("PodReadyToStartContainersCondition", True, Stage.BETA),
-    _gate("PodTopologyLabelsAdmission", True, Stage.BETA),
-    _gate("PodsAPI", False, Stage.ALPHA),
-    _gate("PortForwardWebsockets", True, Stage.BETA),
-    _gate("PreferSameTrafficDistribution", True, Stage.GA, locked=True),
-    _gate("PreventStaticPodAPIReferences", True, Stage.BETA),
-    _gate("ProcMountType", True, Stage.GA, locked=True, depends_on=("UserNamespacesSupport",)),
-    _gate("QOSReserved", False, Stage.ALPHA),
-    _gate("RecoverVolumeExpansionFailure", True, Stage.GA, locked=True),
-    _gate("RecursiveReadOnlyMounts", True, Stage.GA, locked=True),
-    _gate("ReduceDefaultCrashLoopBackOffDecay", False, Stage.ALPHA),
-    _gate("RelaxedDNSSearchValidation", True, Stage.GA, locked=True),
-    _gate("RelaxedEnvironmentVariableValidation", True, Stage.GA, locked=True),
-    _gate("RelaxedServiceNameValidation", True, Stage.BETA),
-    _gate("ReloadKubeletClientCAFile", True, Stage.BETA),
-    _gate("ReloadKubeletServerCertificateFile", True, Stage.BETA),
-    _gate("ResilientWatchCacheInitialization", True, Stage.GA, locked=True),
-    _gate("ResourceHealthStatus", True, Stage.BETA, depends_on=("DynamicResourceAllocation",)),
-    _gate("ResourceHealthStatusMessage", True, Stage.BETA, depends_on=("ResourceHealthStatus",)),
-    _gate(
-        "RestartAllContainersOnContainerExits",
-        True,
-        Stage.BETA,
-        depends_on=(
-            "ContainerRestartRules",
-            "NodeDeclaredFeatures",
-        ),
-    ),
-    _gate("RetryGenerateName", True, Stage.GA, locked=True),
-    _gate("RotateKubeletServerCertificate", True, Stage.BETA),
-    _gate("RuntimeClassInImageCriApi", False, Stage.ALPHA),
-    _gate("SELinuxChangePolicy", True, Stage.GA, locked=True),
-    _gate("SELinuxMount", False, Stage.BETA),
-    _gate("SELinuxMountReadWriteOncePod", True, Stage.GA, locked=True),
-    _gate("SeparateCacheWatchRPC", True, Stage.DEPRECATED, locked=True),
-    _gate("SeparateTaintEvictionController", True, Stage.GA, locked=True),
-    _gate("ServiceAccountNodeAudienceRestriction", True, Stage.BETA),
-    _gate("ServiceAccountTokenJTI", True, Stage.GA, locked=True),
-    _gate(
-        "ServiceAccountTokenNodeBinding",
-        True,
-        Stage.GA,
-        locked=True,
-        depends_on=("ServiceAccountTokenNodeBindingValidation",),
-    ),
-    _gate("ServiceAccountTokenNodeBindingValidation", True, Stage.GA, locked=True),
-    _gate("ServiceAccountTokenPodNodeInfo", True, Stage.GA, locked=True),
-    _gate("ServiceCIDRStatusFieldWiping", True, Stage.DEPRECATED),
-    _gate("ShardedListAndWatch", False, Stage.ALPHA),
-    _gate("SizeBasedListCostEstimate", True, Stage.BETA),
-    _gate("StaleControllerConsistencyDaemonSet", True, Stage.BETA, depends_on=("AtomicFIFO",)),
-    _gate("StaleControllerConsistencyJob", True, Stage.BETA, depends_on=("AtomicFIFO",)),
-    _gate("StaleControllerConsistencyReplicaSet", True, Stage.BETA, depends_on=("AtomicFIFO",)),
-    _gate("StaleControllerConsistencyStatefulSet", True, Stage.BETA, depends_on=("AtomicFIFO",)),
-    _gate("StatefulSetSemanticRevisionComparison", True, Stage.BETA),
-    _gate("StorageNamespaceIndex", True, Stage.DEPRECATED),
-    _gate("StorageVersionAPI", False, Stage.ALPHA, depends_on=("APIServerIdentity",)),
-    _gate("StorageVersionHash", True, Stage.BETA),
-    _gate("StorageVersionMigrator", False, Stage.BETA),
-    _gate("StreamingCollectionEncodingToJSON", True, Stage.GA, locked=True),
-    _gate("StreamingCollectionEncodingToProtobuf", True, Stage.GA, locked=True),
-    _gate("StrictIPCIDRValidation", True, Stage.BETA),
-    _gate("StructuredAuthenticationConfiguration", True, Stage.GA, locked=True),
-    _gate(
-        "StructuredAuthenticationConfigurationEgressSelector",
-        True,
-        Stage.BETA,
-        depends_on=("StructuredAuthenticationConfiguration",),
-    ),
-    _gate(
-        "StructuredAuthenticationConfigurationJWKSMetrics",
-        True,
-        Stage.BETA,
-        depends_on=("StructuredAuthenticationConfiguration",),
-    ),
-    _gate("SupplementalGroupsPolicy", True, Stage.GA, locked=True),
-    _gate("SystemdWatchdog", True, Stage.GA, locked=True),
-    _gate("TokenRequestServiceAccountUIDValidation", True, Stage.BETA),
-    _gate("TopologyManagerPolicyAlphaOptions", False, Stage.ALPHA),
-    _gate("TopologyManagerPolicyBetaOptions", True, Stage.BETA),
-    _gate("TopologyManagerPolicyOptions", True, Stage.GA, locked=True),
-    _gate("TranslateStreamCloseWebsocketRequests", True, Stage.BETA),
-    _gate("UnauthenticatedHTTP2DOSMitigation", True, Stage.BETA),
-    _gate(
-        "UnknownVersionInteroperabilityProxy", True, Stage.BETA, depends_on=("APIServerIdentity",)
-    ),
-    _gate(
-        "UserNamespacesHostNetworkSupport",
-        False,
-        Stage.ALPHA,
-        depends_on=(
-            "UserNamespacesSupport",
-            "NodeDeclaredFeatures",
-        ),
-    ),
-    _gate("UserNamespacesSupport", True, Stage.GA, locked=True),
-    _gate("WatchCacheInitializationPostStartHook", True, Stage.BETA),
-    _gate("WatchList", True, Stage.BETA),
-    _gate("WinDSR", True, Stage.GA, locked=True),
-    _gate("WinOverlay", True, Stage.GA, locked=True),
-    _gate("WindowsCPUAndMemoryAffinity", False, Stage.ALPHA),
-    _gate("WindowsGracefulNodeShutdown", True, Stage.BETA, depends_on=("GracefulNodeShutdown",)),
-    _gate("WindowsHostNetwork", False, Stage.DEPRECATED),
-)
-"""What other components read; known so that one flag line may serve a whole cluster."""
+# Name, on or off, stage, perhaps `locked`; after the colon the gates that it depends on.
+_OTHER_GATES = """
+APIResponseCompression on BETA
+APIServerIdentity on BETA
+APIServerTracing on GA locked
+APIServingWithRoutine off ALPHA
+AggregatedDiscoveryRemoveBetaType on DEPRECATED locked
+AllowDNSOnlyNodeCSR off DEPRECATED
+AllowInsecureKubeletCertificateSigningRequests off DEPRECATED
+AllowOverwriteTerminationGracePeriodSeconds on DEPRECATED locked
+AllowServiceExternalIPs on GA
+AllowUnsafeMalformedObjectDeletion off ALPHA
+AnonymousAuthConfigurableEndpoints on GA locked
+AnyVolumeDataSource on GA locked
+AuthorizeNodeWithSelectors on GA locked: AuthorizeWithSelectors
+AuthorizePodWebsocketUpgradeCreatePermission on BETA
+AuthorizeWithSelectors on GA locked
+BtreeWatchCache on GA locked
+CBORServingAndStorage off ALPHA
+CPUManagerPolicyAlphaOptions off ALPHA
+CPUManagerPolicyBetaOptions on BETA
+CPUManagerPolicyOptions on GA locked
+CRDObservedGenerationTracking on BETA
+CRDValidationRatcheting on GA locked
+CRIListStreaming off ALPHA
+CSIServiceAccountTokenSecrets on GA locked
+CSIVolumeHealth off ALPHA
+ChangeContainerStatusOnKubeletRestart off DEPRECATED
+CloudControllerManagerWatchBasedRoutesReconciliation off ALPHA
+CloudControllerManagerWebhook off ALPHA
+ClusterTrustBundle off BETA
+ClusterTrustBundleProjection off BETA: ClusterTrustBundle
+ConcurrentWatchObjectDecode off BETA
+ConsistentListFromCache on GA locked
+ConstrainedImpersonation on BETA
+ContainerCheckpoint on BETA
+ContainerRestartRules on BETA
+ContainerStopSignals off ALPHA
+CrossNamespaceVolumeDataSource off ALPHA
+CustomCPUCFSQuotaPeriod on GA
+CustomResourceFieldSelectors on GA locked
+DeclarativeValidation on GA locked
+DeclarativeValidationBeta on BETA: DeclarativeValidation
+DeclarativeValidationTakeover off DEPRECATED: DeclarativeValidation
+DeploymentReplicaSetTerminatingReplicas on BETA
+DetectCacheInconsistency on BETA
+DisableAllocatorDualWrite on GA locked: MultiCIDRServiceAllocator
+DisableCPUQuotaWithExclusiveCPUs on DEPRECATED
+DisableNodeKubeProxyVersion on DEPRECATED locked
+EnvFiles on BETA
+EventedPLEG off ALPHA
+ExecProbeTimeout on GA locked
+ExtendWebSocketsToKubelet on BETA: NodeDeclaredFeatures
+ExternalServiceAccountTokenSigner on GA locked
+GitRepoVolumeDriver on DEPRECATED locked
+GracefulNodeShutdown on BETA
+GracefulNodeShutdownBasedOnPodPriority on BETA: GracefulNodeShutdown
+HPAConfigurableTolerance on BETA
+HPAScaleToZero off ALPHA
+HostnameOverride on BETA
+ImageMaximumGCAge on GA locked
+ImageVolume on GA locked
+ImageVolumeWithDigest off ALPHA: ImageVolume
+InPlacePodVerticalScalingExclusiveMemory off ALPHA: InPlacePodVerticalScaling
+InPlacePodVerticalScalingInitContainers on BETA: InPlacePodVerticalScaling NodeDeclaredFeatures
+JobBackoffLimitPerIndex on GA locked
+JobManagedBy on GA locked
+JobPodReplacementPolicy on GA locked
+JobSuccessPolicy on GA locked
+KMSv1 off DEPRECATED
+KubeletCgroupDriverFromCRI on GA locked
+KubeletCrashLoopBackOffMax on BETA
+KubeletEnsureSecretPulledImages on BETA
+KubeletFineGrainedAuthz on GA locked
+KubeletInUserNamespace off ALPHA
+KubeletPSI on GA locked
+KubeletPodResourcesDynamicResources on GA locked
+KubeletPodResourcesGet on GA locked
+KubeletPodResourcesListUseActivePods on DEPRECATED
+KubeletRegistrationGetOnExistsOnly off DEPRECATED
+KubeletSeparateDiskGC on BETA
+KubeletServiceAccountTokenForCredentialProviders on BETA
+KubeletTracing on GA locked
+ListFromCacheSnapshot on BETA
+LocalStorageCapacityIsolationFSQuotaMonitoring off BETA
+LogarithmicScaleDown on GA locked
+ManifestBasedAdmissionControlConfig off ALPHA
+MaxUnavailableStatefulSet off BETA
+MemoryQoS off ALPHA
+MultiCIDRServiceAllocator on GA locked
+MutableCSINodeAllocatableCount on GA locked
+MutablePVNodeAffinity off ALPHA
+MutablePodResourcesForSuspendedJobs on BETA
+MutableSchedulingDirectivesForSuspendedJobs on BETA
+MutatingAdmissionPolicy on GA
+NFTablesProxyMode on GA locked
+NodeLogQuery on GA locked
+NodeSwap on GA locked
+OpenAPIEnums on BETA
+OrderedNamespaceDeletion on GA locked
+PLEGOnDemandRelist on BETA
+PersistentVolumeClaimUnusedSinceTime off ALPHA
+PodAndContainerStatsFromCRI off ALPHA
+PodCertificateRequest off BETA: AuthorizeNodeWithSelectors
+PodDeletionCost on BETA
+PodLevelResourceManagers off ALPHA: PodLevelResources
+PodLifecycleSleepAction on GA locked
+PodLifecycleSleepActionAllowZero on GA locked: PodLifecycleSleepAction
+PodLogsQuerySplitStreams off ALPHA
+PodReadyToStartContainersCondition on BETA
+PodTopologyLabelsAdmission on BETA
+PodsAPI off ALPHA
+PortForwardWebsockets on BETA
+PreferSameTrafficDistribution on GA locked
+PreventStaticPodAPIReferences on BETA
+ProcMountType on GA locked: UserNamespacesSupport
+QOSReserved off ALPHA
+RecoverVolumeExpansionFailure on GA locked
+RecursiveReadOnlyMounts on GA locked
+ReduceDefaultCrashLoopBackOffDecay off ALPHA
+RelaxedDNSSearchValidation on GA locked
+RelaxedEnvironmentVariableValidation on GA locked
+RelaxedServiceNameValidation on BETA
+ReloadKubeletClientCAFile on BETA
+ReloadKubeletServerCertificateFile on BETA
+ResilientWatchCacheInitialization on GA locked
+ResourceHealthStatus on BETA: DynamicResourceAllocation
+ResourceHealthStatusMessage on BETA: ResourceHealthStatus
+RestartAllContainersOnContainerExits on BETA: ContainerRestartRules NodeDeclaredFeatures
+RetryGenerateName on GA locked
+RotateKubeletServerCertificate on BETA
+RuntimeClassInImageCriApi off ALPHA
+SELinuxChangePolicy on GA locked
+SELinuxMount off BETA
+SELinuxMountReadWriteOncePod on GA locked
+SeparateCacheWatchRPC on DEPRECATED locked
+SeparateTaintEvictionController on GA locked
+ServiceAccountNodeAudienceRestriction on BETA
+ServiceAccountTokenJTI on GA locked
+ServiceAccountTokenNodeBinding on GA locked: ServiceAccountTokenNodeBindingValidation
+ServiceAccountTokenNodeBindingValidation on GA locked
+ServiceAccountTokenPodNodeInfo on GA locked
+ServiceCIDRStatusFieldWiping on DEPRECATED
+ShardedListAndWatch off ALPHA
+SizeBasedListCostEstimate on BETA
+StaleControllerConsistencyDaemonSet on BETA: AtomicFIFO
+StaleControllerConsistencyJob on BETA: AtomicFIFO
+StaleControllerConsistencyReplicaSet on BETA: AtomicFIFO
+StaleControllerConsistencyStatefulSet on BETA: AtomicFIFO
+StatefulSetSemanticRevisionComparison on BETA
+StorageNamespaceIndex on DEPRECATED
+StorageVersionAPI off ALPHA: APIServerIdentity
+StorageVersionHash on BETA
+StorageVersionMigrator off BETA
+StreamingCollectionEncodingToJSON on GA locked
+StreamingCollectionEncodingToProtobuf on GA locked
+StrictIPCIDRValidation on BETA
+StructuredAuthenticationConfiguration on GA locked
+StructuredAuthenticationConfigurationEgressSelector on BETA: StructuredAuthenticationConfiguration
+StructuredAuthenticationConfigurationJWKSMetrics on BETA: StructuredAuthenticationConfiguration
+SupplementalGroupsPolicy on GA locked
+SystemdWatchdog on GA locked
+TokenRequestServiceAccountUIDValidation on BETA
+TopologyManagerPolicyAlphaOptions off ALPHA
+TopologyManagerPolicyBetaOptions on BETA
+TopologyManagerPolicyOptions on GA locked
+TranslateStreamCloseWebsocketRequests on BETA
+UnauthenticatedHTTP2DOSMitigation on BETA
+UnknownVersionInteroperabilityProxy on BETA: APIServerIdentity
+UserNamespacesHostNetworkSupport off ALPHA: UserNamespacesSupport NodeDeclaredFeatures
+UserNamespacesSupport on GA locked
+WatchCacheInitializationPostStartHook on BETA
+WatchList on BETA
+WinDSR on GA locked
+WinOverlay on GA locked
+WindowsCPUAndMemoryAffinity off ALPHA
+WindowsGracefulNodeShutdown on BETA: GracefulNodeShutdown
+WindowsHostNetwork off DEPRECATED
+"""
+
+
+def _parsed(line: str) -> GateSpec:
+    gate, _, depends_on = line.partition(": ")
+    name, state, stage, *locked = gate.split()
+    return GateSpec(name, state == "on", Stage[stage], bool(locked), tuple(depends_on.split()))
+
+
+OTHER_GATES = tuple(map(_parsed, _OTHER_GATES.strip().splitlines()))
+"""The gates of other components; known so that one flag can configure a whole cluster."""
 
 GATES = {gate.name: gate for gate in (*SCHEDULER_GATES, *OTHER_GATES)}

@@ -1,4 +1,4 @@
-"""How long things take in a simulated cluster; the defaults are those of a healthy one."""
+"""Latencies of a simulated cluster; the defaults are those of a healthy one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from kubesched.config.durations import DurationSeconds
 
 
 class Latencies(msgspec.Struct, frozen=True, rename="camel"):
-    """Seconds; a drawn time is between half and one and a half times what stands here.
+    """Latencies in seconds; each drawn latency is between 0.5 and 1.5 times the value.
 
     Attributes:
-        request: A request to the API server and back.
-        watch: From a write to the watchers' hearing of it, at most.
-        pod_start: From a pod's binding to its running.
-        pod_stop: From a pod's deletion to its end; its grace period is the limit.
-        controller: From a change to a controller's answer.
-        node_failure_detection: From a node's last sign of life to its taints.
-        pod_garbage_collection: From a node's removal to that of the pods it leaves behind.
+        request: Round trip of a request to the API server.
+        watch: Maximum delay between a write and its watch event.
+        pod_start: From a pod's binding until it runs.
+        pod_stop: From a pod's deletion until it has ended; limited by its grace period.
+        controller: From a change until a controller reacts.
+        node_failure_detection: From a node's last heartbeat until it is tainted.
+        pod_garbage_collection: From a node's deletion until its pods are deleted.
     """
 
     request: DurationSeconds = 0.004

@@ -1,14 +1,14 @@
-"""Simulation places all pending pods of a cluster, one after another, until nothing more happens.
+"""Simulation schedules all pending pods of a cluster, one after another, until nothing changes.
 
-Pods are tried in the order of the QueueSort plugin. One that may preempt evicts its victims, which
-leave at once, and is tried again with the node promised to it. When all have been tried, those are
-tried again that were rejected before something happened that may help them; and so on.
+Pods are tried in the order of the QueueSort plugin. The victims of a preemption leave at once, and
+the preemptor is tried again with its nomination. When all pods have been tried, rejected pods are
+tried again if something happened since that may help them, and so on.
 
 Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/backend/queue (v1.36)
 Invariants: the same cluster, pods and seed give the same report.
-Differs:  there is no time: binding, evicting and backoff take none; a pod that Permit lets wait
-          counts as placed; volumes and devices are reserved for a pod and never written, so a
-          second pod of the same ResourceClaim waits in vain for the claim to be allocated.
+Differs:  nothing takes time: neither binding, eviction nor backoff; a pod that waits on Permit
+          counts as placed; volumes and devices are reserved but never written, so a second pod of
+          the same ResourceClaim is never scheduled.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ _ATTEMPTS_MAX: Final = 100
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = 1_000_000_000
 
-# How upstream words a failure; {} is the plugin's name.
+# Upstream's message of a failure; {} is the plugin's name.
 
 
 class Simulation:
-    """One run; make it when the cluster is loaded, run it, ask for the report.
+    """One run: create it after loading the cluster, run it, and get the report.
 
     Attributes:
-        tried: How many pods have been tried at least once.
-        total: How many pods there are to place.
+        tried: Number of pods that have been tried at least once.
+        total: Number of pods to place.
     """
 
     def __init__(self, cluster: Cluster, *, seed: int = 0) -> None:
@@ -100,7 +100,7 @@ class Simulation:
         return "is being deleted" if info.is_terminating else ""
 
     def _set_timestamps(self) -> None:
-        """Number the pods by creation time if all have one, else as they came."""
+        """Number the pods by creation time if all have one, else in order of arrival."""
         pods = list(self._queued.values())
         times = [_created(queued.pod_info.pod) for queued in pods]
         order = list(range(len(pods)))
@@ -110,7 +110,7 @@ class Simulation:
             pods[at].timestamp = pods[at].initial_attempt_timestamp = float(rank)
 
     def _latest_seconds(self) -> int:
-        """Return when the last pod of the dump started; those placed here start after it."""
+        """Return the latest start time of the dump's pods; pods placed here start after it."""
         starts = (
             info.start_time or 0
             for pods in self._cluster.cache.nodes.pods
@@ -121,10 +121,10 @@ class Simulation:
     # The run.
 
     def run(self) -> Iterator[None]:
-        """Yield after every attempt; whoever iterates may stop in between.
+        """Yield after every attempt; the caller may stop in between.
 
         Raises:
-            PluginError: A plugin raised; there is no report then.
+            PluginError: if a plugin raises; there is no report then.
         """
         batch = list(self._queued.values())
         while batch:
@@ -154,7 +154,7 @@ class Simulation:
         self._wait(queued)
 
     def _attempt(self, queued: QueuedPodInfo) -> bool:
-        """Try a pod once; return whether it made room for itself and is to be tried again."""
+        """Try a pod once; return whether it preempted others and is to be tried again."""
         info = queued.pod_info = self._cluster.pending[queued.pod_info.uid]
         held = self._cluster.pre_enqueue(info)
         if not held.is_success:
@@ -204,18 +204,18 @@ class Simulation:
         return SUCCESS
 
     def _refuse(self, queued: QueuedPodInfo, placed: Placed, status: Status) -> None:
-        """The node was found, and then a plugin would not have the pod there."""
+        """Handle a pod that Reserve or Permit rejected after a node was chosen."""
         self._cluster.nominate(placed.pod, "")
         if not status.is_rejected:
             self._fail(queued, status)
             return
-        # As upstream words it: as if there were only this node.
+        # As upstream's message: as if there were only this node.
         diagnosis = Diagnosis.of_filter((placed.node_name,), NodeToStatus.of([status]))
         message = diagnosis.fit_error(1)
         self._reject(queued, Rejected(placed.pod, diagnosis, message, placed.cycle))
 
     def _on_node(self, info: PodInfo, node_name: str) -> PodInfo:
-        """Return the pod as its kubelet would have it: running, each a second after the last."""
+        """Return the pod as its kubelet would report it: running, each a second after the last."""
         self._clock_seconds += 1
         started = (_EPOCH + timedelta(seconds=self._clock_seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
         pod = info.pod
@@ -227,7 +227,7 @@ class Simulation:
         there.pod = msgspec.structs.replace(pod, spec=spec, status=status)
         return there
 
-    # None was found.
+    # No node was found.
 
     def _gate(self, queued: QueuedPodInfo, held: Status) -> None:
         info = queued.pod_info
@@ -303,7 +303,7 @@ class Simulation:
     # The report.
 
     def report(self, *, partial: bool = False) -> SimulationReport:
-        """Return what has been decided so far."""
+        """Return the report of the decisions so far."""
         placed: dict[str, int] = {}
         for placement in self._placements.values():
             placed[placement.node] = placed.get(placement.node, 0) + 1
@@ -359,7 +359,7 @@ class Simulation:
     def _judged(
         self, outcomes: UnknownOutcomes, uid: str, found: T, rejecting: Collection[str]
     ) -> T:
-        """Return an outcome; one that rests on what the files lack is marked, without its words."""
+        """Return an outcome; if it depends on objects that the files lack, mark it as unknown."""
         info = self._queued[uid].pod_info
         if not outcomes.is_guess(self._profile(info), info, rejecting):
             return found
@@ -374,7 +374,7 @@ class Simulation:
 
 
 def _reserve(profile: Profile, cycle: CycleState, info: PodInfo, node_name: str) -> Status:
-    """Let the plugins take what is theirs, and permit it; take it back if one refuses."""
+    """Run Reserve and Permit; on failure run Unreserve."""
     status = reserve(profile, cycle, info, node_name)
     if status.is_success:
         status, _ = ask_permit(profile, cycle, info, node_name)
@@ -386,7 +386,7 @@ def _reserve(profile: Profile, cycle: CycleState, info: PodInfo, node_name: str)
 
 
 def _created(pod: Pod) -> int | None:
-    """Return when the pod was created, in nanoseconds; None if it does not say, or no time."""
+    """Return the pod's creation time in nanoseconds; None if it is missing or invalid."""
     try:
         return parse_time(pod.metadata.creation_timestamp or "")
     except ValueError:

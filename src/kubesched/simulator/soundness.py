@@ -1,10 +1,10 @@
-"""Soundness: what an API server would never have stored, and no answer could be right about.
+"""Soundness: field errors in objects that would make any result wrong.
 
 Upstream: pkg/apis/core/validation/validation.go (v1.36)
 Reads:    amounts of resources, spread constraints, tolerations, weights of preferences
-Differs:  only values that would make an answer wrong are looked at; what is missing, misnamed or
-          of no concern to scheduling is left to the API server. The rules of `apiserver.validation`
-          are for whole objects as they are written, which nobody has here any more.
+Differs:  only values that would make a result wrong are checked; everything else is left to the API
+          server. `apiserver.validation` needs whole objects as written, which are not available
+          here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def errors_of(item: object) -> Iterator[FieldError]:
-    """Yield what is wrong with an object, field by field; nothing for other kinds."""
+    """Yield the field errors of an object; none for kinds that are not checked."""
     if isinstance(item, Pod):
         yield from spec_errors(item.spec, "spec")
     elif isinstance(item, Node):
@@ -36,7 +36,7 @@ def errors_of(item: object) -> Iterator[FieldError]:
 
 
 def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
-    """Yield what is wrong with a pod's specification, that of a template too."""
+    """Yield the field errors of a pod's or pod template's spec."""
     for name, containers in (
         ("containers", spec.containers),
         ("initContainers", spec.init_containers),

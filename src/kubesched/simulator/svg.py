@@ -1,9 +1,10 @@
-"""Charts as inline SVG: lines, bars, with a title on every mark that browsers show as a tooltip.
+"""Line and bar charts as inline SVG, with a tooltip on every mark.
 
-Colours come from the page's style sheet through classes (`s0` to `s7`), so that one chart serves
+Colours come from the page's style sheet through the classes `s0` to `s7`, so that one chart works
+on
 light and dark pages.
 
-Invariants: every text is escaped; the same values give the same bytes.
+Invariants: all text is escaped; the same values give the same bytes.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ Format = Callable[[float], str]
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line.
+    """A line of a chart.
 
     Attributes:
-        name: What it shows.
+        name: Name of the line.
         values: One per bin of time.
-        width_seconds: How long a bin is; the last one is cut where the chart ends.
+        width_seconds: The width of a bin; the last is cut off at the end of the chart.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Line(msgspec.Struct, frozen=True):
     width_seconds: float
 
     def middles(self, span_seconds: float) -> list[float]:
-        """Return the moment in the middle of each bin."""
+        """Return the time in the middle of each bin, in seconds."""
         width = self.width_seconds
         return [
             (at * width + min((at + 1) * width, span_seconds)) / 2 for at in range(len(self.values))
@@ -58,7 +59,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def number(value: float) -> str:
-    """Return a number as people read it: three digits that count."""
+    """Return a number formatted with three significant digits."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -70,7 +71,7 @@ def percent(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the largest unit that leaves more than one of it."""
+    """Return a duration in the largest unit of which it has at least one."""
     for unit, size in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -93,10 +94,10 @@ def line_chart(
     """Draw lines over time.
 
     Args:
-        lines: Their bins fit into the time.
-        span_seconds: How long the time is.
-        label: What the chart shows, for those who do not see it.
-        show: How a value is written.
+        lines: The lines, whose bins lie within the span.
+        span_seconds: The length of the time axis.
+        label: The accessible description of the chart.
+        show: Formats a value.
     """
     scale = ticks(max((max(line.values, default=0.0) for line in lines), default=0.0))
     parts = [_grid(scale, show), _time_axis(span_seconds)]
@@ -108,7 +109,7 @@ def line_chart(
 def bar_chart(
     names: Sequence[str], values: Sequence[float], label: str, show: Format = number
 ) -> str:
-    """Draw a bar for each name; a histogram is one whose names are ranges."""
+    """Draw a bar for each name; for a histogram the names are ranges."""
     scale = ticks(max(values, default=0.0))
     parts = [_grid(scale, show)]
     slot = _plot_width() / max(len(names), 1)
@@ -158,7 +159,7 @@ def _grid(scale: Sequence[float], show: Format) -> str:
 
 
 def time_ticks(span_seconds: float) -> list[float]:
-    """Return moments from 0 on, at round distances, at most seven, none beyond the span."""
+    """Return at most seven ticks from 0 on at round intervals within the span, in seconds."""
     day = _TIME_STEPS[-1]
     steps = (*_TIME_STEPS, *(day * digit * 10**power for power in range(6) for digit in (2, 5, 10)))
     step = next((step for step in steps if span_seconds / step <= _TIME_TICKS), span_seconds)
@@ -166,7 +167,7 @@ def time_ticks(span_seconds: float) -> list[float]:
 
 
 def _time_axis(span_seconds: float) -> str:
-    """Write moments below the plot; one at its very end is aligned to it."""
+    """Draw the time axis; a label at the very end is right-aligned."""
     found = []
     for moment in time_ticks(span_seconds):
         place = moment / span_seconds if span_seconds > 0 else 0.0

@@ -1,10 +1,11 @@
-"""Timeline accumulates what a simulation's report says, in memory that does not grow with time.
+"""Timeline accumulates the figures of a report; its memory does not grow with the duration.
 
-It hears of pods from the ledger, of decisions from the loop, of moves from the queue, and is asked
-for a sample now and then.
+It receives pods from the ledger, decisions from the loop and moves from the queue, and takes
+samples
+periodically.
 
-Invariants: memory depends on the number of bins, priorities and resources it reports, which are
-            bounded, and on how many pods exist at once.
+Invariants: memory is bounded by the numbers of bins, priorities and resources reported, and of pods
+            that exist at once.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class _Class:
         self.disrupted = 0
         self.pending = 0
         self.waits = QuantileSketch()
-        # The sum of the times at which pods began to wait, minus that of the times they ended.
+        # The sum of the times when pods began to wait minus the sum of the times when they stopped.
         self._balance_seconds = 0.0
 
     def begin(self, now: float) -> None:
@@ -82,7 +83,7 @@ class _Class:
 
 
 class _Resource:
-    """One resource of all nodes together."""
+    """A resource, summed over all nodes."""
 
     def __init__(self, width_seconds: float) -> None:
         self.allocatable = 0
@@ -106,13 +107,13 @@ class _Resource:
 
 
 class Timeline(LedgerReader):
-    """Accumulates."""
+    """Accumulates the figures of one simulation."""
 
     def __init__(self, width_seconds: float) -> None:
-        """Begin at second 0.
+        """Start at second 0.
 
         Args:
-            width_seconds: How finely series resolve time, as long as they are short.
+            width_seconds: The initial width of the series' bins.
         """
         self._width_seconds = width_seconds
         self._all = _Class()
@@ -139,12 +140,12 @@ class Timeline(LedgerReader):
 
     @property
     def attempts(self) -> int:
-        """How many scheduling cycles ended."""
+        """Number of finished scheduling cycles."""
         return self._attempts.total
 
     @property
     def bound(self) -> int:
-        """How many pods were bound."""
+        """Number of bound pods."""
         return self._bindings.total
 
     # From the ledger.
@@ -161,7 +162,7 @@ class Timeline(LedgerReader):
         return found
 
     def pod_arrived(self, pod: Pod, now: float) -> None:
-        """A pod waits."""
+        """Count a new pending pod."""
         self._arrivals.add(now)
         self._pending.add(now, 1)
         self._average.add(PodInfo(pod).template.requests)
@@ -170,7 +171,7 @@ class Timeline(LedgerReader):
             each.begin(now)
 
     def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
-        """A pod has a node."""
+        """Count a binding and its waiting time."""
         self._running.add(now, 1)
         self._book(booking.amounts, 1, now)
         if waiting is None:
@@ -182,14 +183,14 @@ class Timeline(LedgerReader):
             each.waits.add(max(now - waiting.since, 0.0))
 
     def pod_gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
-        """A pod waits no longer."""
+        """Count a pending pod that was deleted."""
         self._gave_up += 1
         self._pending.add(now, -1)
         for each in (self._all, self._class_of(waiting.priority)):
             each.end(now)
 
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
-        """A pod has left its node."""
+        """Count a pod that released its node."""
         if pod.status.phase == "Succeeded":
             self._finished += 1
         elif controller_of(pod.metadata) is None:
@@ -198,13 +199,13 @@ class Timeline(LedgerReader):
         self._book(booking.amounts, -1, now)
 
     def pod_disrupted(self, pod: Pod, now: float) -> None:
-        """A pod makes room."""
+        """Count a preemption victim."""
         self._preemptions.add(now)
         for each in (self._all, self._class_of(pod.spec.priority or 0)):
             each.disrupted += 1
 
     def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
-        """Nodes offer something else."""
+        """Record the allocatable of all nodes."""
         for name, amount in allocatable.items():
             resource = self._resource(name)
             if resource is not None and resource.allocatable != amount:
@@ -227,13 +228,13 @@ class Timeline(LedgerReader):
     # From the nodes.
 
     def disrupted(self, disruption: Disruption, now: float) -> None:
-        """A pod is stopped by what happens to its node."""
+        """Count a pod that is stopped by an event of its node."""
         self._disruptions[disruption].add(now)
 
     # From the loop.
 
     def decided(self, decision: Decision, now: float) -> None:
-        """A scheduling cycle ended."""
+        """Count a decision."""
         self._attempts.add(now)
         match decision:
             case Rejected():
@@ -244,13 +245,13 @@ class Timeline(LedgerReader):
                 pass
 
     def binding_failed(self, now: float) -> None:
-        """A binding was undone."""
+        """Count a binding that was undone."""
         self._binding_failures.add(now)
 
     # From the queue.
 
     def moved(self, move: QueueMove) -> None:
-        """A pod moved."""
+        """Count a move in the queue."""
         origin, destination = move.origin, move.destination
         key = (origin, destination, move.event)
         if key not in self._moves and len(self._moves) >= _MOVES_MAX:
@@ -264,10 +265,10 @@ class Timeline(LedgerReader):
         if after is not None:
             after.add(move.now, 1)
 
-    # Now and then.
+    # Samples.
 
     def sample(self, nodes: NodeTable, now: float) -> None:
-        """Look at how the free room is distributed over the nodes."""
+        """Sample the fragmentation of free resources."""
         self._nodes = len(nodes)
         for name, share in fragmentation(nodes, self._average.amounts()).items():
             resource = self._resource(name)
@@ -278,7 +279,7 @@ class Timeline(LedgerReader):
     # The report.
 
     def end(self, now: float) -> None:
-        """Let everything hold until now."""
+        """Extend all series to `now`."""
         for gauge in (self._pending, self._running, *self._queued.values()):
             gauge.advance(now)
         for counter in (
@@ -291,7 +292,7 @@ class Timeline(LedgerReader):
             resource.fragmentation.advance(now)
 
     def totals(self) -> Totals:
-        """Return how many of everything."""
+        """Return the totals."""
         return Totals(
             arrived=self._arrivals.total,
             bound=self._bindings.total,
@@ -313,7 +314,7 @@ class Timeline(LedgerReader):
         )
 
     def waits(self, now: float) -> tuple[WaitReport, ...]:
-        """Return how long pods waited: all, then by falling priority."""
+        """Return the waiting times of all pods, then by falling priority."""
         classes = [
             self._classes[priority].report(str(priority), now)
             for priority in sorted(self._classes, reverse=True)
@@ -323,22 +324,22 @@ class Timeline(LedgerReader):
         return (self._all.report("all", now), *classes)
 
     def wait_histogram(self) -> Histogram:
-        """Return how many pods waited how long."""
+        """Return the histogram of waiting times."""
         return Histogram(WAIT_BOUNDS_SECONDS, self._all.waits.histogram(WAIT_BOUNDS_SECONDS))
 
     def _shown_resources(self) -> list[str]:
-        """Return the resources that there are, the usual ones first."""
+        """Return the resources that exist, the usual ones first."""
         there = [name for name, resource in self._resources.items() if resource.allocatable]
         return [name for name in _FIRST if name in there] + sorted(
             name for name in there if name not in _FIRST
         )
 
     def resources(self) -> tuple[ResourceReport, ...]:
-        """Return how much was promised."""
+        """Return the utilisation of each resource."""
         return tuple(self._resources[name].report(name) for name in self._shown_resources())
 
     def moves(self) -> tuple[MoveCount, ...]:
-        """Return how often pods moved, by falling count."""
+        """Return the numbers of moves in the queue, by falling count."""
         moves = [
             MoveCount(origin.value, destination.value, event, count)
             for (origin, destination, event), count in self._moves.items()
@@ -347,7 +348,7 @@ class Timeline(LedgerReader):
         return tuple(moves)
 
     def series(self) -> tuple[Series, ...]:
-        """Return everything over time."""
+        """Return the time series."""
         found = [
             Series("pending", "Pods", "pods", self._pending.values()),
             Series("running", "Pods", "pods", self._running.values()),

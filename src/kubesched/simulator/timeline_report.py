@@ -1,7 +1,7 @@
-"""The outcome of a simulation over time as data.
+"""The report of a simulation over time as data.
 
-Invariants: everything has a bounded size, whatever the duration; lists are sorted or in order of
-            time; times are virtual seconds; shares go from 0 to 1.
+Invariants: the size does not grow with the duration; lists are sorted or in order of time; times
+            are virtual seconds; shares are between 0 and 1.
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Totals(_Part, frozen=True):
-    """How many of everything.
+    """Counts of the whole simulation.
 
     Attributes:
         arrived: Pods created without a node, for this scheduler.
         bound: Pods bound.
         finished: Pods that ran to their end.
         gave_up: Pods that were deleted before they got a node.
-        disrupted: Pods that had to make room for others.
+        disrupted: Pods that were preempted.
         drained: Pods that left their node because it was drained.
         evicted: Pods deleted from a failed node when their toleration ended.
         removed: Pods deleted because their node was gone.
         restarted: Pods that started over when their failed node came back.
-        lost: Pods without a controller that were stopped before their end, for whatever reason:
-            nothing creates them again.
+        lost: Pods without a controller that were stopped early, so nothing replaces them.
         pending: Pods without a node at the end.
         running: Pods with a node at the end.
         attempts: Scheduling cycles.
@@ -62,17 +61,17 @@ class WaitReport(_Part, frozen=True):
     """How long pods waited from their creation to their binding.
 
     Attributes:
-        priority: Which pods: those of this priority, or `all`, or `other`.
-        arrived: How many came.
-        bound: How many were bound.
-        pending: How many wait at the end.
-        disrupted: How many had to make room.
-        mean_seconds: None if none was bound; so are the others.
-        p50_seconds: Half of them waited no longer.
-        p90_seconds: 90 % of them waited no longer.
-        p99_seconds: 99 % of them waited no longer.
-        max_seconds: None waited longer.
-        pending_pod_hours: Hours that pods spent waiting, those that still do included.
+        priority: The pods' priority, or `all`, or `other`.
+        arrived: Number of pods created.
+        bound: Number of pods bound.
+        pending: Number of pods without a node at the end.
+        disrupted: Number of preempted pods.
+        mean_seconds: Mean waiting time; like the next four, None if no pod was bound.
+        p50_seconds: Median.
+        p90_seconds: 90th percentile.
+        p99_seconds: 99th percentile.
+        max_seconds: Maximum.
+        pending_pod_hours: Total waiting time in hours, including pods that still wait.
     """
 
     priority: str
@@ -89,15 +88,15 @@ class WaitReport(_Part, frozen=True):
 
 
 class ResourceReport(_Part, frozen=True):
-    """How much of a resource was promised to pods.
+    """Utilisation of a resource, as a share of the nodes' allocatable.
 
     Attributes:
-        resource: Kubernetes' name of it.
-        mean_share: Of what nodes offered, weighted by time; None if they offered nothing.
-        peak_share: The most at any moment.
-        final_share: At the end.
-        mean_fragmentation: Share of what was free that no average pod could have used, because
-            something else on its node was missing; None if that was never looked at.
+        resource: The resource name.
+        mean_share: Time-weighted mean; None if nothing was allocatable.
+        peak_share: Maximum.
+        final_share: The share at the end.
+        mean_fragmentation: Mean share of free amounts that an average pod could not use; None if
+            it was never sampled.
     """
 
     resource: str
@@ -128,8 +127,8 @@ class Series(_Part, frozen=True):
     """Numbers over time.
 
     Attributes:
-        name: What it is; series with the same `chart` belong into one picture.
-        chart: Which picture.
+        name: Name of the series.
+        chart: Name of the chart, which may have several series.
         unit: Such as `pods`, `share`, `per hour`.
         values: The numbers.
     """
@@ -141,11 +140,11 @@ class Series(_Part, frozen=True):
 
 
 class Histogram(_Part, frozen=True):
-    """How many pods waited how long.
+    """A histogram of waiting times.
 
     Attributes:
-        bounds_seconds: Upper bounds; the last bar has none.
-        counts: One more than bounds.
+        bounds_seconds: Upper bounds of all bars but the last.
+        counts: Number of pods per bar; one more than bounds.
     """
 
     bounds_seconds: tuple[float, ...]
@@ -153,24 +152,24 @@ class Histogram(_Part, frozen=True):
 
 
 class TimelineReport(_Part, frozen=True):
-    """What happened.
+    """The report.
 
     Attributes:
-        scenario: Its name.
-        seed: Of all random sources.
-        partial: Whether the simulation was interrupted before its end.
-        duration_seconds: How long it took, in virtual time.
-        totals: How many of everything.
+        scenario: The scenario's name.
+        seed: The seed of all random sources.
+        partial: Whether the simulation was interrupted.
+        duration_seconds: The duration in virtual seconds.
+        totals: Counts of the whole simulation.
         waits: All pods first, then by falling priority.
         wait_histogram: Over all bound pods.
         resources: cpu, memory and pods first, then the others by name.
         moves: By falling count.
         requests: To the API server.
-        relists: How often the scheduler had to list everything again.
-        checks: How often all invariants were checked.
-        decisions: How many lines the decision log has.
+        relists: Number of relists of the scheduler's watches.
+        checks: Number of full invariant checks.
+        decisions: Number of lines of the decision log.
         decision_digest: SHA-256 of the decision log.
-        series: In the order in which they are to be shown.
+        series: The time series, in display order.
     """
 
     scenario: str

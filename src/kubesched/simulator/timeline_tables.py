@@ -1,4 +1,4 @@
-"""Tables of a report of a simulation over time, ready to be written anywhere."""
+"""Tables of a report of a simulation over time, independent of rendering."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Table(msgspec.Struct, frozen=True):
     """A table.
 
     Attributes:
-        title: What it shows.
-        columns: Their heads.
+        title: The title.
+        columns: The column headings.
         rows: One text per column.
-        text_columns: So many of the first columns are text, the others numbers.
+        text_columns: The number of leading columns that are text; the others are numbers.
     """
 
     title: str
@@ -30,12 +30,12 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def tables_of(report: TimelineReport) -> tuple[Table, ...]:
-    """Return the tables in the order in which they are to be read."""
+    """Return the tables in display order."""
     return tuple(table for table in _tables(report) if table.rows)
 
 
 def title_of(report: TimelineReport) -> str:
-    """Return the scenario and how long it was simulated."""
+    """Return the scenario's name and the simulated duration."""
     simulated = f"{report.scenario}: {duration(report.duration_seconds)} simulated"
     return f"{simulated} before it was interrupted" if report.partial else simulated
 

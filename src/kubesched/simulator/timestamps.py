@@ -1,6 +1,6 @@
 """Timestamps of virtual time, as Kubernetes writes them.
 
-Invariants: second 0 is the beginning of a fixed year, so that the same seed gives the same texts.
+Invariants: second 0 is the start of a fixed year, so that the same seed gives the same timestamps.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ def seconds_of(text: str) -> float:
     """Return the virtual second of an RFC 3339 time.
 
     Raises:
-        ValueError: The text is no such time.
+        ValueError: if the text is not an RFC 3339 time.
     """
     return parse_time(text) / _NANOSECONDS - EPOCH.timestamp()

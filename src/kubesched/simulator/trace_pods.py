@@ -1,8 +1,8 @@
-"""Pods of an openb trace with their times: when each comes, and for how long it runs.
+"""Pods of an openb trace with arrival and run times.
 
 Reads:    `creation_time`, `scheduled_time` and `deletion_time`, seconds
-Differs:  a pod runs from its binding for as long as it ran from its binding in the trace; one that
-          the trace never saw bound, for as long as it existed there.
+Differs:  a pod runs for as long after its binding as in the trace; a pod that was never bound
+          there, for as long as it existed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 class TracedPod(NamedTuple):
-    """A pod and when it comes, seconds after the first one."""
+    """A pod and its arrival, in seconds after the first pod."""
 
     at: float
     pod: Pod
@@ -35,7 +35,7 @@ def trace_nodes(path: str) -> list[Node]:
     """Return the nodes of a trace.
 
     Raises:
-        DecodeError: The file cannot be read, or holds something else.
+        DecodeError: if the file cannot be read or has other objects.
     """
     found = [item for item, _ in read_openb(_read(path), path)]
     if not all(isinstance(item, Node) for item in found):
@@ -44,15 +44,15 @@ def trace_nodes(path: str) -> list[Node]:
 
 
 def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[TracedPod]:
-    """Return the pods of a trace in the order in which they come.
+    """Return the pods of a trace in order of arrival.
 
     Args:
-        path: Of the file.
-        speed: How many seconds of the trace pass in one.
-        count: At most so many, the earliest.
+        path: The path of the file.
+        speed: Seconds of the trace per simulated second.
+        count: The maximum number of pods, earliest first.
 
     Raises:
-        DecodeError: The file cannot be read, or holds something else.
+        DecodeError: if the file cannot be read or has other objects.
     """
     data = _read(path)
     found = [item for item, _ in read_openb(data, path)]
@@ -75,7 +75,7 @@ class _Lived(NamedTuple):
 
 
 def _running(pod: Pod, lived: _Lived, speed: float) -> Pod:
-    """Return the pod as one to be created: without a uid, with the time that it runs."""
+    """Return the pod to create: without a uid, annotated with its run time."""
     annotations = dict(pod.metadata.annotations)
     if lived.run_seconds is not None:
         annotations[RUN_SECONDS] = repr(lived.run_seconds / speed)
@@ -103,6 +103,6 @@ def _times(data: bytes) -> Iterator[tuple[str, _Lived]]:
 
 
 def _seconds(text: str | None) -> float | None:
-    # The reader of the objects has looked at the columns it knows; these are checked here.
+    # `read_openb` has validated its own columns; these are validated here.
     text = (text or "").strip()
     return float(text) if text.isascii() and text.isdigit() else None

@@ -1,4 +1,4 @@
-"""What the files of a simulation do not say, and which of its outcomes rest on that."""
+"""Finds the kinds that the files of a simulation lack, and the outcomes that depend on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Needed = Mapping[str, list[NeededKind]]
 
 
 class UnknownOutcomes:
-    """Asks, pod by pod, what its outcome depends on and the files lack.
+    """Collects the unknown kinds that the outcomes of pods depend on.
 
     Args:
         snapshot: The cluster at the end.
@@ -34,21 +34,21 @@ class UnknownOutcomes:
         self._kinds.add(no_nodes(snapshot))
 
     def unknown(self) -> tuple[Unknown, ...]:
-        """Return what the outcomes so far depend on."""
+        """Return the unknown kinds that outcomes so far depend on."""
         return self._kinds.unknown()
 
     def placed(self, profile: Profile, pod: PodInfo, *, had_choice: bool) -> None:
-        """Note what the place of a pod depends on."""
+        """Add the unknown kinds that a pod's placement depends on."""
         self._kinds.add(always_needed(pod, self._snapshot))
         wanted = (Decides.FIT, Decides.CHOICE) if had_choice else (Decides.FIT,)
         self._add(self._needed(profile, pod), wanted)
 
     def preempted(self, profile: Profile, pod: PodInfo) -> None:
-        """Note what the choice of victims depends on."""
+        """Add the unknown kinds that the choice of victims depends on."""
         self._add(self._needed(profile, pod), (Decides.FIT, Decides.VICTIMS))
 
     def is_guess(self, profile: Profile, pod: PodInfo, rejecting: Collection[str]) -> bool:
-        """Note what a rejection depends on; return whether it may be wrong."""
+        """Add the unknown kinds that a rejection depends on; return whether it may be wrong."""
         self._kinds.add(always_needed(pod, self._snapshot))
         needed = self._needed(profile, pod)
         if not guessing_plugins(rejecting, needed):
@@ -61,7 +61,7 @@ class UnknownOutcomes:
 
     def _needed(self, profile: Profile, pod: PodInfo) -> Needed:
         if pod.spec.volumes or pod.spec.resource_claims:
-            # What these lead to differs between pods of one template.
+            # Needed claims and volumes may differ between pods of one template.
             return needed_kinds(profile, pod, self._snapshot)
         key = (profile.scheduler_name, pod.template)
         found = self._by_template.get(key)

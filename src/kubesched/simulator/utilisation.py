@@ -1,4 +1,4 @@
-"""Utilisation: what is requested of what is allocatable, per node, per zone and in total.
+"""Utilisation: requested and allocatable resources per node, per zone and in total.
 
 Reads:    the node table's allocatable, requested and pod counts
 """
@@ -20,7 +20,7 @@ _ZONE_SEPARATOR: Final = ":\x00:"
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What pods ask for at one moment.
+    """The requests of all pods at one moment.
 
     Attributes:
         requested: int64, resources x rows, in the order of the table's resources.
@@ -32,25 +32,26 @@ class Usage(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, nodes: NodeTable) -> Usage:
-        """Copy what the table says now."""
+        """Copy the usage of a node table."""
         return cls(nodes.requested.copy(), nodes.pod_counts.copy())
 
 
 class Utilisation:
-    """Compares two moments of the same nodes.
+    """Compares the usage of the same nodes at two moments.
 
     Attributes:
-        resources: The resources that are reported: cpu, memory, pods, and by name what any node
-            has or any pod asks for.
+        resources: The reported resources: cpu, memory, pods, then by name all others that a node
+            has
+            or a pod requests.
     """
 
     def __init__(self, nodes: NodeTable, before: Usage, placed: Mapping[str, int]) -> None:
-        """Take the table as it is now for the end.
+        """Set up with the current table as the end state.
 
         Args:
             nodes: The table.
-            before: The same table's usage at the beginning.
-            placed: Node name -> how many pods came and stayed.
+            before: The usage at the beginning.
+            placed: Node name -> number of pods that were placed and stayed.
         """
         self._nodes = nodes
         self._placed = placed
@@ -64,7 +65,7 @@ class Utilisation:
         at = nodes.resources.get(name)
         if at is None:
             return np.zeros((3, len(nodes)), np.int64)
-        # A resource that only pods know joins the table when the first of them is placed.
+        # A resource that only pods request gets its row with the first placed pod.
         known = at < len(before.requested)
         earlier = before.requested[at] if known else np.zeros(len(nodes), np.int64)
         return np.stack((nodes.allocatable[at], earlier, nodes.requested[at]))
@@ -99,7 +100,7 @@ class Utilisation:
         return ZoneUse(*key, len(rows), placed, self._sums(np.array(rows, np.intp)))
 
     def _sums(self, rows: NDArray[np.intp]) -> tuple[ResourceUse, ...]:
-        # Python's integers, because the sum over nodes with absurd amounts may be beyond int64.
+        # Python's integers, because sums of absurd amounts may exceed int64.
         return tuple(
             resource_use(name, *(sum(line) for line in amounts[:, rows].tolist()))
             for name, amounts in self._amounts.items()

@@ -1,9 +1,9 @@
 """An event loop on virtual time: when nothing is ready, the clock jumps to the next timer.
 
-Whatever runs on asyncio runs here unchanged, only that waiting takes no time. Nothing outside the
-process is waited for: no threads, no sockets.
+asyncio code runs here unchanged, but waiting takes no time. The loop waits for nothing outside the
+process: no threads, no sockets.
 
-Unlike asyncio's own loops, this one does not go on when a callback raises: `run` raises it.
+Unlike asyncio's loops, this one stops when a callback raises, and `run` raises the exception.
 
 Invariants: time never goes back, and moves in ticks of about a microsecond; callbacks of one
             moment run in an order that depends on the order of the calls that scheduled them,
@@ -23,18 +23,18 @@ T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 _Ready = list[tuple[selectors.SelectorKey, int]]
 
-# Enough for a report of who waits; a simulation may have thousands of tasks.
+# Enough for an error message; a simulation may have thousands of tasks.
 _TASKS_NAMED_MAX: Final = 10
 # A power of two, so that sums and remainders of times are exact for centuries.
 _TICKS_PER_SECOND: Final = 2**20
 
 
 class DeadlockError(RuntimeError):
-    """Nothing is ready and no timer is set, so nothing will ever happen again."""
+    """Nothing is ready and no timer is set, so the loop would wait for ever."""
 
 
 def _in_ticks(seconds: float) -> float:
-    """Return a time, or the next one that is a whole number of ticks."""
+    """Round a time up to a whole number of ticks."""
     return math.ceil(seconds * _TICKS_PER_SECOND) / _TICKS_PER_SECOND
 
 
@@ -42,19 +42,19 @@ class VirtualClock:
     """Seconds since the start of a simulation.
 
     Attributes:
-        now: The present moment, in whole ticks.
+        now: The current time, in whole ticks.
     """
 
     def __init__(self, start: float = 0.0) -> None:
         self.now = _in_ticks(start)
 
     def advance(self, seconds: float) -> None:
-        """Move on by whole ticks."""
+        """Move the clock forward by whole ticks."""
         self.now += seconds
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """A selector whose waiting moves a clock instead of taking time."""
+    """A selector that moves the clock instead of waiting."""
 
     def __init__(self, clock: VirtualClock, on_idle: Callable[[], None]) -> None:
         self._clock = clock
@@ -91,19 +91,19 @@ class _JumpingSelector(selectors.BaseSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop that tells a virtual clock's time."""
+    """An event loop with a virtual clock."""
 
     def __init__(self, clock: VirtualClock, on_idle: Callable[[], None]) -> None:
         self._virtual_clock = clock
         self._jumping_selector = _JumpingSelector(clock, on_idle)
         super().__init__(self._jumping_selector)
-        # What asyncio adds to the time before it asks which timers are due. Its own nanosecond is
-        # lost in large numbers, and after half a year a timer for now would never be due.
+        # asyncio adds this to the time when it looks for due timers. Its default of a nanosecond is
+        # lost in large numbers: after half a year, a timer for now would never be due.
         self._clock_resolution = 0.5 / _TICKS_PER_SECOND
         self.set_exception_handler(self._take_note)
 
     def _take_note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What nobody handled ends the run as soon as the loop looks for something to do."""
+        """Record an unhandled exception; the loop raises it in its next step."""
         raised = context.get("exception")
         if isinstance(raised, BaseException):
             self._jumping_selector.raised.append(raised)
@@ -119,10 +119,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: *Arguments,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Call back at a time, in whole ticks: any delay moves the clock, however short it is.
+        """Schedule a callback at a time rounded up to whole ticks: any delay moves the clock.
 
-        Otherwise a loop that waits for the rest of a second, when that is next to nothing, would
-        do so for ever.
+        Otherwise a loop that waits for a tiny rest of a second would do so for ever.
         """
         return super().call_at(_in_ticks(when), callback, *args, context=context)
 
@@ -135,14 +134,14 @@ def run(
     """Run a coroutine to its end on virtual time; return what it returns.
 
     Args:
-        main: The coroutine; what it leaves running is cancelled.
-        start: The time to begin with, in seconds.
-        on_idle: Called each time everything that could happen at a moment has happened, before
-            the clock moves on; what it raises ends the run.
+        main: The coroutine; tasks it leaves running are cancelled.
+        start: The initial time, in seconds.
+        on_idle: Called before the clock moves, when nothing else is ready; an exception ends the
+            run.
 
     Raises:
-        DeadlockError: `main` waits, and nothing will ever happen.
-        Exception: What `main`, a callback or a task that nobody waits for raises.
+        DeadlockError: if `main` waits and no timer is set.
+        Exception: any exception of `main`, a callback or a task that nothing awaits.
     """
     clock = VirtualClock(start)
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock, on_idle)) as runner:

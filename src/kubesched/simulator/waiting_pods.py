@@ -1,13 +1,13 @@
-"""Waiting pods were rejected; which of them are worth another try after what happened since?
+"""Waiting pods: rejected pods, and which of them to try again after events.
 
-Events are weighed when nothing else is left to try, and once per template of the pod that came or
-went: pods of one template look the same to a queueing hint.
+Events are evaluated when no other pod is left to try, once per template of the pod that was placed
+or evicted: pods of one template are equal to a queueing hint.
 
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, isPodWorthRequeuing (v1.36)
-Invariants: a pod is woken if a hint of a plugin that rejected it says so; it may also be woken in
-            vain, which costs an attempt and changes no decision.
-Differs:  hints are asked about templates; when there are too many pairs of templates they are not
-          asked, and the pod is tried again, as upstream does when a hint fails.
+Invariants: a pod is requeued if a hint of a plugin that rejected it returns Queue; an unnecessary
+            retry costs an attempt but changes no decision.
+Differs:  hints are called per template; with too many pairs of templates they are skipped and the
+          pod is tried again, as upstream does if a hint fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HINTS_MAX: Final = 1_000_000
 
 
 class _Happened(msgspec.Struct, frozen=True):
-    """Pods of one template that came or went: the last of them, and when."""
+    """The last placed or evicted pod of one template, and when that was."""
 
     event: ClusterEvent
     pod: Pod
@@ -47,15 +47,15 @@ class _Waiting(msgspec.Struct, frozen=True):
     since: int
 
 
-# Profile, plugins that rejected, template: pods that all hints answer alike.
+# Profile, rejecting plugins and template: all hints treat such pods equally.
 _Kind = tuple[str, frozenset[str], PodTemplate]
 
 
 class WaitingPods:
-    """Pods that were rejected, and what happened since.
+    """Rejected pods, and events since their rejection.
 
     Attributes:
-        hints_asked: How many hints were asked so far.
+        hints_asked: Number of hint calls so far.
     """
 
     def __init__(self, profiles: Mapping[str, Profile], hints_max: int = HINTS_MAX) -> None:
@@ -66,31 +66,31 @@ class WaitingPods:
             for event in (POD_ADDED, POD_DELETED)
         }
         self._waiting: dict[str, _Waiting] = {}
-        # In the order of their last time.
+        # In order of their last event.
         self._happened: dict[tuple[Action, PodTemplate], _Happened] = {}
         self._now = 0
         self._hints_max = hints_max
         self.hints_asked = 0
 
     def add(self, queued: QueuedPodInfo, scheduler_name: str) -> None:
-        """Let a pod wait for what happens from now on.
+        """Add a rejected pod, to be tried again after later events.
 
-        A pod that no plugin rejected, because one failed, is worth another try after any event.
+        After an error without a rejecting plugin, any event requeues the pod.
         """
         waiting = _Waiting(queued, scheduler_name, self._now)
         self._waiting[queued.pod_info.uid] = waiting
 
     def happened(self, event: ClusterEvent, info: PodInfo) -> None:
-        """Take note that a pod was placed or evicted; `info.pod` has its node name."""
+        """Record that a pod was placed or evicted; `info.pod` has its node name."""
         self._now += 1
         cause = (event.action, info.template)
         self._happened.pop(cause, None)
         self._happened[cause] = _Happened(event, info.pod, self._now)
 
     def woken(self) -> list[QueuedPodInfo]:
-        """Return the pods that are worth another try, and let them wait no longer.
+        """Remove and return the pods to try again.
 
-        What happened so far is forgotten; call it when all pods have been tried.
+        Events so far are dropped; call it when all pods have been tried.
         """
         helped: dict[_Kind, int] = {}
         found: list[QueuedPodInfo] = []
@@ -112,7 +112,7 @@ class WaitingPods:
         return found
 
     def _last_help(self, kind: _Kind, target: Pod) -> int:
-        """Return when something last happened that may help pods of a kind, 0 if never."""
+        """Return the time of the last event that may help pods of a kind; 0 if none."""
         name, rejectors, _ = kind
         hints = {
             event.action: tuple(
@@ -148,7 +148,7 @@ def _says_queue(
 ) -> bool:
     try:
         return hint(target, old, new)
-    except Exception as error:  # noqa: BLE001 - a hint that fails is no reason to leave the pod waiting
+    except Exception as error:  # noqa: BLE001 - if a hint fails, the pod is tried again
         metadata = target.metadata
         profile.report(plugin, HINT, f"{metadata.namespace}/{metadata.name}", error)
         return True
@@ -159,7 +159,7 @@ def _hints_of(
 ) -> Iterator[QueueingHint | None]:
     registered = plugin.events_to_register()
     if registered is None:
-        # Whoever does not say what helps may be helped by anything.
+        # Any event may help a plugin that registers none.
         yield None
         return
     for entry in registered:

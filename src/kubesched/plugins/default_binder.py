@@ -1,7 +1,7 @@
-"""DefaultBinder: bind the pod to its node through the API.
+"""DefaultBinder: create the pod's Binding in the API.
 
 Upstream: pkg/scheduler/framework/plugins/defaultbinder (v1.36)
-Rejects:  never; what the API server refuses is an Error.
+Rejects:  never; a request that the API server rejects is an Error.
 Differs:  nothing.
 """
 
@@ -28,9 +28,9 @@ class DefaultBinder(BindPlugin):
         return await self.handle.services.binder.bind(pod.pod, node_name)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """It never rejects."""
+        """Return no events, because the plugin never rejects a pod."""
         return ()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """No node is asked."""
+        """Return (), because the plugin does not evaluate nodes."""
         return None

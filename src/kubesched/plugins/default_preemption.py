@@ -1,10 +1,10 @@
-"""DefaultPreemption: evict pods of lower priority where that makes room for the pod.
+"""DefaultPreemption: make room for a pod by evicting pods of lower priority.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption (v1.36)
 Reads:    pod.spec.priority, preemptionPolicy, schedulingGroup, status.nominatedNodeName; pods on
           nodes; PodDisruptionBudgets; PodGroups
-Rejects:  Unschedulable if the pod, or group, may not preempt or no node can be helped.
-Differs:  the pod is taken as the cycle has it, upstream reads it anew.
+Rejects:  Unschedulable if the pod or group may not preempt, or if evicting helps on no node.
+Differs:  uses the pod of the cycle, where upstream reads it again.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True,
     """How many candidates the dry run looks for.
 
     Attributes:
-        min_candidate_nodes_percentage: Of the nodes where evicting may help, 0-100.
-        min_candidate_nodes_absolute: At least so many.
+        min_candidate_nodes_percentage: Of the nodes where evicting may help, 0 to 100.
+        min_candidate_nodes_absolute: The minimum number.
     """
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
 
     def errors(self, path: str = "") -> tuple[FieldError, ...]:
-        """Return what is wrong with the values; `path` is that of the arguments."""
+        """Return the field errors; `path` is the field path of the arguments."""
         percentage, absolute = (
             self.min_candidate_nodes_percentage,
             self.min_candidate_nodes_absolute,
@@ -77,15 +77,15 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True,
         return tuple(found)
 
     def trying_all_nodes(self) -> DefaultPreemptionArgs:
-        """Return arguments with which every node is tried, so that chance has no part."""
+        """Return arguments that try every node, so that the result does not depend on chance."""
         return msgspec.structs.replace(self, min_candidate_nodes_percentage=100)
 
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
-    """Chooses where evicting does the least harm; the scheduler's loop does the evicting.
+    """Choose the node where evicting does the least harm; the scheduler's loop evicts the pods.
 
     Attributes:
-        sampling: When the dry run has found enough.
+        sampling: How many candidates end the dry run.
     """
 
     name: ClassVar = "DefaultPreemption"
@@ -112,7 +112,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Decode and validate the arguments.
 
         Raises:
-            ConfigError: with every field error found.
+            ConfigError: With every field error found.
         """
         args = decode_args(DefaultPreemptionArgs, raw, path)
         if errors := args.errors(path):
@@ -120,17 +120,17 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A pod is gone: the gate may open. What lets the pod fit then is for others to say."""
+        """Return pod deletions, which may open the gate of `pre_enqueue`."""
         if not self._is_asynchronous:
             return ()
         return (ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), _never, per_template=True),)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Budgets."""
+        """Return PodDisruptionBudgets, which protect victims."""
         yield NeededKind(PodDisruptionBudget, "they protect pods from eviction", Decides.VICTIMS)
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Hold the pod back while its victims are being evicted."""
+        """Reject the pod while its victims are being evicted."""
         if not self._is_asynchronous:
             return SUCCESS
         evictions = self.handle.services.evictions
@@ -143,25 +143,25 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:
-        """Find the node to make room on, and the pods to evict there."""
+        """Return the node to nominate and the pods to evict there."""
         report = self.decide(cycle, pod, snapshot, statuses)
         return self.result_of(report, len(snapshot.nodes))
 
     async def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
     ) -> PodGroupPostFilterResult:
-        """Find the pods, wherever they are, without whom the group can be scheduled."""
+        """Return the pods of any node to evict so that the group fits."""
         return await choose_group_victims(group, pods, snapshot, trial)
 
     @staticmethod
     def result_of(report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
-        """Return what a decision, perhaps narrowed by extenders, asks for."""
+        """Return the result of a report that extenders may have narrowed."""
         return _with_prefix(post_filter_result(report, num_all_nodes))
 
     def decide(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PreemptionReport:
-        """Return the decision with everything that led to it."""
+        """Return the report with the decision and its reasons."""
         reason = self._why_group_hinders(pod, snapshot) or why_not_eligible(
             pod, snapshot.nodes, statuses
         )
@@ -184,7 +184,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
 
 def _never(*_: object) -> bool:
-    """A pod gated here was rejected by other plugins first; their hints decide."""
+    """Return False: the plugins that rejected the pod decide when to retry it."""
     return False
 
 
@@ -195,7 +195,7 @@ def _group_of(pod: PodInfo, snapshot: Snapshot) -> PodGroup | None:
 
 
 def _with_prefix(result: PostFilterResult) -> PostFilterResult:
-    """Put the word into the message that tells it from those of other plugins."""
+    """Return the result with upstream's prefix in its message."""
     status = result.status
     if not status.message:
         return result

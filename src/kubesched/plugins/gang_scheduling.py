@@ -1,11 +1,11 @@
-"""GangScheduling: pods of a gang are bound together, or not at all.
+"""GangScheduling: bind the pods of a gang together or not at all.
 
-    PreEnqueue  holds a pod back until its PodGroup and `minCount` of the gang's pods are there
-    Permit      holds a placed pod back until `minCount` of them have a place
+    PreEnqueue  rejects a pod until its PodGroup and `minCount` pods of the gang exist
+    Permit      delays a placed pod until `minCount` pods of the gang have a node
 
 Upstream: pkg/scheduler/framework/plugins/gangscheduling (v1.36)
 Reads:    pod.spec.schedulingGroup; PodGroups; the group's pods and their states
-Rejects:  UnschedulableAndUnresolvable before the queue; Permit only waits, five minutes at most.
+Rejects:  UnschedulableAndUnresolvable in PreEnqueue; Permit waits for at most five minutes.
 Differs:  nothing.
 """
 
@@ -34,7 +34,7 @@ PERMIT_TIMEOUT_SECONDS: Final = 5 * 60.0
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
-    """Let the pods of a gang on only when there are enough of them."""
+    """Delay the pods of a gang until there are enough of them."""
 
     name: ClassVar = "GangScheduling"
     scope: ClassVar = Scope.NODE
@@ -46,7 +46,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     )
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Hold the pod back while its group, or part of the gang, is not there yet."""
+        """Reject the pod until its group and enough pods of the gang exist."""
         name = pod_group_name_of(pod.pod)
         if not name:
             return SUCCESS
@@ -63,7 +63,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return self.too_few if state.all_pods_count < gang.min_count else SUCCESS
 
     def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Let the pod wait for the others; the one that completes the gang lets all go on."""
+        """Return Wait until the gang is complete; the last pod approves all the others."""
         name = pod_group_name_of(pod.pod)
         if not name:
             return SUCCESS, 0.0
@@ -78,7 +78,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         if state is None:
             return failure(state_not_found(pod.namespace, name)), 0.0
         if state.scheduled_pods_count < gang.min_count:
-            # They may back off, and this pod's chance is now.
+            # The others may be in backoff; activate them so that this pod does not wait in vain.
             self.handle.activate(state.unscheduled_pods)
             return self.waiting, PERMIT_TIMEOUT_SECONDS
         for other in state.assumed_pods:
@@ -88,14 +88,14 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return SUCCESS, 0.0
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A pod of the same group came, or the group itself; neither ever changes its mind."""
+        """Return additions of pods and PodGroups; a group's identity never changes."""
         return (
             ClusterEventWithHint(ClusterEvent(POD, Action.ADD), _is_in_the_same_group),
             ClusterEventWithHint(ClusterEvent(POD_GROUP, Action.ADD), _is_its_group),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """No node matters to a gang."""
+        """Return (), because the plugin does not evaluate nodes."""
         return None
 
     def _state(self, namespace: str, name: str) -> PodGroupState | None:

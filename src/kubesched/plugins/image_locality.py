@@ -1,4 +1,4 @@
-"""ImageLocality: prefer nodes that hold the pod's images already, large ones above all.
+"""ImageLocality: prefer nodes that already have the pod's images, especially large ones.
 
 Upstream: pkg/scheduler/framework/plugins/imagelocality (v1.36)
 Reads:    images of containers, init containers and image volumes; nodes.images
@@ -26,25 +26,25 @@ _INT64: Final = 1 << 63
 
 
 class ImageLocality(ScorePlugin[None]):
-    """Score by the size of the images that are there, less where few nodes hold them."""
+    """Score by the size of the images present, weighted by the share of nodes that have them."""
 
     name: ClassVar = "ImageLocality"
-    # An image weighs by how many of all nodes hold it.
+    # The weight of an image depends on how many of all nodes have it.
     scope: ClassVar = Scope.NODES
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Which images, how often, and by how many containers."""
+        """Return the images with repetitions, and the number of containers."""
         return (tuple(sorted(_images_of(pod))), len(pod.containers))
 
     def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Scale the bytes that are there to 0..100."""
+        """Return 0 to 100 per row, by the bytes of the images present."""
         there = np.zeros(len(nodes), np.int64)
         for name in _images_of(pod):
             image = nodes.images.get(name)
             if image is not None:
                 there[_rows_with(image, nodes)] += _weighed_bytes(image, nodes.images.node_count)
         bytes_max = _BYTES_MAX_PER_CONTAINER * len(pod.containers)
-        # Upstream looks at the lower bound first; without containers the upper one lies below it.
+        # Upstream checks the lower bound first; without containers the upper one is below it.
         clamped = np.where(there < _BYTES_MIN, _BYTES_MIN, np.minimum(there, bytes_max))
         return NODE_SCORE_MAX * (clamped - _BYTES_MIN) // (bytes_max - _BYTES_MIN)
 
@@ -58,7 +58,7 @@ def _images_of(pod: PodInfo) -> Iterator[str]:
 
 
 def _normalized(name: str) -> str:
-    """Add the tag that an image name without tag and digest stands for."""
+    """Return the image name, with `:latest` if it has neither tag nor digest."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 

@@ -1,4 +1,4 @@
-"""NodeAffinity: put pods on nodes their nodeSelector and node affinity ask for.
+"""NodeAffinity: place pods on nodes that match their nodeSelector and node affinity.
 
 Upstream: pkg/scheduler/framework/plugins/nodeaffinity (v1.36)
 Reads:    pod.spec.nodeSelector, affinity.nodeAffinity; nodes.labels, nodes.names
@@ -71,7 +71,7 @@ class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of the plugin.
 
     Attributes:
-        added_affinity: Applies to every pod of the profile, on top of the pod's own.
+        added_affinity: Applies to every pod of the profile, in addition to its own.
     """
 
     added_affinity: Affinity | None = None
@@ -104,7 +104,7 @@ class NodeAffinity(
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> NodeAffinityArgs:
-        """Decode the arguments; both parts of the added affinity must parse."""
+        """Decode the arguments. Raises ConfigError if the added affinity is invalid."""
         args = decode_args(NodeAffinityArgs, raw, path)
         if errors := tuple(_args_errors(args, path)):
             raise ConfigError(errors)
@@ -113,7 +113,7 @@ class NodeAffinity(
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[None]:
-        """Skip pods that ask for nothing; restrict those that name their nodes."""
+        """Skip pods without requirements; return the node names of pods that list them."""
         required = required_node_selector(pod)
         if required is None:
             asks = pod.spec.node_selector is not None or self._added_required is not None
@@ -124,11 +124,11 @@ class NodeAffinity(
         return PreFilterResult(node_names=names) if names else PreFilterResult(status=self.conflict)
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
-        """Do without: pre_filter makes none."""
+        """Return None; `filter` needs no state."""
         return
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject rows that the added affinity, then those that the pod itself leaves out."""
+        """Reject rows that do not match the added affinity, then those that the pod excludes."""
         rejected = ~match_required_node_affinity(pod, nodes)
         if self._added_required is None:
             return NodeToStatus.rejecting(rejected, self.rejection)
@@ -138,7 +138,7 @@ class NodeAffinity(
         )
 
     def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name what the node's labels lack."""
+        """Return the requirements that the node's labels do not meet."""
         node = nodes.nodes[0]
         if self._added_required is not None and not _matches(self._added_required, node):
             return describe_selector(self._added_required, node)
@@ -152,7 +152,7 @@ class NodeAffinity(
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[PreferredTerms]:
-        """Collect the preferred terms of the added affinity and of the pod."""
+        """Return the preferred terms of the added affinity and of the pod."""
         preferred = _preferred_terms(pod)
         if preferred is None:
             terms = self._added_preferred
@@ -164,14 +164,14 @@ class NodeAffinity(
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreferredTerms | NoState:
-        """Collect the terms; without any, every row scores 0."""
+        """Return the preferred terms; without any, every row scores 0."""
         result = self.pre_score(cycle, pod, snapshot, feasible)
         if result.status.is_success or result.status.is_skip:
             return result.state or ()
         return NoState(result.status)
 
     def score(self, state: PreferredTerms, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Add up the weights of the terms that match."""
+        """Return, per row, the sum of the weights of matching terms."""
         scores = np.zeros(len(nodes), np.int64)
         for term in state:
             scores += match_node_selector_term(term.preference, nodes) * np.int64(term.weight)
@@ -180,16 +180,16 @@ class NodeAffinity(
     def normalize_score(
         self, state: PreferredTerms, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """More is better."""
+        """Scale to 0..100; a higher sum is better."""
         return normalize(scores)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A node came or its labels changed."""
+        """Return node additions and label changes."""
         event = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return (ClusterEventWithHint(event, self._after_node_change, per_template=True),)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The node selector and both parts of the node affinity matter."""
+        """Return the node selector and the node affinity."""
         selector = pod.spec.node_selector
         labels = None if selector is None else tuple(sorted(selector.items()))
         return labels, required_node_selector(pod), _preferred_terms(pod)
@@ -201,7 +201,7 @@ class NodeAffinity(
             return False
         required = required_node_affinity(pod)
         if not required.matches(new):
-            # A pod whose terms cannot be parsed is tried at every change, as upstream does.
+            # As upstream, a pod with invalid terms is retried after every change.
             return _meets_error(required, new)
         return not isinstance(old, Node) or not required.matches(old)
 
@@ -227,7 +227,7 @@ def _error(error: str) -> FieldError:
 
 
 def _node_names(required: NodeSelector) -> frozenset[str] | None:
-    """Return the nodes that the terms name; None if there are no terms or one names none."""
+    """Return the nodes that the terms name, or None if there are no terms or one names none."""
     names: set[str] = set()
     for term in required.node_selector_terms:
         named = [
@@ -253,7 +253,7 @@ def _matches(selector: NodeSelector, node: Node) -> bool:
 
 
 def _meets_error(required: RequiredNodeAffinity, node: Node) -> bool:
-    """Whether a node that does not match is asked about a term that cannot be parsed."""
+    """Whether matching the node evaluates an invalid term."""
     selector = required.selector
     return (
         selector is not None

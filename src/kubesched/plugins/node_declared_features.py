@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet fits where it is declared.
+"""NodeDeclaredFeatures: a pod that needs a kubelet feature fits only where a node declares it.
 
 Upstream: pkg/scheduler/framework/plugins/nodedeclaredfeatures,
           component-helpers/nodedeclaredfeatures (v1.36)
@@ -39,7 +39,7 @@ from kubesched.snapshot.snapshot import Snapshot
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
-# Sorted. The three that no pod needs for being scheduled still take part in reading node lists.
+# Sorted. Three of them are never required by a pod, but matter when node lists are read.
 KNOWN_FEATURES: Final = (
     "ExtendWebSocketsToKubelet",
     "InPlacePodLevelResourcesVerticalScaling",
@@ -54,7 +54,7 @@ _SKIP: Final[PreFilterResult[Features]] = PreFilterResult(status=SKIP)
 
 
 class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
-    """Filter on features the pod's specification calls for."""
+    """Filter on the features that the pod's spec requires."""
 
     name: ClassVar = "NodeDeclaredFeatures"
     scope: ClassVar = Scope.NODE
@@ -70,14 +70,14 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[Features]:
-        """Infer what the pod needs; most pods need nothing."""
+        """Return the required features; skip if there are none, as for most pods."""
         needed = required_features(pod.spec) if self._enabled else None
         return PreFilterResult(needed) if needed else _SKIP
 
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> Features | NoState | None:
-        """Fail, unless the plugin has nothing to do at all."""
+        """Return a failure, or None if the feature gate is off."""
         return super().filter_state(cycle, pod, snapshot) if self._enabled else frozenset()
 
     def filter(self, state: Features, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
@@ -88,12 +88,12 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
         return NodeToStatus.rejecting(rejected, self.rejection)
 
     def describe(self, state: Features, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name what is missing."""
+        """Return the missing features."""
         missing = state - declared_features(nodes.declared_features[0])
         return f"not declared: {', '.join(sorted(missing))}"
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A node came or declares other features; the pod needs others."""
+        """Return node additions, changes of declared features, and updates of the pod."""
         if not self._enabled:
             return ()
         return (
@@ -105,12 +105,12 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Only what the pod needs matters."""
+        """Return the required features."""
         return required_features(pod.spec)
 
 
 def required_features(spec: PodSpec) -> Features:
-    """Return the features without which a node cannot run such a pod."""
+    """Return the features that a node needs to run such a pod."""
     needed = []
     if any(
         rule.action == "RestartAllContainers"
@@ -124,10 +124,10 @@ def required_features(spec: PodSpec) -> Features:
 
 
 def declared_features(declared: Sequence[str]) -> Features:
-    """Return the known ones of a node's declared features.
+    """Return the known features among those that a node declares.
 
-    Upstream reads the list and its own sorted one side by side and so loses what stands out of
-    order; the API server only stores sorted lists.
+    As upstream, which merges the list with a sorted one, entries out of order are lost. The API
+    server stores only sorted lists.
     """
     found = []
     known = iter(KNOWN_FEATURES)

@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node fits only there.
+"""NodeName: a pod that names a node fits only there.
 
 Upstream: pkg/scheduler/framework/plugins/nodename (v1.36)
 Reads:    pod.spec.nodeName; nodes.names
@@ -28,7 +28,7 @@ class NodeName(FilterPlugin[None]):
     rejection: ClassVar = unresolvable("node(s) didn't match the requested node name")
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject every row but the one the pod names, if it names one."""
+        """Reject all rows except the one that the pod names, if it names one."""
         wanted = pod.spec.node_name
         if not wanted:
             return NodeToStatus.passing(len(nodes))
@@ -39,13 +39,13 @@ class NodeName(FilterPlugin[None]):
         return NodeToStatus.rejecting(rejected, self.rejection)
 
     def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the node the pod asks for."""
+        """Return the node that the pod names."""
         return f"pod asks for node {pod.spec.node_name}"
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A node came."""
+        """Return node additions."""
         return (ClusterEventWithHint(ClusterEvent(NODE, Action.ADD)),)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Only the name matters."""
+        """Return the node name."""
         return pod.spec.node_name

@@ -1,8 +1,8 @@
-"""NodePorts: keep pods off nodes where another pod holds a host port they want.
+"""NodePorts: keep pods off nodes where another pod uses one of their host ports.
 
 Upstream: pkg/scheduler/framework/plugins/nodeports (v1.36)
 Reads:    pod.spec.containers and restartable init containers, hostPort; nodes.used_ports
-Rejects:  Unschedulable; evicting the holder frees the port.
+Rejects:  Unschedulable, because evicting the other pod frees the port.
 Differs:  nothing.
 """
 
@@ -47,19 +47,19 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[HostPorts]:
-        """Collect the host ports; most pods have none."""
+        """Return the host ports; skip if there are none, as for most pods."""
         ports = pod.template.host_ports
         return PreFilterResult(ports) if ports else _SKIP
 
     def filter(self, state: HostPorts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject rows where one of the ports is taken."""
+        """Reject rows where one of the ports is in use."""
         rejected = nodes.used_ports.map(
             lambda used: _first_taken(state, used) is not None, np.bool_
         )
         return NodeToStatus.rejecting(rejected, self.rejection)
 
     def describe(self, state: HostPorts, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the first port that is taken, and who holds it."""
+        """Return the first port in use, and the pod that uses it."""
         port = _first_taken(state, nodes.used_ports[0])
         if port is None:
             return ""
@@ -72,7 +72,7 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
         return f"port {port.address}:{port.port}/{port.protocol}{held}"
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A pod with host ports left; a node came."""
+        """Return pod deletions and node additions."""
         return (
             ClusterEventWithHint(
                 ClusterEvent(POD, Action.DELETE), _after_pod_deletion, per_template=True
@@ -81,7 +81,7 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Only the host ports matter."""
+        """Return the host ports."""
         return pod.template.host_ports
 
 

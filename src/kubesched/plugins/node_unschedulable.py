@@ -1,4 +1,4 @@
-"""NodeUnschedulable: keep pods off cordoned nodes, unless they tolerate the taint that says so.
+"""NodeUnschedulable: keep pods off cordoned nodes, unless they tolerate the cordon's taint.
 
 Upstream: pkg/scheduler/framework/plugins/nodeunschedulable (v1.36)
 Reads:    pod.spec.tolerations; nodes.unschedulable
@@ -41,17 +41,17 @@ class NodeUnschedulable(FilterPlugin[None]):
         self._comparison = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject cordoned rows if the pod does not tolerate the cordon."""
+        """Reject cordoned rows if the pod does not tolerate the taint."""
         if self._tolerates_cordon(pod.spec.tolerations):
             return NodeToStatus.passing(len(nodes))
         return NodeToStatus.rejecting(nodes.unschedulable, self.rejection)
 
     def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
-        """Say what would be tolerated."""
+        """Return the taint that the pod would have to tolerate."""
         return f"cordoned; taint {_CORDON.key}:{_CORDON.effect} is not tolerated"
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A node came or was uncordoned; the pod got tolerations."""
+        """Return node additions and uncordonings, and new tolerations of the pod."""
         return (
             ClusterEventWithHint(
                 ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
@@ -64,7 +64,7 @@ class NodeUnschedulable(FilterPlugin[None]):
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Whether the cordon is tolerated is all that matters."""
+        """Return whether the pod tolerates the taint."""
         return self._tolerates_cordon(pod.spec.tolerations)
 
     def _tolerates_cordon(self, tolerations: tuple[Toleration, ...]) -> bool:

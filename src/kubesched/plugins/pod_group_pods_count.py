@@ -1,4 +1,4 @@
-"""PodGroupPodsCount: the more pods of the group a placement takes, the better.
+"""PodGroupPodsCount: prefer the placement that fits the most pods of the group.
 
 Upstream: pkg/scheduler/framework/plugins/podgrouppodscount (v1.36)
 Reads:    the group's scheduled pods
@@ -20,7 +20,7 @@ _SCORE_MAX: Final = 100
 
 
 class PodGroupPodsCount(PlacementScorePlugin):
-    """Count the pods that have a node, and those that would get one."""
+    """Score by the number of pods that have a node or get one in the placement."""
 
     name: ClassVar = "PodGroupPodsCount"
     normalizes_placements: ClassVar = True
@@ -28,14 +28,14 @@ class PodGroupPodsCount(PlacementScorePlugin):
     def score_placement(
         self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
     ) -> tuple[int, Status]:
-        """Return their number."""
+        """Return the number of pods, and success."""
         state = self.handle.pod_group_states.get(namespace, name)
         if state is None:
             return 0, failure(state_not_found(namespace, name))
         return state.scheduled_pods_count + len(assignments.proposed), SUCCESS
 
     def normalize_placement_scores(self, scores: Sequence[int]) -> tuple[list[int], Status]:
-        """Return the share of the largest number, in percent rounded down."""
+        """Return each number in percent of the largest, rounded down, and success."""
         most = max((0, *scores))
         if most == 0:
             return [], failure(NOBODY_ASSIGNED)

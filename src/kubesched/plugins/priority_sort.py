@@ -1,4 +1,4 @@
-"""PrioritySort: the pod of higher priority first, then the one that has waited longer.
+"""PrioritySort: order pods by priority, then by waiting time.
 
 Upstream: pkg/scheduler/framework/plugins/queuesort (v1.36)
 Reads:    pod.spec.priority; when the pod last entered a queue
@@ -23,13 +23,13 @@ class PrioritySort(QueueSortPlugin):
     scope: ClassVar = Scope.NODE
 
     def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
-        """Return priority, falling, and the time of the last entry."""
+        """Return the negative priority, and when the pod last entered a queue, in seconds."""
         return (-queued.pod_info.priority, queued.timestamp)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """It never rejects."""
+        """Return no events, because the plugin never rejects a pod."""
         return ()
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """No node matters to the order."""
+        """Return (), because the plugin does not evaluate nodes."""
         return None

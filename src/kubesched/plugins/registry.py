@@ -1,7 +1,7 @@
-"""The in-tree registry: every plugin of kube-scheduler 1.36 by name, and one from its past.
+"""The in-tree registry: the plugins of kube-scheduler 1.36, and SelectorSpread.
 
 Upstream: pkg/scheduler/framework/plugins/registry.go (v1.36)
-Differs:  SelectorSpread, which 1.36 no longer has, can be enabled; no default profile enables it.
+Differs:  has SelectorSpread, which 1.36 lacks and no default profile enables.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kubesched.plugins.volume_zone import VolumeZone
 
 
 def in_tree_registry() -> Registry:
-    """Return a new registry of the in-tree plugins, to which others may be added."""
+    """Return a new registry of the in-tree plugins; callers may add others."""
     return Registry(
         DefaultBinder,
         DefaultPreemption,

@@ -1,8 +1,8 @@
-"""SchedulingGates: keep pods out of the queue while they carry scheduling gates.
+"""SchedulingGates: keep pods with scheduling gates out of the active queue.
 
 Upstream: pkg/scheduler/framework/plugins/schedulinggates (v1.36)
 Reads:    pod.spec.schedulingGates
-Rejects:  UnschedulableAndUnresolvable; only an update of the pod itself lifts its gates.
+Rejects:  UnschedulableAndUnresolvable, because only an update of the pod removes its gates.
 Differs:  nothing.
 """
 
@@ -20,13 +20,13 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 class SchedulingGates(PreEnqueuePlugin):
-    """Let a pod into the active queue once it has no gates."""
+    """Admit a pod to the active queue when it has no gates."""
 
     name: ClassVar = "SchedulingGates"
     scope: ClassVar = Scope.NODE
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Hold the pod back as long as it has gates, and name them."""
+        """Reject a pod with gates, and name them."""
         gates = pod.spec.scheduling_gates
         if not gates:
             return SUCCESS
@@ -34,12 +34,12 @@ class SchedulingGates(PreEnqueuePlugin):
         return unresolvable(f"waiting for scheduling gates: [{names}]")
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """The pod lost its last gate."""
+        """Return the removal of a pod's last gate."""
         event = ClusterEvent(POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
         return (ClusterEventWithHint(event, _is_about),)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Pods that are tried have no gates, so nothing tells them apart."""
+        """Return (), because pods that reach a scheduling cycle have no gates."""
         return None
 
 

@@ -1,12 +1,12 @@
 """SelectorSpread: prefer nodes and zones with few pods of the same services and controllers.
 
-It was a default priority of kube-scheduler until PodTopologySpread took its place, and is not in
-the default profile.
+kube-scheduler used it by default until PodTopologySpread replaced it. It is not in the default
+profile.
 
 Upstream: plugin SelectorSpread, priority SelectorSpreadPriority (until v1.22)
 Reads:    services, replication controllers, replica sets, stateful sets that select the pod;
           nodes.zones
-Differs:  the scale, which upstream changed from 10 to 100, is an argument.
+Differs:  the largest score, which upstream changed from 10 to 100, is an argument.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ _ZONE_WEIGHT: Final = 2.0 / 3.0
 
 
 class SelectorSpreadArgs(PluginArgs, frozen=True, kw_only=True):
-    """The largest score: 10 as until Kubernetes 1.16, or 100."""
+    """The largest score: 10, as until Kubernetes 1.16, or 100."""
 
     scale: Int32 = 100
 
 
 class Siblings(msgspec.Struct, frozen=True):
-    """What pre_score found.
+    """The state for `score`.
 
     Attributes:
-        selector: Which pods are siblings.
+        selector: Selects the pod's siblings.
         zones: The zone of every row of the whole table.
     """
 
@@ -71,7 +71,7 @@ _SKIP_SCORE: Final[PreScoreResult[Siblings]] = PreScoreResult(status=SKIP)
 
 
 class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
-    """Score by the siblings on a node, and where nodes have zones for two thirds by the zone."""
+    """Score by the siblings on a node; if nodes have zones, those count two thirds."""
 
     name: ClassVar = "SelectorSpread"
     scope: ClassVar = Scope.CLUSTER
@@ -88,7 +88,7 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> SelectorSpreadArgs:
-        """Decode and validate; the scale is 10 or 100."""
+        """Decode and validate the arguments. Raises ConfigError unless the scale is 10 or 100."""
         args = decode_args(SelectorSpreadArgs, raw, path)
         if args.scale not in _SCALES:
             supported = tuple(str(scale) for scale in _SCALES)
@@ -96,11 +96,11 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
         return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """None: it never rejects a pod."""
+        """Return no events, because the plugin never rejects a pod."""
         return ()
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Services and the pod's controller."""
+        """Return services and the pod's controller, which define the siblings."""
         if pod.spec.topology_spread_constraints:
             return ()
         return kinds_of_siblings(pod, Decides.CHOICE)
@@ -108,7 +108,7 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[Siblings]:
-        """Find out which pods are siblings; pods with spread constraints of their own have none."""
+        """Return the selector of the siblings; skip pods that have spread constraints."""
         if pod.spec.topology_spread_constraints:
             return _SKIP_SCORE
         objects = snapshot.objects
@@ -120,13 +120,13 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
         return PreScoreResult(Siblings(selector, snapshot.nodes.zones))
 
     def score(self, state: Siblings, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Count the siblings on each row."""
+        """Return the number of siblings per row."""
         return count_siblings(state.selector, pod.namespace, nodes)
 
     def normalize_score(
         self, state: Siblings, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Turn counts around: the node and the zone with the most siblings become 0."""
+        """Reverse the counts: the node and the zone with the most siblings get 0."""
         if not len(scores):
             return scores
         spread = self._spread(scores)
@@ -135,7 +135,7 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
         if has_zone.any():
             counts = np.bincount(codes[has_zone], scores[has_zone], len(state.zones.values))
             by_zone = self._spread(counts).take(codes)
-            # The order of these operations decides which way halves and thirds fall.
+            # The order of these operations determines how scores are rounded.
             mixed = spread * (1.0 - _ZONE_WEIGHT) + _ZONE_WEIGHT * by_zone
             spread = np.where(has_zone, mixed, spread)
         return spread.astype(np.int64)

@@ -58,7 +58,7 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
         self._comparison = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A node came or its taints changed; the pod got tolerations."""
+        """Return node additions and taint changes, and new tolerations of the pod."""
         return (
             ClusterEventWithHint(
                 ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
@@ -71,12 +71,12 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Only the tolerations matter."""
+        """Return the tolerations."""
         return pod.spec.tolerations
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows with a hard taint that the pod does not tolerate."""
-        # Thousands of nodes share a handful of taint lists, so ask per list, not per node.
+        # Thousands of nodes share a few taint lists, so evaluate each list once.
         tolerations = pod.spec.tolerations
         rejected = nodes.taints.map(
             lambda taints: self._untolerated(taints, tolerations) is not None, np.bool_
@@ -84,24 +84,24 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
         return NodeToStatus.rejecting(rejected, self.rejection)
 
     def describe(self, state: None, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the first taint that is not tolerated."""
+        """Return the first taint that is not tolerated."""
         taint = self._untolerated(nodes.taints[0], pod.spec.tolerations)
         return "" if taint is None else f"taint {taint.key}={taint.value}:{taint.effect}"
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[Tolerations]:
-        """Keep the tolerations that can be about soft taints."""
+        """Return the tolerations that can match soft taints."""
         return PreScoreResult(tuple(t for t in pod.spec.tolerations if t.effect in ("", _SOFT)))
 
     def score(self, state: Tolerations, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Count the soft taints that the pod does not tolerate."""
+        """Return, per row, the number of soft taints that the pod does not tolerate."""
         return nodes.taints.map(lambda taints: self._count_soft(taints, state), np.int64)
 
     def normalize_score(
         self, state: Tolerations, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Fewer is better."""
+        """Scale to 0..100; fewer taints are better."""
         return normalize_reversed(scores)
 
     def _tolerated(self, taint: Taint, tolerations: Tolerations) -> bool:

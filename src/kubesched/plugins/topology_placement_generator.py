@@ -1,9 +1,9 @@
-"""TopologyPlacementGenerator: a pod group's pods go into one domain of the topology it names.
+"""TopologyPlacementGenerator: place a pod group in one domain of a topology.
 
 Upstream: pkg/scheduler/framework/plugins/topologyaware (v1.36)
 Reads:    PodGroup spec.schedulingConstraints; the group's scheduled pods; nodes' labels
-Rejects:  nothing; fails if the scheduled pods are in no domain, or in several.
-Differs:  domains are tried in the order of their first nodes, upstream in any.
+Rejects:  nothing; fails if the scheduled pods are in no domain or in several.
+Differs:  domains are tried in order of their first nodes; upstream's order is arbitrary.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 class DomainError(ValueError):
-    """It cannot be said in which domain the group is."""
+    """The group has no single domain."""
 
 
 class TopologyPlacementGenerator(PlacementGeneratePlugin):
-    """Divide the nodes by the value of a label."""
+    """Divide nodes by the value of a label."""
 
     name: ClassVar = "TopologyPlacementGenerator"
 
     def generate_placements(
         self, namespace: str, name: str, parent: Placement, snapshot: Snapshot
     ) -> GeneratedPlacements:
-        """Return one placement per domain, or the domain of the pods that are scheduled."""
+        """Return one placement per domain, or only that of the group's scheduled pods."""
         group = snapshot.objects.get(PodGroup, name, namespace)
         if group is None:
             cause = f'podgroup.scheduling.k8s.io "{name}" not found'
@@ -57,7 +57,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
 
 
 def _topology_key(group: PodGroup) -> str | None:
-    """Return the one label that the API lets a group name, None if it names none."""
+    """Return the group's topology label (the API allows one), or None."""
     constraints = group.spec.scheduling_constraints
     if constraints is None or not constraints.topology:
         return None
@@ -65,10 +65,10 @@ def _topology_key(group: PodGroup) -> str | None:
 
 
 def _domain_of(scheduled: Iterable[PodInfo], key: str, nodes: NodeColumns) -> str | None:
-    """Return the domain of pods, None if there are none.
+    """Return the domain of the pods, or None if there are no pods.
 
     Raises:
-        DomainError: A pod's node is gone or in no domain, or they are in several.
+        DomainError: A pod's node is missing or has no domain, or the pods are in several domains.
     """
     found = ""
     is_found = False
@@ -82,7 +82,7 @@ def _domain_of(scheduled: Iterable[PodInfo], key: str, nodes: NodeColumns) -> st
         domain = nodes.nodes[row].metadata.labels.get(key)
         if domain is None:
             raise DomainError(f"no topology domain found for pod {pod.key}")
-        # An empty value counts as none found so far, as upstream.
+        # As upstream, an empty value counts as no domain found so far.
         if found not in ("", domain):
             raise DomainError(f"more than 1 domain found for pod group: {found}, {domain}")
         found, is_found = domain, True

@@ -1,7 +1,7 @@
-"""Affinity in words: which pods, where, by which selector.
+"""Describes which pods and terms made InterPodAffinity reject a node.
 
 Reads:    pods on nodes, nodes.labels
-Differs:  upstream has no such texts; they are for explain.
+Differs:  not in upstream; for explain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAMED_MAX: Final = 3
 
 
 def describe_affinity(state: AffinityState, pod: PodInfo, nodes: NodeTable) -> str:
-    """Return what keeps the pod off the one row of `nodes`: the domain, the pods, the term."""
+    """Return the domain, the pods and the term because of which the only row is rejected."""
     if state.affinity and state.lacks_affinity(nodes)[0]:
         return _describe_missing(state, nodes)
     for key, domains in state.anti_affinity.items():
@@ -59,7 +59,7 @@ def _describe_missing(state: AffinityState, nodes: NodeTable) -> str:
 def _describe_existing(
     state: AffinityState, pod: PodInfo, key: str, value: str | None, count: int
 ) -> str:
-    """Name the pods of the domain that keep the pod away, with the first term that is met."""
+    """Return the pods of the domain whose anti-affinity matches the pod, and their first term."""
     for term in _avoiding_terms(state, pod, key):
 
         def owns(other: PodInfo, term: AffinityTerm = term) -> bool:
@@ -100,9 +100,9 @@ def _pods_in(
     value: str | None,
     is_meant: Callable[[PodInfo], bool],
 ) -> str:
-    """Name the pods that are meant: those of a domain, or with None those of all domains.
+    """Return the names of matching pods in a domain, or with None in all domains.
 
-    Nodes share domains, so the pods of all domains are looked up once for each question.
+    Nodes share domains, so the pods of all domains are collected once per question.
     """
     known = state.facts.get((key, question))
     if known is None:

@@ -1,10 +1,10 @@
-"""InterPodAffinity: place pods near pods they need and far from pods they must avoid.
+"""InterPodAffinity: place pods near the pods they need, and away from the pods they avoid.
 
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity (v1.36)
 Reads:    pod.spec.affinity.podAffinity, podAntiAffinity of the pod and of pods on nodes;
           pod.metadata.labels; namespaces; nodes.labels
-Rejects:  UnschedulableAndUnresolvable if affinity is not met, because evicting pods does not bring
-          the ones that are missing; Unschedulable if anti-affinity is violated.
+Rejects:  UnschedulableAndUnresolvable if affinity is not met, because evicting pods cannot add the
+          missing ones; Unschedulable if anti-affinity is violated.
 Differs:  nothing.
 """
 
@@ -78,11 +78,11 @@ _NO_TERMS: Final = AffinityTerms()
 _HARD_WEIGHT_MAX: Final = 100
 
 AffinityScores = tuple[tuple[str, NDArray[np.int64]], ...]
-"""Topology key, and by code of the node label what the pods of the domain are worth."""
+"""Per topology key: the score of each domain, as int64 per code of the node label."""
 
 
 class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
-    """How the terms of pods on nodes count in scoring."""
+    """How the affinity terms of pods on nodes count in scoring."""
 
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
@@ -98,7 +98,7 @@ class InterPodAffinity(
     PreScorePlugin[AffinityScores],
     ScorePlugin[AffinityScores],
 ):
-    """Filter on required terms, the pod's own and those of pods on nodes; score on preferred."""
+    """Filter on required terms of the pod and of pods on nodes; score on preferred terms."""
 
     name: ClassVar = "InterPodAffinity"
     scope: ClassVar = Scope.CLUSTER
@@ -125,7 +125,7 @@ class InterPodAffinity(
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> InterPodAffinityArgs:
-        """Decode and validate; the weight of required affinity is from 0 to 100."""
+        """Decode the arguments. Raises ConfigError unless the weight is from 0 to 100."""
         args = decode_args(InterPodAffinityArgs, raw, path)
         weight = args.hard_pod_affinity_weight
         if not 0 <= weight <= _HARD_WEIGHT_MAX:
@@ -134,7 +134,7 @@ class InterPodAffinity(
         return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Pods came, went or changed labels; nodes came or changed labels."""
+        """Return changes of pods and their labels, node additions and node label changes."""
         pods = ClusterEvent(POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
         nodes = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return (
@@ -145,7 +145,7 @@ class InterPodAffinity(
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[AffinityState]:
-        """Sum, per domain, the pods that the pod's terms and the terms about the pod speak of."""
+        """Count, per domain, the pods that match the pod's terms or have terms that match it."""
         terms = pod.template.affinity
         if terms is not None and terms.error:
             return PreFilterResult(status=unresolvable(f"parsing pod: {terms.error}"))
@@ -175,21 +175,21 @@ class InterPodAffinity(
     def add_pod(
         self, state: AffinityState, pod: PodInfo, added: PodInfo, nodes: NodeTable
     ) -> Status:
-        """Count `added` in the domains of its node."""
+        """Add `added` to the counts of its node's domains."""
         state.move(pod, added, nodes, 1)
         return SUCCESS
 
     def remove_pod(
         self, state: AffinityState, pod: PodInfo, removed: PodInfo, nodes: NodeTable
     ) -> Status:
-        """Uncount `removed` in the domains of its node."""
+        """Subtract `removed` from the counts of its node's domains."""
         state.move(pod, removed, nodes, -1)
         return SUCCESS
 
     def filter(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows by affinity, then anti-affinity, then the anti-affinity of existing pods."""
         index = np.zeros(len(nodes), np.int32)
-        # What counts first is written last.
+        # The check with precedence is written last.
         for key, domains in state.existing.items():
             index[domains.above(nodes.label(key), 0)] = _VIOLATES_EXISTING
         for key, domains in state.anti_affinity.items():
@@ -199,7 +199,7 @@ class InterPodAffinity(
         return NodeToStatus(index, _STATUSES)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Namespaces, where a term selects them by label."""
+        """Return namespaces if a term selects them by label."""
         index, terms = snapshot.nodes.groups.owned_terms, pod.template.affinity
         required = list(_selecting(index.filtering))
         preferred = list(_selecting(index.scoring))
@@ -211,13 +211,13 @@ class InterPodAffinity(
                 yield NeededKind(Namespace, "affinity terms select them by label", decides)
 
     def describe(self, state: AffinityState, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the domain that decided, the pods there, and the term that is about them."""
+        """Return the domain that decided, the pods there, and the term that matches them."""
         return describe_affinity(state, pod, nodes)
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[AffinityScores]:
-        """Sum, per domain, what the pods there are worth to the pod."""
+        """Return the score of each domain: the sum of the weights of matching terms."""
         terms = pod.template.affinity
         has_preferred = terms is not None and bool(
             terms.preferred_affinity or terms.preferred_anti_affinity
@@ -238,7 +238,7 @@ class InterPodAffinity(
             for key, worth, _ in questions
         )
         if any(worth.any() for _, worth in worths) or any(
-            # Worths that cancel each other have been recorded all the same.
+            # Upstream also scores if the weights of all matching terms add up to 0.
             DomainSums.of(nodes.label(key), records.over(groups)).has_any
             for key, _, records in questions
         ):
@@ -246,7 +246,7 @@ class InterPodAffinity(
         return _SKIP_SCORE
 
     def score(self, state: AffinityScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Add up what the row's domains are worth."""
+        """Return, per row, the sum of the scores of its domains."""
         (key, worth), *others = state
         scores = worth.take(nodes.label(key).codes)
         for key, worth in others:
@@ -260,7 +260,7 @@ class InterPodAffinity(
         scores: NDArray[np.int64],
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
-        """Spread from 0 for the least to 100 for the most; all 0 if all are equal."""
+        """Scale linearly from 0 for the lowest to 100 for the highest; all 0 if equal."""
         if not len(scores):
             return scores
         least = scores.min()
@@ -282,7 +282,7 @@ class InterPodAffinity(
     def _sum_existing(
         self, pod: PodInfo, snapshot: Snapshot, index: TermIndex, buckets: Buckets
     ) -> dict[str, DomainSums]:
-        """Count, per domain, the pods whose required anti-affinity is about the pod."""
+        """Count, per domain, the pods whose required anti-affinity matches the pod."""
         objects = snapshot.objects
 
         def derive() -> tuple[KeyedSum, ...]:
@@ -300,7 +300,7 @@ class InterPodAffinity(
     def _preferences_about(
         self, pod: PodInfo, objects: Objects, index: TermIndex, buckets: Buckets
     ) -> tuple[Preference, ...]:
-        """Return what to sum to know what the pods of a domain are worth."""
+        """Return the sums that make up the scores of domains."""
 
         def derive() -> tuple[Preference, ...]:
             labels = _namespace_labels(pod, objects)
@@ -334,12 +334,12 @@ def _selecting(index: TermIndex) -> Iterator[AffinityTerm]:
 
 
 def _reads_namespaces(term: AffinityTerm) -> bool:
-    """Whether the labels of namespaces decide which pods a term is about."""
+    """Whether a term selects namespaces by label."""
     return bool(term.namespace_selector.requirements)
 
 
 def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """Whether a pod that came, went or changed its labels may make room for `pod`."""
+    """Whether the addition, deletion or update of a pod may make `pod` schedulable."""
     before = old if isinstance(old, Pod) else None
     after = new if isinstance(new, Pod) else None
     if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
@@ -359,14 +359,14 @@ def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:
 
 
 def _after_node_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """Whether a node that came or changed its labels may take `pod`."""
+    """Whether the addition or update of a node may make `pod` schedulable."""
     terms = affinity_terms_of(pod) or _NO_TERMS
     if terms.error or not isinstance(new, Node):
         return True
     after = new.metadata.labels
     if not isinstance(old, Node):
         comes_with_key = any(term.topology_key in after for term in terms.required_affinity)
-        # A node without the key takes any pod that only avoids others.
+        # A node without the key cannot violate anti-affinity.
         return comes_with_key or bool(terms.required_anti_affinity)
     before = old.metadata.labels
     return any(
@@ -388,9 +388,10 @@ def _shuns(pod: Pod, other: Pod) -> bool:
 
 
 def _are_all_about(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
-    """Whether there is a term and all are about `pod`, its namespace taken to have no labels.
+    """Whether there are terms and all match `pod`.
 
-    So upstream asks: unlike in a cycle, namespace selectors are not resolved.
+    As upstream, and unlike in a scheduling cycle, namespace selectors are matched as if the
+    namespace had no labels.
     """
     metadata = pod.metadata
     return bool(terms) and all(

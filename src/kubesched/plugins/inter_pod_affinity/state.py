@@ -1,4 +1,4 @@
-"""What InterPodAffinity knows of a pod and the cluster while it filters.
+"""AffinityState: the numbers of pods per domain with which InterPodAffinity filters.
 
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, preFilterState (v1.36)
 Differs:  nothing.
@@ -31,14 +31,14 @@ from kubesched.snapshot.pod_sums import PodSum
 
 
 class Requirements(msgspec.Struct, frozen=True):
-    """The required terms of the pod to place, and what to sum for them.
+    """The required terms of the pod to place, and the sums that they need.
 
     Attributes:
         affinity, anti_affinity: The terms.
-        affinity_keys: The topology keys of `affinity`, each once.
-        affinity_sum: Counts the pods that all of `affinity` is about; None without terms.
-        anti_affinity_sums: Per topology key, counts the pods that its terms are about.
-        is_met_by_itself: Whether all of `affinity` is about the pod itself.
+        affinity_keys: The distinct topology keys of `affinity`.
+        affinity_sum: Counts the pods that match all of `affinity`; None without terms.
+        anti_affinity_sums: Per topology key, counts the pods that match its terms.
+        is_met_by_itself: Whether the pod itself matches all of `affinity`.
     """
 
     affinity: tuple[IncomingTerm, ...] = ()
@@ -49,7 +49,7 @@ class Requirements(msgspec.Struct, frozen=True):
     is_met_by_itself: bool = False
 
     def are_met_by(self, other: PodInfo) -> bool:
-        """Whether there is an affinity term and every one is about `other`."""
+        """Whether there are affinity terms and `other` matches all of them."""
         return bool(self.affinity) and _are_all_about(self.affinity, other)
 
 
@@ -74,16 +74,16 @@ def requirements_of(pod: PodInfo, terms: AffinityTerms, objects: Objects) -> Req
 
 
 class AffinityState:
-    """Sums of pods per domain, by topology key; what-if questions move them.
+    """Numbers of pods per domain, by topology key; a what-if changes them.
 
     Attributes:
         requirements: The required terms of the pod to place.
         namespace_labels: The labels of its namespace.
-        existing: Pods with required anti-affinity about the pod to place.
-        affinity: Pods that all required affinity of the pod to place is about.
-        anti_affinity: Pods that required anti-affinity of the pod to place is about.
-        table: The nodes with their pods, as they are.
-        facts: What explain has found out about them.
+        existing: Counts pods whose required anti-affinity matches the pod to place.
+        affinity: Counts pods that match all required affinity of the pod to place.
+        anti_affinity: Counts pods that match required anti-affinity of the pod to place.
+        table: The nodes and their pods.
+        facts: A cache for explain: (key, question) -> domain -> names of pods.
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class AffinityState:
         self.facts: dict[tuple[str, object], dict[str | None, list[str]]] = {}
 
     def clone(self) -> AffinityState:
-        """Copy; the copy may be moved without the original seeing it."""
+        """Return a copy that can be changed independently."""
         return AffinityState(
             self.requirements,
             self.namespace_labels,
@@ -125,7 +125,7 @@ class AffinityState:
         )
 
     def move(self, pod: PodInfo, other: PodInfo, nodes: NodeTable, amount: int) -> None:
-        """Count `other` on the one row of `nodes` (`amount` 1), or no longer (-1)."""
+        """Add (`amount` 1) or subtract (-1) `other` on the only row of `nodes`."""
         owned = other.template.affinity
         for term in owned.required_anti_affinity if owned is not None else ():
             if term.matches(pod.namespace, pod.labels, self.namespace_labels):
@@ -138,8 +138,8 @@ class AffinityState:
                 _move(self.anti_affinity, wanted.topology_key, nodes, amount)
 
     def lacks_affinity(self, nodes: NodeTable) -> NDArray[np.bool_]:
-        """Return, per row, whether required affinity is not met there."""
-        # The first pod of a group may stand anywhere in reach, or the group could never start.
+        """Return, as bool per row, whether required affinity is not met there."""
+        # The first pod of a group that needs itself may run anywhere, or none could ever start.
         is_first = self.requirements.is_met_by_itself and not any(
             domains.has_any for domains in self.affinity.values()
         )
@@ -153,7 +153,7 @@ class AffinityState:
 def sums_by_key(
     questions: tuple[KeyedSum, ...], nodes: NodeTable, groups: LabelGroups
 ) -> dict[str, DomainSums]:
-    """Ask the questions about a whole table."""
+    """Return the sums of a whole table, by topology key."""
     return {
         key: DomainSums.of(nodes.label(key), question.over(groups)) for key, question in questions
     }

@@ -1,4 +1,4 @@
-"""From inter-pod affinity terms to questions that are asked of all pods on nodes at once.
+"""Turns inter-pod affinity terms into sums over all pods on nodes.
 
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity (v1.36)
 Reads:    pod.spec.affinity of the pod to place and of pods on nodes; namespaces
@@ -25,21 +25,20 @@ _NO_LABELS: Final[dict[str, str]] = {}
 _QUESTIONS_MAX: Final = 8192
 
 KeyedSum = tuple[str, PodSum]
-"""A topology key, and what to sum over its domains."""
-
+"""A topology key and the sum to take over its domains."""
 
 Preference = tuple[str, PodSum, PodSum]
-"""A topology key, what pods are worth, and how often one was found worth anything."""
+"""A topology key, the sum of the weights of matching terms, and the number of matches."""
 
 
 class IncomingTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """A term of the pod to place, its namespace selector resolved to names.
+    """A term of the pod to place, with its namespace selector resolved to names.
 
     Attributes:
-        namespaces: Where pods can match; None is everywhere.
-        selector: On pod labels.
+        namespaces: The namespaces of matching pods; None means all.
+        selector: Matches pod labels.
         topology_key: The node label whose values are the domains.
-        weight: What a matching pod is worth; below 0 for preferred anti-affinity, 0 if required.
+        weight: The score per matching pod; negative for preferred anti-affinity, 0 if required.
     """
 
     namespaces: frozenset[str] | None
@@ -48,18 +47,18 @@ class IncomingTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     weight: int = 0
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether the term is about a pod with `labels` in `namespace`."""
+        """Whether a pod with `labels` in `namespace` matches the term."""
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(
             labels
         )
 
 
 def resolve(term: AffinityTerm, objects: Objects, weight: int = 0) -> IncomingTerm:
-    """Look up which namespaces a term of the pod to place selects now."""
+    """Resolve the namespace selector of a term of the pod to place."""
     selector = term.namespace_selector
     namespaces: frozenset[str] | None
-    # Upstream goes on to ask the selector about every pod, as if its namespace had no labels.
-    # One that a namespace without labels meets (`{}`, NotIn, DoesNotExist) thus means all pods.
+    # Upstream also matches the selector with every pod as if its namespace had no labels. So a
+    # selector that matches an empty label set (`{}`, NotIn, DoesNotExist) selects all namespaces.
     if selector.matches(_NO_LABELS):
         namespaces = None
     else:
@@ -73,13 +72,13 @@ def resolve(term: AffinityTerm, objects: Objects, weight: int = 0) -> IncomingTe
 
 
 def topology_keys(terms: Iterable[IncomingTerm | AffinityTerm]) -> tuple[str, ...]:
-    """The distinct topology keys, in order of appearance."""
+    """Return the distinct topology keys, in order of appearance."""
     return tuple(dict.fromkeys(term.topology_key for term in terms))
 
 
 @lru_cache(maxsize=_QUESTIONS_MAX)
 def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
-    """Pods that every one of the terms is about."""
+    """Return the sum that counts the pods that match all terms."""
     selectors = tuple(term.selector for term in terms)
 
     def weigh(group: LabelGroup) -> int:
@@ -89,7 +88,7 @@ def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
         return 1
 
     limits = [term.namespaces for term in terms if term.namespaces is not None]
-    # A pod has what every term needs, so the term that names the fewest labels finds them all.
+    # A matching pod meets every term, so the index needs only the term with the fewest labels.
     needs = [labels for term in terms if (labels := term.selector.needed_labels) is not None]
     return PodSum(
         weigh,
@@ -100,7 +99,7 @@ def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
 
 @lru_cache(maxsize=_QUESTIONS_MAX)
 def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
-    """Pods, each counted once for every term that is about it."""
+    """Return the sum that counts each pod once per term that it matches."""
     if len(terms) == 1:
         return matching_all(terms)
 
@@ -112,7 +111,7 @@ def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
 
 @lru_cache(maxsize=_QUESTIONS_MAX)
 def owning_anti_affinity(terms: frozenset[OwnedTerm]) -> PodSum:
-    """Pods, each counted once for every required anti-affinity term of its own among `terms`."""
+    """Return the sum that counts each pod once per required anti-affinity term among `terms`."""
     wanted = frozenset(term for _, term in terms)
 
     def weigh(group: LabelGroup) -> int:
@@ -130,13 +129,13 @@ def preferences_of(
     hard_weight: int,
     objects: Objects,
 ) -> tuple[Preference, ...]:
-    """Return what to sum per topology key.
+    """Return the sums for scoring, per topology key.
 
     Args:
-        terms: Those of the pod to place.
-        owned: Terms of pods on nodes that are about the pod to place.
-        hard_weight: What a required affinity term among `owned` is worth.
-        objects: Where namespaces are looked up.
+        terms: The terms of the pod to place.
+        owned: Terms of pods on nodes that match the pod to place.
+        hard_weight: The weight of a required affinity term among `owned`.
+        objects: Provides the namespaces.
     """
     incoming: list[IncomingTerm] = []
     if terms is not None:
@@ -179,7 +178,7 @@ def _preference(
 
 
 def _weighed(terms: AffinityTerms, hard_weight: int) -> Iterator[tuple[OwnedTerm, int]]:
-    """Iterate over what counts in scoring, with what it is worth to a pod it is about."""
+    """Yield the terms that count in scoring, with their weights."""
     for term in terms.required_affinity:
         yield (TermKind.REQUIRED_AFFINITY, term), hard_weight
     for term in terms.preferred_affinity:
@@ -189,7 +188,7 @@ def _weighed(terms: AffinityTerms, hard_weight: int) -> Iterator[tuple[OwnedTerm
 
 
 def _needed_labels(terms: Iterable[IncomingTerm]) -> tuple[Marker, ...] | None:
-    """Return labels of which a pod has one if a term is about it; None if that is not known."""
+    """Return labels of which every matching pod has at least one, or None if unknown."""
     labels: list[Marker] = []
     for term in terms:
         needed = term.selector.needed_labels

@@ -1,9 +1,10 @@
-"""NodeResourcesBalancedAllocation: prefer nodes whose resources the pod would use more evenly.
+"""NodeResourcesBalancedAllocation: prefer nodes whose resources would be used more evenly.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (v1.36)
 Reads:    pod requests; nodes.{allocatable,requested}; DeviceClasses that back extended resources,
           and their devices
-Invariants: every float operation is upstream's, in upstream's order, so truncation agrees.
+Invariants: float operations are upstream's, in the same order, so that truncation gives equal
+            scores; all rows at once and one row at a time give equal scores.
 Differs:  devices of a class that has selectors are counted; upstream crashes on them.
 """
 
@@ -48,13 +49,13 @@ Demands = tuple[Demand, ...]
 class NodeResourcesBalancedAllocationArgs(
     PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True
 ):
-    """The resources whose use is to be even."""
+    """The resources to balance."""
 
     resources: tuple[ResourceSpec, ...] = _DEFAULT_RESOURCES
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Demands]):
-    """Score by the balance that the pod brings or takes."""
+    """Score by how much the pod improves or worsens the balance."""
 
     name: ClassVar = "NodeResourcesBalancedAllocation"
     scope: ClassVar = Scope.USAGE
@@ -73,7 +74,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> NodeResourcesBalancedAllocationArgs:
-        """Decode, complete and validate. Raises ConfigError with every field error."""
+        """Decode, fill in defaults, and validate. Raises ConfigError with every field error."""
         args = decode_args(NodeResourcesBalancedAllocationArgs, raw, path)
         resources = tuple(
             spec if spec.weight else ResourceSpec(spec.name, 1) for spec in args.resources
@@ -84,7 +85,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         return msgspec.structs.replace(args, resources=resources or _DEFAULT_RESOURCES)
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The requests matter; those that devices may back depend on other objects too."""
+        """Return the requests; UNSIGNED if devices may back one, as other objects matter then."""
         requests = self._requests(pod)
         objects = self.handle.objects
         if (
@@ -103,7 +104,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[Demands]:
-        """Leave out pods that ask for nothing: they would all gather on one node."""
+        """Return the requests to score; skip pods without any, which would all get one node."""
         if not any(self._requests(pod)):
             return PreScoreResult(status=SKIP)
         demands = demands_of(self._resources, pod.template.held, non_zero=False)
@@ -114,11 +115,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Demands:
-        """Keep the same as for pre_score; nothing for pods that ask for nothing."""
+        """Return the state of `pre_score`; () for pods without requests."""
         return self.pre_score(cycle, pod, snapshot, feasible).state or ()
 
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Compare the balance with the pod to the balance without it."""
+        """Return, as int64 per row, the score of the balance with and without the pod."""
         if not state:
             return np.zeros(len(nodes), np.int64)
         return score_nodes(self._scorer, state, nodes)
@@ -139,7 +140,7 @@ def _errors_of(resources: Iterable[ResourceSpec], path: str) -> Iterable[FieldEr
 
 
 class BalancedAllocation:
-    """From 50 (the pod unbalances the row) over 75 (nothing changes) to 100."""
+    """Score from 50 (the pod worsens the balance) through 75 (no change) to 100."""
 
     def score_row(
         self,
@@ -166,7 +167,7 @@ class BalancedAllocation:
         scores = _balance_of_rows(requested, offered)
         scores -= _balance_of_rows(allocated, offered)
         scores += _HALF
-        scores >>= 1  # halves, rounding down: there is nothing negative here
+        scores >>= 1  # halves, rounding down; no score is negative here
         scores += _HALF
         return scores
 
@@ -180,7 +181,7 @@ def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
     elif len(fractions) > 2:
-        # Not sum(), which compensates for rounding.
+        # sum() compensates for rounding, which upstream does not.
         total = squares = 0.0
         for fraction in fractions:
             total += fraction
@@ -192,7 +193,7 @@ def _balance_of_row(used: Sequence[int], allocatable: Sequence[int]) -> int:
 
 
 def _balance_of_rows(used: Sequence[Amounts], offered: Sequence[NDArray[np.float64]]) -> Amounts:
-    # In place: at thousands of rows, fresh memory costs more than the arithmetic.
+    # In place: for thousands of rows, allocating memory costs more than the arithmetic.
     fractions = [amounts / whole for amounts, whole in zip(used, offered, strict=True)]
     for fraction in fractions:
         np.minimum(fraction, 1.0, out=fraction)
@@ -202,7 +203,7 @@ def _balance_of_rows(used: Sequence[Amounts], offered: Sequence[NDArray[np.float
 
 
 def _deviation(fractions: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the standard deviation per row; overwrites the fractions."""
+    """Return the standard deviation per row. Overwrites the fractions."""
     first, *others = fractions
     if not others:
         return np.zeros_like(first)

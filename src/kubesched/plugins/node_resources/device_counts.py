@@ -1,4 +1,4 @@
-"""Devices that stand in for extended resources, counted per node so that they can be scored.
+"""DeviceCounter: counts, per node, the devices that back extended resources, for scoring.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go (v1.36)
 Reads:    DeviceClasses, ResourceSlices, ResourceClaims
@@ -21,7 +21,7 @@ from kubesched.snapshot.snapshot import Snapshot
 
 
 class DeviceCounter:
-    """Counts the devices that back scored resources; one per plugin, it remembers matches."""
+    """Counts the devices that back scored resources; one object per plugin."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -30,7 +30,7 @@ class DeviceCounter:
     def with_devices(
         self, demands: Sequence[Demand], snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> tuple[Demand, ...]:
-        """Return the demands, those that a class of devices backs with its devices per node."""
+        """Return the demands, with devices per node for those that a device class backs."""
         if not snapshot.objects.any(DeviceClass):
             return tuple(demands)
         classes = device_classes_of(snapshot.objects).by_resource
@@ -51,7 +51,7 @@ class DeviceCounter:
         snapshot: Snapshot,
         feasible: NDArray[np.bool_],
     ) -> Mapping[str, DeviceCount]:
-        """Count on feasible nodes that do not offer the resource by themselves."""
+        """Count on feasible nodes whose allocatable amounts lack the resource."""
         nodes = snapshot.nodes
         slices = tuple(snapshot.objects.list(ResourceSlice))
         allocated = self._handle.services.claim_tracker.allocated_state(snapshot.objects)

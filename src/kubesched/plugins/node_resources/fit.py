@@ -1,9 +1,9 @@
-"""NodeResourcesFit: a pod goes where its requests are free; a strategy ranks such nodes.
+"""NodeResourcesFit: a pod fits where its requests are free; a strategy scores such nodes.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go (v1.36)
 Reads:    pod requests; nodes.{allocatable,requested,non_zero_requested,allowed_pods,pod_counts};
           DeviceClasses that back extended resources, and their devices
-Rejects:  Unschedulable; UnschedulableAndUnresolvable where the empty node would be too small.
+Rejects:  Unschedulable; UnschedulableAndUnresolvable if even the empty node would be too small.
 Differs:  nothing.
 """
 
@@ -98,7 +98,7 @@ class NodeResourcesFit(
     ScorePlugin[Demands],
     PlacementScorePlugin,
 ):
-    """Filter on what is free, score by the configured strategy; fill placements up."""
+    """Filter on free resources, score by the configured strategy; prefer full placements."""
 
     name: ClassVar = "NodeResourcesFit"
     scope: ClassVar = Scope.USAGE
@@ -122,7 +122,7 @@ class NodeResourcesFit(
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> NodeResourcesFitArgs:
-        """Decode, complete and validate. Raises ConfigError with every field error."""
+        """Decode, fill in defaults, and validate. Raises ConfigError with every field error."""
         args = complete(decode_args(NodeResourcesFitArgs, raw, path))
         errors = tuple(errors_of(args, path))
         if errors:
@@ -131,11 +131,11 @@ class NodeResourcesFit(
 
     @classmethod
     def check_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> None:
-        """Decode only: as upstream, these arguments are validated where the plugin is built."""
+        """Decode only, because upstream validates these arguments when it builds the plugin."""
         decode_args(NodeResourcesFitArgs, raw, path)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A pod went or shrank; a node came or grew; a class of devices came to back a resource."""
+        """Return deletions and scale-downs of pods, changes of nodes and of device classes."""
         pod = ClusterEvent(POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         events = [
@@ -148,7 +148,7 @@ class NodeResourcesFit(
         return events
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The requests matter; those that devices may back depend on other objects too."""
+        """Return the requests; UNSIGNED if devices may back one, as other objects matter then."""
         requests = pod.template.requests
         may_be_backed = self._devices and self.handle.objects.any(DeviceClass)
         if may_be_backed and any(
@@ -162,7 +162,7 @@ class NodeResourcesFit(
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[Requests]:
-        """Keep the requests that nodes must meet."""
+        """Return the requests that nodes must meet."""
         requests = tuple(
             ResourceRequest(name, amount, self._is_backed(name, snapshot.objects))
             for name, amount in counted_requests(pod.template.requests)
@@ -171,22 +171,22 @@ class NodeResourcesFit(
         return PreFilterResult(requests)
 
     def filter(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject rows that have no room for one more pod, or for one of its requests."""
+        """Reject rows that lack a pod slot or one of the requested resources."""
         return find_shortages(state, nodes)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Device classes, where no node offers a resource that devices could provide."""
+        """Return device classes if no node offers a resource that devices could provide."""
         if self._devices and lacking_resources(pod, snapshot):
             yield NeededKind(DeviceClass, "they say which devices provide what pods request")
 
     def describe(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> str:
-        """Say how much of each missing resource is asked for, free and there at all."""
+        """Return the requested, free and allocatable amount of each missing resource."""
         return "; ".join(describe_shortages(state, nodes))
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[Demands]:
-        """Keep what the pod asks for of the resources that are scored."""
+        """Return the pod's requests for the scored resources."""
         demands = demands_of(self._resources, self._scored_requests(pod), non_zero=True)
         if self._devices:
             demands = self._counter.with_devices(demands, snapshot, feasible)
@@ -195,17 +195,17 @@ class NodeResourcesFit(
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Demands | None:
-        """Keep the same as for pre_score."""
+        """Return the state of `pre_score`."""
         return self.pre_score(cycle, pod, snapshot, feasible).state
 
     def score(self, state: Demands, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Rank by the strategy."""
+        """Return the strategy's score, as int64 per row."""
         return score_nodes(self._scorer, state, nodes)
 
     def score_placement(
         self, namespace: str, name: str, assignments: PodGroupAssignments, snapshot: Snapshot
     ) -> tuple[int, Status]:
-        """Rank by how much of the nodes' resources would be in use, whatever the strategy."""
+        """Return how much of the placement would be in use (0 to 100), for any strategy."""
         asked: dict[str, int] = {}
         for proposed in assignments.proposed:
             for resource, amount in self._scored_requests(proposed.pod).items():
@@ -216,7 +216,7 @@ class NodeResourcesFit(
 
     @staticmethod
     def _scored_requests(pod: PodInfo) -> dict[str, int]:
-        # Upstream's scorer never learns of pod-level requests, although the filter honours them.
+        # Upstream's scorer ignores pod-level requests, although the filter uses them.
         return pod.template.container_requests
 
     def _is_ignored(self, resource: str) -> bool:

@@ -1,9 +1,9 @@
-"""The arguments of NodeResourcesFit: which resources do not count, and how nodes are ranked.
+"""The arguments of NodeResourcesFit: ignored resources and the scoring strategy.
 
 Upstream: kube-scheduler/config/v1/types_pluginargs.go, pkg/scheduler/apis/config/v1/defaults.go,
           pkg/scheduler/apis/config/validation/validation_pluginargs.go (v1.36)
-Rejects:  resources that are no label names, unknown strategies, weights outside of 1..100, and a
-          shape that is missing, malformed, or not the chosen strategy's.
+Rejects:  resources that are not label names, unknown strategies, weights outside 1..100, and a
+          shape that is missing, malformed, or given for another strategy.
 Differs:  nothing.
 """
 
@@ -44,7 +44,7 @@ class RequestedToCapacityRatioParam(ConfigStruct, frozen=True, forbid_unknown_fi
 
 
 class ScoringStrategy(ConfigStruct, frozen=True, forbid_unknown_fields=True):
-    """How nodes that fit are ranked, and by which resources."""
+    """How feasible nodes are scored, and by which resources."""
 
     type: str = ""
     resources: tuple[ResourceSpec, ...] = ()
@@ -52,7 +52,7 @@ class ScoringStrategy(ConfigStruct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeResourcesFitArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Arguments; the defaults are those of the completed form."""
+    """The arguments; the defaults are those after completion."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def complete_resources(resources: Sequence[ResourceSpec]) -> tuple[ResourceSpec,
 
 
 def complete(args: NodeResourcesFitArgs) -> NodeResourcesFitArgs:
-    """Fill in what was left out."""
+    """Fill in the defaults of the scoring strategy."""
     strategy = args.scoring_strategy
     resources = complete_resources(strategy.resources)
     return msgspec.structs.replace(
@@ -76,7 +76,7 @@ def complete(args: NodeResourcesFitArgs) -> NodeResourcesFitArgs:
 
 
 def errors_of(args: NodeResourcesFitArgs, path: str) -> Iterable[FieldError]:
-    """Yield what is wrong with completed arguments."""
+    """Yield the field errors of completed arguments."""
     for at, name in enumerate(args.ignored_resources):
         yield from validate_label_name(name, child(path, "ignoredResources", at))
     for at, group in enumerate(args.ignored_resource_groups):

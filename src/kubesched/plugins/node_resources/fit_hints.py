@@ -1,4 +1,4 @@
-"""Whether a change in the cluster may let a pod fit that lacked resources.
+"""The queueing hints of NodeResourcesFit.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go, isSchedulableAfter… (v1.36)
 Differs:  nothing.
@@ -16,11 +16,11 @@ from kubesched.api.resource_names import is_scalar_resource_name
 from kubesched.plugins.node_resources.scoring import NATIVE
 
 IsBacked = Callable[[str], bool]
-"""Resource name -> whether devices of some class may stand in for it."""
+"""Resource name -> whether a device class backs it."""
 
 
 def counted_requests(requests: dict[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield the requests that nodes account for: the native ones first, then by name."""
+    """Yield the requests that nodes account for: native resources first, then by name."""
     for name in NATIVE:
         if requests.get(name, 0) > 0:
             yield name, requests[name]
@@ -30,12 +30,12 @@ def counted_requests(requests: dict[str, int]) -> Iterator[tuple[str, int]]:
 
 
 def after_pod_deleted(deleted: Pod) -> bool:
-    """Only a pod that was on a node, or promised one, leaves something behind."""
+    """Whether the deleted pod had a node, or was nominated to one."""
     return bool(deleted.spec.node_name or deleted.status.nominated_node_name)
 
 
 def after_pod_scaled_down(target: Pod, old: Pod, new: Pod) -> bool:
-    """The waiting pod asks for less, or a bound one frees something that it asks for."""
+    """Whether the waiting pod requests less, or a bound pod frees a resource it requests."""
     if new.metadata.uid == target.metadata.uid:
         return True
     if not new.spec.node_name:
@@ -46,7 +46,7 @@ def after_pod_scaled_down(target: Pod, old: Pod, new: Pod) -> bool:
 
 
 def after_node_changed(target: Pod, old: Node | None, new: Node, is_backed: IsBacked) -> bool:
-    """The pod fits the node, were it empty, and would not have fitted for sure before."""
+    """Whether the pod would fit on the empty node, and the node has grown or is new."""
     requests = tuple(counted_requests(pod_requests(target)))
     if _allowed_pods(new) < 1:
         return False
@@ -64,7 +64,7 @@ def after_node_changed(target: Pod, old: Node | None, new: Node, is_backed: IsBa
 
 
 def after_device_class_changed(target: Pod, old: DeviceClass | None, new: DeviceClass) -> bool:
-    """The class came to back a resource that the pod asks for."""
+    """Whether the class newly backs a resource that the pod requests."""
     name = new.spec.extended_resource_name
     requests = pod_requests(target)
     if old is None:

@@ -1,6 +1,6 @@
-"""Integers that overflow and divide as Go's int64 does, for the rare row where that shows.
+"""Integer arithmetic with the overflow and division of Go's int64.
 
-Upstream: the Go language; every sum and product of pkg/scheduler/framework/plugins/noderesources
+Upstream: the Go language; the sums and products of pkg/scheduler/framework/plugins/noderesources
 Differs:  nothing.
 """
 
@@ -18,7 +18,7 @@ _PERCENT_EXACT_MAX: Final = INT64_MAX // PERCENT
 
 
 def wrap(number: int) -> int:
-    """Return what is left of `number` in 64 bits, two's complement."""
+    """Return `number` reduced to 64 bits, in two's complement."""
     if -INT64_MAX - 1 <= number <= INT64_MAX:
         return number
     return ((number + INT64_MAX + 1) & ((1 << 64) - 1)) - INT64_MAX - 1
@@ -31,17 +31,17 @@ def quotient(dividend: int, divisor: int) -> int:
 
 
 def percent(part: int, whole: int) -> int:
-    """Return how many hundredths of `whole` the amount `part` is."""
+    """Return `part` in percent of `whole`, rounded toward zero."""
     if 0 <= part <= _PERCENT_EXACT_MAX and whole > 0:
         return part * PERCENT // whole
     return quotient(wrap(part * PERCENT), whole)
 
 
 def percentages(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the same per row, for plain amounts; dividing floats is much faster than integers.
+    """Return `percent` per row, for plain amounts; floats divide much faster than integers.
 
-    A hundred times a plain amount is below 2**53, and a quotient that is not whole differs from
-    the next whole number by far more than what division rounds off.
+    The result is exact: 100 times a plain amount is below 2**53, and a quotient that is not whole
+    differs from the next whole number by far more than the rounding error.
     """
     shares = part.astype(np.float64)
     shares *= PERCENT
@@ -52,7 +52,7 @@ def percentages(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np
 def weighted_mean(
     columns: Sequence[NDArray[np.float64]], weights: Sequence[int]
 ) -> NDArray[np.int64]:
-    """Return the weighted mean of whole numbers per row, rounded down; writes into the first."""
+    """Return the weighted mean per row, rounded down. Overwrites the first column."""
     total, *others = columns
     if weights[0] != 1:
         total *= weights[0]
@@ -63,5 +63,5 @@ def weighted_mean(
 
 
 def truncate(number: float) -> int:
-    """Convert to an integer, rounding toward zero; what does not fit becomes the smallest one."""
+    """Convert to int64, rounding toward zero; numbers out of range become the smallest int64."""
     return int(number) if -(2.0**63) <= number < 2.0**63 else -INT64_MAX - 1

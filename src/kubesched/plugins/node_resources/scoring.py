@@ -1,4 +1,4 @@
-"""A row's score from how much of each resource is there, in use, and asked for.
+"""Scores rows by the allocatable, used and requested amounts of each resource.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go (v1.36)
 Reads:    nodes.allocatable, nodes.requested, nodes.non_zero_requested
@@ -24,28 +24,28 @@ Amounts = NDArray[np.int64]
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _NON_ZERO_ROWS: Final = {"cpu": CPU, "memory": MEMORY}
 _ROWS_FEW: Final = 8
-"""Up to here plain integers are faster than arrays."""
+"""Up to this number of rows, Python integers are faster than arrays."""
 _RESOURCES_MAX: Final = 62
-"""How many resources' presence fits into the bits of one integer."""
+"""The number of resources whose presence fits into the bits of an int64."""
 
 
 class DeviceCount(msgspec.Struct, frozen=True, gc=False):
-    """How many devices of a class a node can reach, and how many of them are taken."""
+    """How many devices of a class a node can use, and how many of them are allocated."""
 
     allocatable: int
     allocated: int
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
-    """A resource that is scored, and how much of it the pod asks for.
+    """A scored resource and the pod's request for it.
 
     Attributes:
-        resource: Its name.
-        amount: What the pod asks for; cpu in milli, everything else in whole units.
-        weight: What it weighs among the others.
-        non_zero_row: Its row in `non_zero_requested`; None: use counts as `requested` has it.
-        devices: By node name, for nodes that do not offer the resource themselves; None if no
-            class of devices backs it.
+        resource: The resource's name.
+        amount: The request: CPU in thousandths of a core, others in whole units.
+        weight: The resource's weight.
+        non_zero_row: Its row in `nodes.non_zero_requested`; None to use `nodes.requested`.
+        devices: Node name -> devices, for nodes whose allocatable amounts lack the resource; None
+            if no device class backs it.
     """
 
     resource: str
@@ -56,10 +56,10 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourceScorer(Protocol):
-    """A formula over the resources that a row has.
+    """A scoring formula.
 
-    Each sequence has one entry per resource; the allocatable amounts are not 0. `requested` is
-    what would be in use with the pod, `allocated` what is in use without it.
+    Each sequence has one entry per resource of the row; allocatable amounts are not 0. `requested`
+    is the use with the pod, `allocated` the use without it.
     """
 
     def score_row(
@@ -69,7 +69,7 @@ class ResourceScorer(Protocol):
         allocatable: Sequence[int],
         weights: Sequence[int],
     ) -> int:
-        """Return the score of one row, for any int64."""
+        """Return the score of one row, for any int64 amounts."""
         ...
 
     def score_rows(
@@ -79,9 +79,9 @@ class ResourceScorer(Protocol):
         allocatable: Sequence[Amounts],
         weights: Sequence[int],
     ) -> Amounts:
-        """Return the scores of rows.
+        """Return the scores of many rows, as int64.
 
-        There is at least one resource, and all amounts are plain: from 0 to PLAIN_MAX.
+        There is at least one resource, and all amounts are from 0 to PLAIN_MAX.
         """
         ...
 
@@ -93,12 +93,12 @@ def demands_of(
     non_zero: bool,
     devices_of: Callable[[str], Mapping[str, DeviceCount] | None] = lambda _: None,
 ) -> tuple[Demand, ...]:
-    """Return what is scored for a pod that asks for `requests`.
+    """Return the scored resources for a pod with these requests.
 
     Args:
         resources: The configured resources.
         requests: Resource name -> amount.
-        non_zero: Whether cpu and memory in use count with defaults for pods that name none.
+        non_zero: Whether pods without CPU or memory requests count with upstream's defaults.
         devices_of: Resource name -> devices that back it.
     """
     return tuple(
@@ -116,7 +116,7 @@ def demands_of(
 
 
 def score_nodes(scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable) -> Amounts:
-    """Return a score per row."""
+    """Return the score per row, as int64."""
     rows = len(nodes)
     if rows <= _ROWS_FEW or len(demands) > _RESOURCES_MAX:
         return np.array([_score_row(scorer, demands, nodes, row) for row in range(rows)], np.int64)
@@ -134,7 +134,7 @@ def score_nodes(scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTa
 def score_together(
     scorer: ResourceScorer, demands: Sequence[Demand], nodes: NodeTable, rows: Sequence[int]
 ) -> int:
-    """Return one score of some rows, as if they were a single one."""
+    """Return the score of some rows as if they were one node."""
     requested: list[int] = []
     allocated: list[int] = []
     allocatable: list[int] = []
@@ -214,7 +214,7 @@ def _score_by_presence(
     allocated: Sequence[Amounts],
     is_plain: bool,
 ) -> Amounts:
-    """Score rows together that have the same resources."""
+    """Score groups of rows that have the same resources."""
     presence = np.zeros(len(allocatable[0]), np.int64)
     for bit, column in enumerate(allocatable):
         presence |= (column != 0).astype(np.int64) << bit
@@ -242,10 +242,10 @@ def _score_rows(
     allocated: Sequence[Amounts],
     is_plain: bool,
 ) -> Amounts:
-    """Score rows that have every resource; amounts that are not plain, one row at a time."""
+    """Score rows that have every resource; one row at a time if amounts may overflow."""
     weights = [demand.weight for demand in demands]
     requested = [used + demand.amount for used, demand in zip(allocated, demands, strict=True)]
-    # As unsigned numbers, negative ones are the largest.
+    # Viewed as unsigned, negative numbers are the largest.
     amounts = (*allocatable, *allocated, *requested)
     if is_plain or all(column.view(np.uint64).max() <= PLAIN_MAX for column in amounts):
         return scorer.score_rows(requested, allocated, allocatable, weights)

@@ -24,10 +24,10 @@ _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 _TOO_MANY_PODS: Final = "Too many pods"
 _ROWS_FEW: Final = 8
-"""Up to here plain integers are faster than arrays."""
+"""Up to this number of rows, Python integers are faster than arrays."""
 
-# An answer is a number: bit 0 says that the empty node would be too small, bit 1 that the node has
-# too many pods, bit 2 + i that the i-th request is not met.
+# The answer for a row is an integer: bit 0 means that even the empty node would be too small, bit 1
+# that the node has too many pods, bit 2 + i that request i is not met.
 _UNRESOLVABLE: Final = 1
 _PODS: Final = 2
 _FIRST: Final = 2
@@ -36,7 +36,13 @@ _REQUESTS_MAX: Final = 60
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
-    """A resource that a node must have free; `delegated`: only if it offers any of it itself."""
+    """A requested resource.
+
+    Attributes:
+        resource: The resource's name.
+        amount: CPU in thousandths of a core, others in whole units.
+        delegated: Whether devices provide it on nodes whose allocatable amounts lack it.
+    """
 
     resource: str
     amount: int
@@ -72,7 +78,7 @@ def describe_shortages(requests: Requests, nodes: NodeTable) -> Iterator[str]:
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """Return an amount of a resource exactly; cpu is given in milli, all else in whole units."""
+    """Return an exact amount for users: `1.5` cores for 1500, `512Mi`, `3`."""
     if resource == "cpu":
         return _decimal(amount, 1000)
     if resource in _BYTES or resource.startswith("hugepages-"):
@@ -114,7 +120,7 @@ def _encode(keys: NDArray[np.int64], names: tuple[str, ...]) -> NodeToStatus:
         return NodeToStatus.passing(len(keys))
     if largest >= _KEYS_FEW:
         return NodeToStatus.encode(keys, lambda key: _status_of(key, names))
-    # Few possible keys: counting them is much faster than sorting them.
+    # With few possible keys, counting is much faster than sorting.
     found = np.flatnonzero(np.bincount(keys)).tolist()
     if found[0] != 0:
         found.insert(0, 0)

@@ -32,7 +32,7 @@ _SHAPE_SCORE_MAX: Final = 10
 
 
 class LeastAllocated:
-    """The weighted mean of the free percentages, rounded down twice."""
+    """The weighted mean of the free percentages; percentages and mean are rounded down."""
 
     def score_row(
         self,
@@ -65,7 +65,7 @@ class LeastAllocated:
 
 
 class MostAllocated:
-    """The weighted mean of the used percentages, rounded down twice."""
+    """The weighted mean of the used percentages; percentages and mean are rounded down."""
 
     def score_row(
         self,
@@ -77,7 +77,7 @@ class MostAllocated:
         """Return the score of one row; 0 without resources."""
         total = weight_sum = 0
         for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
-            # Pods that name no request count with a default, so use may exceed what there is.
+            # Pods without requests count with defaults, so use may exceed the allocatable amount.
             total += percent(min(asked, offered), offered) * weight
             weight_sum += weight
         return quotient(wrap(total), weight_sum) if weight_sum else 0
@@ -98,7 +98,7 @@ class MostAllocated:
 
 
 class RequestedToCapacityRatio:
-    """The weighted mean of the scores above 0, rounded to the nearest.
+    """The weighted mean of the scores above 0, rounded to the nearest integer.
 
     Attributes:
         curve: int64, the score of each utilization from 0 to 100 percent.
@@ -120,11 +120,11 @@ class RequestedToCapacityRatio:
         allocatable: Sequence[int],
         weights: Sequence[int],
     ) -> int:
-        """Return the score of one row; 0 without resources, or if none scores above 0."""
+        """Return the score of one row; 0 if no resource scores above 0."""
         total = weight_sum = 0
         for asked, offered, weight in zip(requested, allocatable, weights, strict=True):
             utilization = PERCENT if asked > offered else percent(wrap(asked), offered)
-            # Outside of 0..100 the curve is flat.
+            # Outside 0..100 the curve is flat.
             score = self._scores[min(max(utilization, 0), PERCENT)]
             if score > 0:
                 total += score * weight

@@ -29,17 +29,17 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 
 
 class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
-    """Which constraints a pod has that has none of its own."""
+    """The constraints of pods that define none."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
 
 
 def decode_spread_args(raw: dict[str, object] | None, path: str) -> PodTopologySpreadArgs:
-    """Decode, complete and validate.
+    """Decode the arguments, fill in defaults, and validate.
 
     Raises:
-        ConfigError: with every field error found.
+        ConfigError: With every field error found.
     """
     args = decode_args(PodTopologySpreadArgs, raw, path)
     if not args.defaulting_type:

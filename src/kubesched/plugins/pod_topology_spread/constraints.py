@@ -1,4 +1,4 @@
-"""Topology spread constraints of a pod, its own or the defaults, ready to be asked of the table.
+"""Compiles a pod's topology spread constraints, or the default ones.
 
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go (v1.36)
 Reads:    pod.spec.topologySpreadConstraints, tolerations, node affinity; nodes.labels, taints
@@ -35,16 +35,16 @@ _HONOR: Final = "Honor"
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):
-    """A constraint with its selector compiled and its defaults filled in.
+    """A constraint with compiled selector and defaults.
 
     Attributes:
         topology_key: The node label whose values are the domains.
-        max_skew: How many pods more than the emptiest domain a domain may have.
-        selector: Which pods count.
-        min_domains: With fewer domains the emptiest counts as having 0 pods.
-        honors_affinity: Whether nodes outside the pod's required node affinity are left out.
-        honors_taints: Whether nodes with taints that the pod does not tolerate are left out.
-        pods: Counts the pods that the selector matches, per row.
+        max_skew: The maximum difference between a domain's pods and those of the emptiest domain.
+        selector: Selects the pods to count.
+        min_domains: With fewer domains, the emptiest counts as having 0 pods.
+        honors_affinity: Whether nodes that do not match the pod's node affinity are excluded.
+        honors_taints: Whether nodes with taints that the pod does not tolerate are excluded.
+        pods: Counts the matching pods per row.
     """
 
     topology_key: str
@@ -57,7 +57,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
 
 
 class SpreadConstraints(msgspec.Struct, frozen=True):
-    """The constraints of one action; `error` tells why they cannot be parsed."""
+    """The constraints of one action, or the error because of which they cannot be compiled."""
 
     items: tuple[SpreadConstraint, ...] = ()
     error: str = ""
@@ -66,10 +66,10 @@ class SpreadConstraints(msgspec.Struct, frozen=True):
 def own_constraints(
     template: PodTemplate, action: str, *, uses_match_label_keys: bool
 ) -> tuple[SpreadConstraint, ...]:
-    """Return the constraints of an action that a pod has itself.
+    """Return the constraints that a pod defines for an action (`whenUnsatisfiable`).
 
     Raises:
-        SelectorError: A selector is one that upstream refuses.
+        SelectorError: A selector is invalid.
     """
     parsed: list[SpreadConstraint] = []
     labels = template.labels
@@ -88,7 +88,7 @@ def own_constraints(
 def default_constraints(
     namespace: str, defaults: Iterable[TopologySpreadConstraint], selector: CompiledSelector
 ) -> tuple[SpreadConstraint, ...]:
-    """Return the default constraints of a pod whose siblings are what `selector` selects."""
+    """Return the default constraints for a pod; `selector` selects its siblings."""
     if selector.is_empty:
         return ()
     return tuple(_constraint(namespace, constraint, selector) for constraint in defaults)
@@ -111,7 +111,7 @@ def _constraint(
 def have_all_keys(
     constraints: Sequence[SpreadConstraint], nodes: NodeTable
 ) -> NDArray[np.bool_] | None:
-    """Return, per row, whether it has the labels of all constraints; None if every row has."""
+    """Return, as bool per row, whether it has all topology keys; None if every row does."""
     having: NDArray[np.bool_] | None = None
     for constraint in constraints:
         label = nodes.label(constraint.topology_key)
@@ -122,10 +122,10 @@ def have_all_keys(
 
 
 class NodeInclusion:
-    """Which rows count for a constraint by its policies; each policy is looked at once.
+    """Which rows a constraint includes by its inclusion policies; evaluates each policy once.
 
     Attributes:
-        compares_tolerations: Whether the toleration operators Lt and Gt are known.
+        compares_tolerations: Whether the toleration operators Lt and Gt are enabled.
     """
 
     __slots__ = ("_affinity", "_nodes", "_pod", "_taints", "compares_tolerations")
@@ -138,7 +138,7 @@ class NodeInclusion:
         self._taints: NDArray[np.bool_] | None = None
 
     def of(self, constraint: SpreadConstraint) -> NDArray[np.bool_] | None:
-        """Return, per row, whether it counts; None if every row does."""
+        """Return, as bool per row, whether it is included; None if every row is."""
         included: NDArray[np.bool_] | None = None
         if constraint.honors_affinity and _has_node_affinity(self._pod):
             if self._affinity is None:
@@ -167,7 +167,7 @@ class NodeInclusion:
 def both(
     one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_] | None:
-    """Return rows that both have; None stands for all rows."""
+    """Return the intersection of two row masks; None means all rows."""
     if one is None or other is None:
         return other if one is None else one
     return one & other

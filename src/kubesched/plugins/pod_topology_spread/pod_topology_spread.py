@@ -4,7 +4,7 @@ Upstream: pkg/scheduler/framework/plugins/podtopologyspread (v1.36)
 Reads:    pod.spec.topologySpreadConstraints, tolerations, node affinity; pod.metadata.labels;
           services and controllers for default constraints; nodes.labels, taints
 Rejects:  Unschedulable if the skew would be too large; UnschedulableAndUnresolvable if the node
-          lacks the label, because evicting a pod does not bring it.
+          lacks the label, because evicting a pod does not add it.
 Differs:  nothing.
 """
 
@@ -131,11 +131,11 @@ class PodTopologySpread(
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> PodTopologySpreadArgs:
-        """Decode and validate."""
+        """Decode and validate the arguments. Raises ConfigError with every field error."""
         return decode_spread_args(raw, path)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Pods came, went, changed labels or tolerations; nodes came, went or changed."""
+        """Return changes of pods, their labels and tolerations; of nodes, labels and taints."""
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
@@ -150,7 +150,7 @@ class PodTopologySpread(
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[SpreadState]:
-        """Count, per hard constraint and domain, the pods that its selector matches."""
+        """Count, per hard constraint and domain, the matching pods."""
         hard = self._constraints(pod, snapshot.objects, DO_NOT_SCHEDULE)
         if hard.error:
             return PreFilterResult(status=failure(f"get constraints from pod: {hard.error}"))
@@ -171,21 +171,21 @@ class PodTopologySpread(
         return PreFilterResult(SpreadState(domains))
 
     def add_pod(self, state: SpreadState, pod: PodInfo, added: PodInfo, nodes: NodeTable) -> Status:
-        """Count `added` in the domains of its node."""
+        """Add `added` to the counts of its node's domains."""
         self._move(state, pod, added, nodes, 1)
         return SUCCESS
 
     def remove_pod(
         self, state: SpreadState, pod: PodInfo, removed: PodInfo, nodes: NodeTable
     ) -> Status:
-        """Uncount `removed` in the domains of its node."""
+        """Subtract `removed` from the counts of its node's domains."""
         self._move(state, pod, removed, nodes, -1)
         return SUCCESS
 
     def filter(self, state: SpreadState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject rows by the first constraint that does not hold there."""
+        """Reject rows that violate a constraint; the first violated constraint decides."""
         index = np.zeros(len(nodes), np.int32)
-        # What counts first is written last.
+        # The check with precedence is written last.
         for domains in reversed(state.domains):
             constraint = domains.constraint
             label = nodes.label(constraint.topology_key)
@@ -196,7 +196,7 @@ class PodTopologySpread(
         return NodeToStatus(index, _STATUSES)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Services and the pod's controller, which give a pod its default constraints."""
+        """Return services and the pod's controller, which define its default constraints."""
         if pod.spec.topology_spread_constraints:
             return
         for action, decides in _DECIDES.items():
@@ -204,7 +204,7 @@ class PodTopologySpread(
                 yield from kinds_of_siblings(pod, decides)
 
     def describe(self, state: SpreadState, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the domain that decided, its count, the least count and the largest skew."""
+        """Return the domain that decided, its count, the lowest count and the maximum skew."""
         for domains in state.domains:
             constraint = domains.constraint
             label = nodes.label(constraint.topology_key)
@@ -223,7 +223,7 @@ class PodTopologySpread(
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[SpreadScores]:
-        """Weigh the soft constraints, and count per domain the pods that match."""
+        """Weigh the soft constraints, and count the matching pods per domain."""
         if not len(snapshot.nodes):
             return _SKIP_SCORE
         soft = self._constraints(pod, snapshot.objects, SCHEDULE_ANYWAY)
@@ -238,13 +238,13 @@ class PodTopologySpread(
         )
 
     def score(self, state: SpreadScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Return per row what its domains add up to; more pods, a higher number."""
+        """Return a number per row that grows with the matching pods in its domains."""
         return state.score(pod.namespace, nodes)
 
     def normalize_score(
         self, state: SpreadScores, pod: PodInfo, scores: NDArray[np.int64], rows: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Reverse the order: the least becomes 100; ignored rows get 0."""
+        """Reverse the order: the lowest number becomes 100; ignored rows get 0."""
         return state.normalize(scores, rows)
 
     def _constraints(self, pod: PodInfo, objects: Objects | None, action: str) -> SpreadConstraints:
@@ -298,14 +298,14 @@ class PodTopologySpread(
         return _after_node_change(self._hard_constraints(pod), old, new)
 
     def _hard_constraints(self, pod: Pod) -> SpreadConstraints:
-        # Services and controllers are those of the cycle that rejected the pod, kept up to date.
+        # The objects of the cycle that rejected the pod are kept up to date.
         return self._constraints(PodInfo(pod), self._objects, DO_NOT_SCHEDULE)
 
 
 def _after_pod_change(
     pod: Pod, constraints: SpreadConstraints, old: object | None, new: object | None
 ) -> bool:
-    """Whether a pod that came, went or changed may even out the domains for `pod`."""
+    """Whether the addition, deletion or update of a pod may reduce the skew for `pod`."""
     before = old if isinstance(old, Pod) else None
     after = new if isinstance(new, Pod) else None
     if any(other is not None and not _counts_for(other, pod) for other in (after, before)):
@@ -321,7 +321,7 @@ def _after_pod_change(
 def _after_node_change(
     constraints: SpreadConstraints, old: object | None, new: object | None
 ) -> bool:
-    """Whether a node that came, went or changed belongs to a domain, or did."""
+    """Whether the node belongs to a domain, or did before its deletion or update."""
     if constraints.error:
         return True
     items = constraints.items
@@ -358,7 +358,7 @@ def _after_pod_update(
 
 
 def _counts_for(other: Pod, pod: Pod) -> bool:
-    """Whether `other` is the pod itself, or has a place and can be among its siblings."""
+    """Whether `other` is the pod itself, or has a node and is in the same namespace."""
     if other.metadata.uid == pod.metadata.uid:
         return True
     has_place = bool(other.spec.node_name or other.status.nominated_node_name)

@@ -27,13 +27,13 @@ from kubesched.snapshot.node_table import NodeColumns, NodeTable
 
 
 class SpreadScores(msgspec.Struct, frozen=True):
-    """What pre_score found, per soft constraint in their order.
+    """The state for scoring; sequences have one entry per soft constraint.
 
     Attributes:
         constraints: The soft constraints.
-        weights: What a pod weighs; the fewer domains, the less.
-        worths: What its domain adds to a row's score, by code of the node label; None where each
-            row counts its own pods.
+        weights: The weight of a pod, which grows with the number of domains.
+        worths: What a domain adds to a row's number, as float64 per code of the node label; None
+            for the hostname, where each row counts its own pods.
         requires_all_keys: Whether a row that lacks one of the labels is ignored.
         having_all_keys: Bool per row of the whole table; None if no row is ignored.
     """
@@ -59,7 +59,7 @@ class SpreadScores(msgspec.Struct, frozen=True):
             constraints: The soft constraints.
             nodes: The whole table.
             feasible: Bool per row.
-            inclusion: Which rows count for a constraint.
+            inclusion: Which rows a constraint includes.
             requires_all_keys: Whether a row that lacks one of the labels is ignored.
         """
         having = have_all_keys(constraints, nodes) if requires_all_keys else None
@@ -81,7 +81,7 @@ class SpreadScores(msgspec.Struct, frozen=True):
         return cls(constraints, tuple(weights), tuple(worths), requires_all_keys, having)
 
     def score(self, namespace: str, nodes: NodeTable) -> NDArray[np.int64]:
-        """Return per row what its domains add up to for a pod of `namespace`."""
+        """Return, as int64 per row, the sum over its domains for a pod of `namespace`."""
         total = np.zeros(len(nodes))
         for constraint, weight, worth in zip(
             self.constraints, self.weights, self.worths, strict=True
@@ -124,7 +124,7 @@ def _weight(domains: int) -> float:
 
 
 def _count_domains(label: Coded[str | None], rows: NDArray[np.bool_] | None) -> int:
-    """Count the values that the rows have; lacking the label is one, the same as an empty value."""
+    """Count the label's values among the rows; as upstream, a missing label counts as ""."""
     codes = label.codes if rows is None else label.codes[rows]
     found = np.bincount(codes, minlength=len(label.values)) > 0
     count = int(np.count_nonzero(found))
@@ -149,7 +149,7 @@ def _worth_of_domains(
 
 
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round halves away from zero, as Go does."""
+    """Round halves away from zero, like Go's math.Round."""
     whole = np.trunc(values)
     whole += np.copysign(np.abs(values - whole) >= 0.5, values)
     return whole.astype(np.int64)

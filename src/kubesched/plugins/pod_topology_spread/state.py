@@ -1,8 +1,8 @@
-"""How many pods the domains of hard topology spread constraints have, while one pod is filtered.
+"""SpreadState: the numbers of pods per domain of a pod's hard topology spread constraints.
 
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go, preFilterState (v1.36)
-Differs:  the least count is exact whatever a what-if question moves; upstream's two critical paths
-          are that only while pods of one node are moved, which is all it ever does.
+Differs:  the lowest count is exact for any change of a what-if; upstream's two critical paths are
+          exact only while pods of a single node change, which is the only case there.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 class _LeastCounts:
-    """The least of the counts, and the least without one of them. Never changes.
+    """The lowest count of all domains, and of all but one. Immutable.
 
     Attributes:
-        size: How many domains there are.
-        least: The least count; the largest int32 if there are no domains.
+        size: The number of domains.
+        least: The lowest count; the largest int32 if there are no domains.
     """
 
     __slots__ = ("_code", "_counts", "_others", "least", "size")
@@ -38,7 +38,7 @@ class _LeastCounts:
         self._others: int | None = None
 
     def with_moved(self, moved: dict[int, int]) -> int:
-        """Return the least count after some have been moved."""
+        """Return the lowest count after changes (code -> amount)."""
         if len(moved) == 1:
             ((code, amount),) = moved.items()
             return min(self._without(code), int(self._counts[code]) + amount)
@@ -82,13 +82,13 @@ class SpreadDomains:
         pods: PodCounts,
         rows: NDArray[np.bool_] | None,
     ) -> SpreadDomains:
-        """Count per domain.
+        """Count the pods per domain.
 
         Args:
             constraint: The constraint.
             label: The column of its topology key, of the whole table.
-            pods: How many pods count.
-            rows: Bool per row, whether it counts; None if every row does.
+            pods: The matching pods per row.
+            rows: Bool per row, whether it is included; None if every row is.
         """
         counts = pods.by_code(label, rows)
         codes = label.codes if rows is None else label.codes[rows]
@@ -97,12 +97,12 @@ class SpreadDomains:
         return cls(constraint, sums, _LeastCounts(counts, domains))
 
     def clone(self) -> SpreadDomains:
-        """Copy; the copy may be moved without the original seeing it."""
+        """Return a copy that can be changed independently."""
         return SpreadDomains(self.constraint, self.sums.clone(), self._leasts)
 
     @property
     def least(self) -> int:
-        """The least count of a domain; 0 if there are too few domains."""
+        """The lowest count of a domain; 0 if there are fewer than `min_domains`."""
         if self._leasts.size < self.constraint.min_domains:
             return 0
         return self._leasts.with_moved(self.sums.moved) if self.sums.moved else self._leasts.least
@@ -122,5 +122,5 @@ class SpreadState:
         return tuple(domains.constraint for domains in self.domains)
 
     def clone(self) -> SpreadState:
-        """Copy; the copy may be moved without the original seeing it."""
+        """Return a copy that can be changed independently."""
         return SpreadState(tuple(domains.clone() for domains in self.domains))

@@ -1,6 +1,6 @@
-"""Node selectors in words: what a node's labels lack.
+"""Describes why a node does not match a node selector.
 
-Differs:  upstream has no such texts; they are for explain.
+Differs:  not in upstream; for explain.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from kubesched.api.selectors import (
 
 
 def describe_selector(selector: NodeSelector, node: Node) -> str:
-    """Return, per term, the first requirement that the node does not meet."""
+    """Return a text with, for each term, the first requirement that the node does not meet."""
     if not selector.node_selector_terms:
         return "there is no term that could match"
     return "; ".join(_describe_term(term, node) for term in selector.node_selector_terms)
 
 
 def shown_label(key: str, label: str | None) -> str:
-    """Return a node's label, or that it has none."""
+    """Return `key=label`, or a text for a missing label."""
     return f"no label {key}" if label is None else f"{key}={label}"
 
 

@@ -1,4 +1,4 @@
-"""The selector that stands for a pod's siblings: what its services and its owner select.
+"""A pod's siblings: the pods that its services and its controller select.
 
 Upstream: pkg/scheduler/framework/plugins/helper/spread.go (v1.36)
 Reads:    services, replication controllers, replica sets, stateful sets; the pod's controller
@@ -37,9 +37,9 @@ _NOBODY: Final = OwnerReference()
 
 
 def versions_of_siblings(objects: Objects) -> tuple[int, ...]:
-    """Return numbers that move whenever a selector returned here may become another one."""
+    """Return version numbers that change whenever a selector returned here may change."""
     version = objects.version
-    # Written out, because it is asked for every pod.
+    # Without a loop, because this runs for every pod.
     return (
         version(Service),
         version(ReplicationController),
@@ -49,9 +49,9 @@ def versions_of_siblings(objects: Objects) -> tuple[int, ...]:
 
 
 def default_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
-    """Return what the pod's services select and what its controller selects; empty if nothing.
+    """Return the combined selector of the pod's services and controller; empty if there are none.
 
-    The controller counts whether or not its selector matches the pod.
+    The controller's selector need not match the pod.
     """
     labels = _labels_of_services(pod, objects)
     owner = pod.template.controller or _NOBODY
@@ -73,10 +73,10 @@ def default_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
 
 
 def matching_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
-    """Return what all services and controllers select whose selector matches the pod.
+    """Return the combined selector of all services and controllers that match the pod.
 
-    So kube-scheduler looked for siblings before it asked for the pod's controller. A controller
-    without a selector, or with an empty one, selects nothing.
+    kube-scheduler used this selector before it read the pod's owner reference. Controllers without
+    a selector, or with an empty one, are ignored.
     """
     labels = _labels_of_services(pod, objects)
     for controller in objects.list(ReplicationController, pod.namespace):
@@ -93,9 +93,9 @@ def matching_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
 
 @lru_cache(maxsize=_SUMS_MAX)
 def siblings(namespace: str, selector: CompiledSelector) -> PodSum:
-    """Count the pods of a namespace that a selector matches, but for those being deleted.
+    """Return the sum that counts the pods of a namespace that a selector matches.
 
-    An empty selector counts none.
+    Pods that are being deleted do not count. An empty selector matches no pod.
     """
 
     def weigh(group: LabelGroup) -> int:
@@ -109,7 +109,7 @@ def siblings(namespace: str, selector: CompiledSelector) -> PodSum:
 def count_siblings(
     selector: CompiledSelector, namespace: str, nodes: NodeTable
 ) -> NDArray[np.int64]:
-    """Return, per row, how many pods on it `siblings` counts."""
+    """Return, as int64 per row, how many pods on it `siblings` counts."""
     if isinstance(nodes, NodeColumns):
         return siblings(namespace, selector).over(nodes.groups).column()
     counts = [
@@ -126,9 +126,9 @@ def count_siblings(
 
 
 def kinds_of_siblings(pod: PodInfo, decides: Decides) -> Iterator[NeededKind]:
-    """Yield what a selector returned here depends on.
+    """Yield the kinds that a selector returned here depends on.
 
-    A pod without labels belongs to no service, and a controller that selects a pod owns it.
+    No service selects a pod without labels, and only a pod's owner counts as its controller.
     """
     why = "they say which pods are spread"
     if pod.labels:
@@ -140,7 +140,7 @@ def kinds_of_siblings(pod: PodInfo, decides: Decides) -> Iterator[NeededKind]:
 
 
 def _labels_of_services(pod: PodInfo, objects: Objects) -> dict[str, str]:
-    """Return the labels that the services of the pod select; an empty selector adds none."""
+    """Return the labels that the pod's services require; an empty selector requires none."""
     labels: dict[str, str] = {}
     for service in objects.list(Service, pod.namespace):
         wanted = service.spec.selector
@@ -157,7 +157,7 @@ def _selectors_of_sets(pod: PodInfo, objects: Objects) -> Iterator[LabelSelector
 
 
 def _compile(written: LabelSelector | None) -> CompiledSelector:
-    """Compile; a selector that is absent or that upstream refuses matches nothing."""
+    """Compile a selector; one that is absent or invalid matches nothing."""
     try:
         return compile_label_selector(written)
     except SelectorError:

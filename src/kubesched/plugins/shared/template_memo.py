@@ -1,4 +1,4 @@
-"""What a plugin derives from a pod template, kept until what it was derived from has moved."""
+"""TemplateMemo: a cache of values that a plugin derives from pod templates."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ V = TypeVar("V")
 
 
 class TemplateMemo(Generic[V]):
-    """Derived values by key; each holds as long as its stamp stays the same.
+    """Derived values by key; a value is valid as long as its stamp is unchanged.
 
-    The oldest entry goes when there are too many.
+    When the cache is full, the oldest entry is dropped.
     """
 
     __slots__ = ("_entries", "_size_max")
@@ -21,7 +21,7 @@ class TemplateMemo(Generic[V]):
         self._size_max = size_max
 
     def get(self, key: Hashable, stamp: tuple[object, ...], derive: Callable[[], V]) -> V:
-        """Return the value of `key`, derived anew if `stamp` is not the one it was kept under."""
+        """Return the value of `key`; call `derive` if there is none with this `stamp`."""
         entry = self._entries.get(key)
         if entry is not None and entry[0] == stamp:
             return entry[1]

@@ -77,7 +77,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[Features], FilterPlugin[Features]):
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> Features | NoState | None:
-        """Return a failure, or None if the feature gate is off."""
+        """Return a failure, or no features if the feature gate is off."""
         return super().filter_state(cycle, pod, snapshot) if self._enabled else frozenset()
 
     def filter(self, state: Features, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:

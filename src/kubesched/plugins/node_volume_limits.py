@@ -1,14 +1,14 @@
-"""NodeVolumeLimits: no more volumes on a node than its CSI drivers can attach.
+"""NodeVolumeLimits: keep the volumes on a node within the limits of its CSI drivers.
 
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits (v1.36)
 Reads:    pod.spec.volumes; nodes.pods; claims, volumes, storage classes, CSINodes, CSIDrivers,
           volume attachments
 Rejects:  Unschedulable, because evicting pods frees volumes; UnschedulableAndUnresolvable if a
           claim is missing.
-Invariants: a table of many rows other than the whole table has lost pods at most, so what the
-          whole table counts is an upper bound for it.
-Differs:  of several missing drivers the first in the order of the pod's volumes is named; upstream
-          names any of them.
+Invariants: a what-if table of many rows only lacks pods, so the counts of the whole table are upper
+          bounds for it.
+Differs:  of several missing drivers, the message names the first in order of the pod's volumes;
+          upstream names any.
 """
 
 from __future__ import annotations
@@ -79,16 +79,16 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 _FEW_ROWS: Final = 16
-"""Up to so many rows are counted pod by pod."""
+"""Up to this number of rows, volumes are counted pod by pod."""
 
 
 class NewVolumes:
-    """The volumes that a pod brings to a node.
+    """The volumes of the pod to place.
 
     Attributes:
         snapshot: The cluster.
-        with_csi_node, without: The volumes on nodes that have a CSINode, and on those that do not;
-            a status if they cannot be made out.
+        with_csi_node, without: The volumes on nodes with and without a CSINode; a status if they
+            cannot be identified.
     """
 
     def __init__(self, pod: Pod, snapshot: Snapshot) -> None:
@@ -113,7 +113,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         self._counts = RowTally(lambda pod: count_at_most(pod.spec.volumes))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Limits came or grew, or volumes went."""
+        """Return changes that add or raise limits, or remove volumes."""
         return (
             ClusterEventWithHint(ClusterEvent(CSI_NODE, Action.ADD)),
             ClusterEventWithHint(ClusterEvent(CSI_NODE, Action.UPDATE), after_csi_node_update),
@@ -127,24 +127,24 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Pods that bring no volumes are alike."""
+        """Return () for pods without attachable volumes; otherwise UNSIGNED."""
         return UNSIGNED if any(map(may_attach, pod.spec.volumes)) else ()
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[NewVolumes]:
-        """Skip pods without volumes that drivers attach."""
+        """Skip pods without attachable volumes."""
         volumes = pod.spec.volumes
         if not volumes or not any(map(may_attach, volumes)):
             return PreFilterResult(status=SKIP)
         return PreFilterResult(NewVolumes(pod.pod, snapshot))
 
     def filter_state(self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot) -> NewVolumes:
-        """Look at the volumes of every pod."""
+        """Return the state of `pre_filter`, also for pods that it would skip."""
         return NewVolumes(pod.pod, snapshot)
 
     def filter(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject rows where a driver would have to attach more than it can."""
+        """Reject rows where a driver would exceed its limit."""
         if not state.with_csi_node and not state.without:
             return NodeToStatus.passing(len(nodes))
         asked = _Asked(nodes, state.snapshot, self._csi_nodes)
@@ -170,12 +170,12 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         return answers.statuses()
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Claims, limits, and what is attached."""
+        """Return claims, CSINodes and volume attachments, with what they depend on."""
         yield from kinds_of_claims(pod.pod, snapshot.objects)
         yield from kinds_of_limits(pod.pod, snapshot.objects)
 
     def describe(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> str:
-        """Give the counts and limit of the first driver that is full."""
+        """Return the counts and the limit of the first driver that exceeds it."""
         objects, new = state.snapshot.objects, state.with_csi_node
         if isinstance(new, Status):
             return ""
@@ -190,10 +190,10 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         return ""
 
     def _may_exceed(self, new: Attachables, asked: _Asked) -> NDArray[np.bool_]:
-        """Return the rows where counting volume by volume may find too many, or fail.
+        """Return the rows where an exact count may exceed a limit, or fail.
 
-        Counting exactly means looking at all pods of a row, and most rows are far from their
-        limits, so rows are first judged by how many volumes there can be at most.
+        An exact count reads all pods of a row. Most rows are far from their limits, so an upper
+        bound for the number of volumes comes first.
         """
         nodes, table, rows = asked.nodes, asked.table, asked.rows
         if len(nodes) <= _FEW_ROWS:
@@ -208,7 +208,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         return doubtful
 
     def _count(self, new: Attachables, nodes: NodeTable, row: int, objects: Objects) -> Status:
-        """Count volume by volume on one row that has limits."""
+        """Count the volumes of one row that has limits."""
         try:
             in_use, left = self._in_use(new, nodes, row, objects)
         except AttachableError as error:
@@ -222,9 +222,9 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
     def _in_use(
         self, new: Attachables, nodes: NodeTable, row: int, objects: Objects
     ) -> tuple[Counter[str], Attachables]:
-        """Return volumes in use per driver, and what of the new volumes is not among the pods'.
+        """Return the volumes in use per driver, and the new volumes that no pod on the node uses.
 
-        As upstream, a new volume that is attached but used by no pod counts twice.
+        As upstream, a new volume that is attached but not used by a pod counts twice.
         """
         used: Attachables = {}
         for other in nodes.pods[row].values():
@@ -237,13 +237,13 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
 
 class _Asked:
-    """The rows that a question is about, and their CSINodes.
+    """The rows to filter, and their CSINodes.
 
     Attributes:
-        nodes: The table of the rows.
+        nodes: The table of these rows.
         table: The whole table.
-        rows: Where the rows stand in `table`.
-        objects: The cluster.
+        rows: The rows in `table` of the rows of `nodes`.
+        objects: The cluster's objects.
         csi_nodes: The CSINodes of the whole table.
         has_csi_node: Bool per row of `nodes`.
     """
@@ -258,7 +258,7 @@ class _Asked:
 
 
 class _Answers:
-    """One status per row, as they are found; the first stands."""
+    """Collects one status per row; the first status of a row is kept."""
 
     def __init__(self, rows: int) -> None:
         self._index = np.zeros(rows, np.int32)
@@ -266,20 +266,20 @@ class _Answers:
         self._positions = {SUCCESS: 0}
 
     def without(self) -> NDArray[np.bool_]:
-        """Return the rows that have no answer yet."""
+        """Return, as bool per row, whether it has no status yet."""
         rows: NDArray[np.bool_] = self._index == 0
         return rows
 
     def give(self, rows: NDArray[np.bool_], status: Status) -> None:
-        """Answer for rows."""
+        """Set the status of rows that have none."""
         self._index[rows] = self._position(status)
 
     def give_one(self, row: int, status: Status) -> None:
-        """Answer for one row."""
+        """Set the status of a row that has none."""
         self._index[row] = self._position(status)
 
     def statuses(self) -> NodeToStatus:
-        """Return what was found."""
+        """Return the statuses; success for rows without one."""
         return NodeToStatus(self._index, self._statuses)
 
     def _position(self, status: Status) -> int:
@@ -291,7 +291,7 @@ class _Answers:
 
 
 class _AttachmentsByNode:
-    """The volume attachments of each node, kept as long as none changes."""
+    """The volume attachments of each node, cached until one changes."""
 
     def __init__(self) -> None:
         self._objects: Objects | None = None
@@ -306,7 +306,7 @@ class _AttachmentsByNode:
         return self._by_node.get(node_name, ())
 
     def counts(self, table: NodeColumns, objects: Objects) -> NDArray[np.int64]:
-        """Return how many attachments each row of the table has."""
+        """Return the number of attachments per row of the table, as int64."""
         self._refresh(objects)
         counted = self._counted
         if counted is None or counted[0] is not table or counted[1] != table.epoch:
@@ -331,7 +331,7 @@ class _AttachmentsByNode:
 def _check_drivers(
     volumes: Attachables, where: NDArray[np.bool_], asked: _Asked, answers: _Answers
 ) -> None:
-    """Reject rows without a driver that wants its pods only where it is installed."""
+    """Reject rows without a driver whose CSIDriver prevents scheduling where it is missing."""
     for name in dict.fromkeys(volumes.values()):
         driver = asked.objects.get(CSIDriver, name)
         if driver is None or not driver.spec.prevent_pod_scheduling_if_missing:
@@ -351,7 +351,7 @@ def _volumes_of(pod: Pod, objects: Objects, *, has_csi_node: bool) -> Attachable
 
 
 def after_csi_node_update(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The limit of some driver grew; none counts as 0."""
+    """Whether the limit of a driver increased; a missing limit counts as 0."""
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return True
     before = limits_of(old)
@@ -359,7 +359,7 @@ def after_csi_node_update(pod: Pod, old: object | None, new: object | None) -> b
 
 
 def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The deleted pod was on a node, or nominated to one, and may have had volumes attached."""
+    """Whether the deleted pod had a node or a nomination, and perhaps attached volumes."""
     if not isinstance(old, Pod):
         return True
     has_node = old.spec.node_name != "" or old.status.nominated_node_name != ""
@@ -367,12 +367,12 @@ def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool
 
 
 def after_claim_addition(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The claim is one of the pod's."""
+    """Whether the claim is one of the pod's."""
     return not isinstance(new, PersistentVolumeClaim) or uses_claim(pod, new)
 
 
 def after_attachment_deletion(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The pod has a claim, or an in-tree volume of the attachment's driver."""
+    """Whether the pod has a claim, or an in-tree volume of the attachment's driver."""
     if not isinstance(old, VolumeAttachment):
         return True
     for volume in pod.spec.volumes:

@@ -1,13 +1,13 @@
-"""VolumeBinding: place pods where their volumes are or can be, and bind those volumes.
+"""VolumeBinding: place pods where their volumes are or can be created, and bind the volumes.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding (v1.36)
 Reads:    pod.spec.volumes; claims, volumes, storage classes, CSINodes, CSIDrivers and
           CSIStorageCapacities; nodes.names, nodes.labels
-Rejects:  UnschedulableAndUnresolvable, because evicting a pod moves no volume.
-Differs:  what is decided for a row is worked out again when the row has been chosen, instead of
-          being kept for every row; a node whose answer has changed by then is rejected; an error
-          of `scheduling_stage_error_total` in filtering counts once for all rows, where upstream
-          counts one for each node that its workers come to before they stop.
+Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not move a volume.
+Differs:  the decision for the chosen row is computed again instead of being kept for every row; a
+          node whose answer has changed by then is rejected; `scheduling_stage_error_total` counts
+          an error in filtering once, where upstream counts it for each node that its workers
+          reach before they stop.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class VolumeBindingArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_
     """The plugin's arguments.
 
     Attributes:
-        bind_timeout_seconds: How long binding may take.
-        shape: Score by how full storage becomes; only with the gate StorageCapacityScoring.
+        bind_timeout_seconds: The timeout of binding.
+        shape: The score by utilization; only with the gate StorageCapacityScoring.
     """
 
     bind_timeout_seconds: Int64 = 600
@@ -114,15 +114,15 @@ class VolumeBindingArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class PodBinding:
-    """What is known of one pod's volumes during its cycle.
+    """The volumes of one pod during its cycle.
 
     Attributes:
-        objects: The cluster.
+        objects: The cluster's objects.
         table: The nodes.
-        decider: Decides for rows.
-        was_filtered: Whether `filter` was asked; otherwise nothing is reserved.
-        all_bound: Whether nothing is left to bind.
-        reserved: Node name -> what was assumed for it.
+        decider: Decides what to do with the claims per row.
+        was_filtered: Whether `filter` ran; otherwise nothing is reserved.
+        all_bound: Whether all claims are bound.
+        reserved: Node name -> the bindings and provisions assumed for it.
     """
 
     def __init__(self, objects: Objects, table: NodeColumns, decider: Decider) -> None:
@@ -142,10 +142,10 @@ class VolumeBinding(
     ReservePlugin,
     PreBindPlugin,
 ):
-    """Match claims with volumes and nodes; bind them once the pod has its node."""
+    """Match claims with volumes and nodes; bind them when the pod has a node."""
 
     name: ClassVar = "VolumeBinding"
-    # Without claims there is nothing to answer; with them nothing is remembered.
+    # Only answers for pods without claims are cached, and these depend on nothing.
     scope: ClassVar = Scope.NODE
     survivors_only: ClassVar = True
     allows_parallel: ClassVar = True
@@ -174,7 +174,7 @@ class VolumeBinding(
         return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Storage came or changed, or a node did."""
+        """Return changes of storage objects and nodes."""
         add_update = Action.ADD | Action.UPDATE
         return (
             ClusterEventWithHint(
@@ -193,13 +193,13 @@ class VolumeBinding(
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Pods without claims are alike; what becomes of claims depends on all of storage."""
+        """Return () for pods without claims; UNSIGNED with claims, as other objects matter."""
         return UNSIGNED if has_claims(pod.spec.volumes) else ()
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[PodBinding]:
-        """Reject pods whose claims cannot be served anywhere; sort the others' claims."""
+        """Reject pods whose claims cannot be served on any node; classify the others' claims."""
         if not has_claims(pod.spec.volumes):
             return PreFilterResult(status=SKIP)
         objects = snapshot.objects
@@ -218,12 +218,12 @@ class VolumeBinding(
         return PreFilterResult(PodBinding(objects, table, decider))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Claims and what their volumes depend on."""
+        """Return claims and the kinds that their volumes depend on."""
         yield from kinds_of_claims(pod.pod, snapshot.objects)
         yield from kinds_of_new_volumes(pod.pod, snapshot.objects)
 
     def describe_rejection(self, pod: PodInfo, snapshot: Snapshot) -> str:
-        """Name the claims that somebody else has to bind first."""
+        """Return the claims that another controller must bind first."""
         return describe_unbound_claims(pod.pod, snapshot.objects)
 
     def filter(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
@@ -235,13 +235,13 @@ class VolumeBinding(
         return statuses
 
     def describe(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the claims that cannot be served on the row, and what their volumes ask for."""
+        """Return the claims that cannot be served on the row, and their volumes' requirements."""
         return state.decider.describe(nodes)
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PreScoreResult[PodBinding]:
-        """Skip, unless storage is scored at all."""
+        """Skip unless storage is scored."""
         if not self._scores:
             return PreScoreResult(status=SKIP)
         if _has_no_state(cycle):
@@ -251,13 +251,13 @@ class VolumeBinding(
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> PodBinding | NoState | None:
-        """Take that of pre_filter; nothing is needed where storage is not scored."""
+        """Return the state of `pre_filter`, or None if storage is not scored."""
         if self._scores and _has_no_state(cycle):
             return NoState(failure(self.no_score_state))
         return _state_of(cycle)
 
     def score(self, state: PodBinding | None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
-        """Score by how full volumes or pools become; 0 if there is nothing to bind."""
+        """Return, as int64 per row, the score by utilization; 0 if there is nothing to bind."""
         scores = np.zeros(len(nodes), np.int64)
         if state is None or not state.was_filtered:
             return scores
@@ -267,7 +267,7 @@ class VolumeBinding(
         return scores
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Assume volumes and claims as decided for the node, so that later pods see it."""
+        """Assume the volumes and claims decided for the node, so that later cycles use them."""
         state = _state_of(cycle)
         if state is None:
             return failure(self.no_filter_state) if _has_no_state(cycle) else SUCCESS
@@ -280,7 +280,7 @@ class VolumeBinding(
         decisions = state.decider.decide(state.table.take(np.array([row])))
         if not decisions.statuses[0].is_success:
             return decisions.statuses[0]
-        # Kept even if assuming fails: `unreserve` then restores the same objects.
+        # Kept even if assuming fails, so that `unreserve` restores the same objects.
         state.reserved[node_name] = decided = decisions.pod_volumes(0)
         try:
             state.reserved[node_name] = self._binder.assume(state.objects, node_name, decided)
@@ -290,7 +290,7 @@ class VolumeBinding(
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Believe the API again."""
+        """Drop the assumed objects."""
         state = _state_of(cycle)
         if state is not None and node_name in state.reserved:
             self._binder.revert(state.reserved[node_name])
@@ -307,7 +307,7 @@ class VolumeBinding(
         return SUCCESS
 
     def describe_wait(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Sequence[str]:
-        """Name the claims whose volumes have to be made."""
+        """Return the claims whose volumes must be provisioned."""
         state = _state_of(cycle)
         if state is None:
             return ()
@@ -321,7 +321,7 @@ class VolumeBinding(
         ]
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Write what was assumed, and wait until the volumes are bound."""
+        """Write the assumed objects, and wait until the volumes are bound."""
         status = self.pre_bind_pre_flight(cycle, pod, node_name)
         state = _state_of(cycle)
         if state is None or not status.is_success:
@@ -336,7 +336,7 @@ class VolumeBinding(
             is_bound = status.is_success
             return status
         finally:
-            # Also if the pod is called back meanwhile.
+            # Also if the task is cancelled.
             if not is_bound:
                 self._count_failure(VolumeSchedulingStage.BIND)
 
@@ -357,10 +357,10 @@ class VolumeBinding(
         self.handle.services.observer.volume_scheduling_failed(stage)
 
     def _sort_claims(self, pod: Pod, objects: Objects) -> PodVolumeClaims | None:
-        """Sort the pod's claims by what is to be done; None if some are to be bound by others.
+        """Classify the pod's claims; None if another controller must bind some of them first.
 
         Raises:
-            NoBindingModeError: A claim's class does not say when to bind.
+            NoBindingModeError: A claim's class has no binding mode.
         """
         bound: list[PersistentVolumeClaim] = []
         delayed: list[PersistentVolumeClaim] = []
@@ -384,7 +384,7 @@ class VolumeBinding(
 
 
 class _VolumesByClass:
-    """The volumes of each storage class, kept as long as no volume changes."""
+    """The volumes of each storage class, cached until a volume changes."""
 
     def __init__(self) -> None:
         self._objects: Objects | None = None
@@ -414,7 +414,7 @@ def _state_of(cycle: CycleState) -> PodBinding | None:
 
 
 def _claims_error(pod: Pod, objects: Objects) -> str:
-    """Return why the pod's claims cannot be used by it, by the API's word; "" if they can."""
+    """Return upstream's error if the pod cannot use its claims, or ""."""
     for used in claims_of(pod):
         name = used.name
         claim = objects.get(PersistentVolumeClaim, name, pod.metadata.namespace)
@@ -455,19 +455,19 @@ def _errors_of(args: VolumeBindingArgs, path: str, *, scores: bool) -> list[Fiel
 
 
 def after_storage_class_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """A class came, or allows other topologies."""
+    """Whether the class is new, or its allowed topologies changed."""
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
         return True
     return old.allowed_topologies != new.allowed_topologies
 
 
 def after_claim_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The claim is one of the pod's."""
+    """Whether the claim is one of the pod's."""
     return not isinstance(new, PersistentVolumeClaim) or uses_claim(pod, new)
 
 
 def after_csi_node_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """A CSINode came, or reports other plugins as migrated."""
+    """Whether the CSINode is new, or its migrated plugins changed."""
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
         return True
     before = old.metadata.annotations.get(MIGRATED_PLUGINS, "")
@@ -475,7 +475,7 @@ def after_csi_node_change(pod: Pod, old: object | None, new: object | None) -> b
 
 
 def after_csi_driver_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The driver of one of the pod's inline volumes no longer tells how much room it has."""
+    """Whether a driver of the pod's inline volumes stopped reporting its capacity."""
     if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
         return True
     if not old.spec.storage_capacity or new.spec.storage_capacity:
@@ -487,7 +487,7 @@ def after_csi_driver_change(pod: Pod, old: object | None, new: object | None) ->
 
 
 def after_capacity_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """A pool came, or has room for larger volumes."""
+    """Whether the pool is new, or has room for larger volumes."""
     if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
         return True
     before: Quantity | None = volume_size_max(old)

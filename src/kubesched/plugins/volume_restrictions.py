@@ -1,8 +1,8 @@
-"""VolumeRestrictions: keep apart pods that must not share a disk or a claim.
+"""VolumeRestrictions: separate pods that must not share a disk or a claim.
 
 Upstream: pkg/scheduler/framework/plugins/volumerestrictions (v1.36)
 Reads:    pod.spec.volumes; access modes of claims; nodes.pods
-Rejects:  Unschedulable: the pod that has the disk or the claim may be evicted.
+Rejects:  Unschedulable, because evicting the pod that uses the disk or claim frees it.
 Differs:  nothing.
 """
 
@@ -53,13 +53,13 @@ _READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
 class ClaimConflicts:
-    """Claims that one pod alone may use, and how often other pods use them.
+    """The pod's exclusive claims, and how often other pods use them.
 
     Attributes:
         claim_names: The pod's claims with access mode ReadWriteOncePod.
-        count: How many uses there are.
-        disks: The pod's own in-tree disks.
-        error: Why nobody knows how often; empty if it is known.
+        count: How often pods on nodes use them.
+        disks: The pod's in-tree disks.
+        error: Why the uses could not be counted, or "".
     """
 
     __slots__ = ("claim_names", "count", "disks", "error")
@@ -77,16 +77,16 @@ class ClaimConflicts:
         self.disks = disks
 
     def clone(self) -> Self:
-        """Return a copy with a count of its own."""
+        """Return a copy that can be changed independently."""
         return type(self)(self.claim_names, self.count, self.disks, self.error)
 
     def uses_by(self, pod: PodInfo) -> int:
-        """Count the uses by a pod; as upstream, whatever its namespace."""
+        """Return the number of uses by a pod; as upstream, in any namespace."""
         return sum(name in self.claim_names for name in pod.template.claim_names)
 
 
 class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[ClaimConflicts]):
-    """One pod for a disk on a node, one pod for a ReadWriteOncePod claim in the cluster."""
+    """Allow one pod per disk on a node, and one pod per ReadWriteOncePod claim in the cluster."""
 
     name: ClassVar = "VolumeRestrictions"
     scope: ClassVar = Scope.ROW
@@ -102,7 +102,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         self._disk_counts = RowTally(lambda pod: len(_disks_of(pod.spec.volumes)))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A pod gave a disk or claim free, a node came, or a claim of the pod was made."""
+        """Return pod deletions, and additions of nodes and claims."""
         return (
             ClusterEventWithHint(ClusterEvent(POD, Action.DELETE), after_pod_deletion),
             ClusterEventWithHint(ClusterEvent(NODE, Action.ADD)),
@@ -112,7 +112,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """The disks; what claims are in use where changes with every pod."""
+        """Return the disks; UNSIGNED with claims, whose use changes with every pod."""
         if pod.template.claim_names:
             return UNSIGNED
         return _disks_of(pod.spec.volumes)
@@ -120,7 +120,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[ClaimConflicts]:
-        """Count how many of the pod's exclusive claims are in use."""
+        """Count the uses of the pod's exclusive claims."""
         disks = _disks_of(pod.spec.volumes)
         exclusive: dict[str, None] = {}
         for name in pod.template.claim_names:
@@ -137,28 +137,28 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
     def add_pod(
         self, state: ClaimConflicts, pod: PodInfo, added: PodInfo, nodes: NodeTable
     ) -> Status:
-        """Count the uses that come."""
+        """Add the uses by `added`."""
         state.count += state.uses_by(added)
         return SUCCESS
 
     def remove_pod(
         self, state: ClaimConflicts, pod: PodInfo, removed: PodInfo, nodes: NodeTable
     ) -> Status:
-        """Count the uses that go."""
+        """Subtract the uses by `removed`."""
         state.count -= state.uses_by(removed)
         return SUCCESS
 
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> ClaimConflicts | NoState:
-        """Know the disks; fail where they do not reject, whatever claims the pod has."""
+        """Return a state with the pod's disks, which fails on rows where no disk conflicts."""
         disks = _disks_of(pod.spec.volumes)
         if not disks:
             return NoState(failure(self.no_filter_state))
         return ClaimConflicts(frozenset(), 0, disks, self.no_filter_state)
 
     def filter(self, state: ClaimConflicts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject rows where a disk is taken; all of them if a claim is."""
+        """Reject rows where a disk is in use; all rows if a claim is."""
         rejected = np.zeros(len(nodes), np.bool_)
         if state.disks:
             for row in self._rows_with_disks(nodes):
@@ -170,11 +170,11 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         return NodeToStatus.rejecting(rejected, self.disk_conflict)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Claims, which may be for one pod only."""
+        """Return claims, which may have access mode ReadWriteOncePod."""
         return kinds_of_pod(pod.pod)
 
     def describe(self, state: ClaimConflicts, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the pod that has the disk, or the claims."""
+        """Return the pod that uses the disk, or the claims in use."""
         for other in nodes.pods[0].values():
             if _is_taken(state.disks, (other,)):
                 return f"disk in use by pod {other.key}"
@@ -183,7 +183,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         return ""
 
     def _rows_with_disks(self, nodes: NodeTable) -> Iterable[int]:
-        """Return the rows on which some pod may have a disk."""
+        """Return the rows on which a pod may have a disk."""
         if not isinstance(nodes, NodeColumns):
             return range(len(nodes))
         rows: list[int] = np.flatnonzero(self._disk_counts.of(nodes)).tolist()
@@ -191,7 +191,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
 
 
 def _disks_of(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
-    """Return the volumes that two pods may not always share."""
+    """Return the volumes of kinds that pods may not always share."""
     if not volumes:
         return ()
     return tuple(
@@ -211,7 +211,7 @@ def _is_taken(disks: tuple[Volume, ...], pods: Iterable[PodInfo]) -> bool:
 
 
 def conflicts(mine: Volume, theirs: Volume) -> bool:
-    """Whether two pods with these volumes may not be on one node."""
+    """Whether two pods with these volumes must not run on the same node."""
     return (
         _same_gce_disk(mine, theirs)
         or _same_ebs_disk(mine, theirs)
@@ -260,7 +260,7 @@ def _claim_names(pod: Pod) -> tuple[str, ...]:
 
 
 def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The deleted pod had a disk or a claim of the pod."""
+    """Whether the deleted pod had a disk or a claim of the pod."""
     if not isinstance(old, Pod):
         return True
     if old.metadata.namespace != pod.metadata.namespace:
@@ -273,7 +273,7 @@ def after_pod_deletion(pod: Pod, old: object | None, new: object | None) -> bool
 
 
 def after_claim_addition(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The claim is one that the pod names."""
+    """Whether the pod names the claim."""
     if not isinstance(new, PersistentVolumeClaim):
         return True
     return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in _claim_names(

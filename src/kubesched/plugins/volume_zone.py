@@ -1,8 +1,8 @@
-"""VolumeZone: keep pods in the zones and regions that their volumes' labels name.
+"""VolumeZone: place pods in the zones and regions of their volumes' labels.
 
 Upstream: pkg/scheduler/framework/plugins/volumezone (v1.36)
 Reads:    pod.spec.volumes; claims, storage classes; persistentvolume.metadata.labels; nodes.labels
-Rejects:  UnschedulableAndUnresolvable, because evicting a pod moves no volume.
+Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not move a volume.
 Differs:  nothing.
 """
 
@@ -84,7 +84,7 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
     rejection: ClassVar = unresolvable("node(s) had no available volume zone")
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """A class that waits, a claim of the pod, a volume's labels, or a node's."""
+        """Return changes of storage classes, claims, volumes and node labels."""
         add_update = Action.ADD | Action.UPDATE
         return (
             ClusterEventWithHint(
@@ -98,13 +98,13 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Pods without claims are alike; with claims, their volumes matter."""
+        """Return () for pods without claims; UNSIGNED with claims, as their volumes matter."""
         return UNSIGNED if pod.template.claim_names else ()
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[Topologies]:
-        """Collect the zones and regions of the pod's bound volumes."""
+        """Return the zones and regions of the pod's bound volumes."""
         if not pod.template.claim_names:
             return PreFilterResult(status=SKIP)
         found: list[VolumeTopology] = []
@@ -118,35 +118,35 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         return PreFilterResult(tuple(found))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Claims and what their volumes depend on."""
+        """Return claims and the kinds that their volumes depend on."""
         return kinds_of_claims(pod.pod, snapshot.objects)
 
     def describe_rejection(self, pod: PodInfo, snapshot: Snapshot) -> str:
-        """Name the claims that have no volume."""
+        """Return the claims that have no volume."""
         return describe_unbound_claims(pod.pod, snapshot.objects)
 
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> Topologies | NoState:
-        """Collect them; what would reject the pod rejects every row."""
+        """Return the state of `pre_filter`; its rejection applies to every row."""
         result = self.pre_filter(cycle, pod, snapshot)
         if result.status.is_rejected:
             return NoState(result.status)
         return result.state or ()
 
     def filter(self, state: Topologies, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject rows that have a zone or region, but not those of the volumes."""
+        """Reject rows whose zone or region is not that of the volumes."""
         has_topology = np.zeros(len(nodes), np.bool_)
         for key in _KEYS:
             has_topology |= ~nodes.label(key).equals(None)
-        # A node without any such label is taken to be of a cluster of one zone.
+        # A node without zone labels is taken to belong to a cluster with a single zone.
         rejected = np.zeros(len(nodes), np.bool_)
         for topology in state:
             rejected |= ~_matches(topology, nodes)
         return NodeToStatus.rejecting(has_topology & rejected, self.rejection)
 
     def describe(self, state: Topologies, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the first label that differs."""
+        """Return the first label that differs."""
         for topology in state:
             if not _matches(topology, nodes)[0]:
                 wanted = _DELIMITER.join(sorted(topology.values))
@@ -159,7 +159,7 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
 
 
 def _matches(topology: VolumeTopology, nodes: NodeTable) -> NDArray[np.bool_]:
-    """Return, per row, whether the label, or its current name where it is absent, fits."""
+    """Return, as bool per row, whether the label fits; if absent, its current name counts."""
     column = nodes.label(topology.key)
     fits = column.is_in(topology.values)
     current = _CURRENT.get(topology.key)
@@ -185,7 +185,7 @@ def _topologies_of_claim(name: str, namespace: str, objects: Objects) -> Topolog
 
 
 def _check_waiting(claim: PersistentVolumeClaim, objects: Objects) -> None:
-    """Make sure that a claim without a volume gets one once the pod has a node."""
+    """Raise _PodError unless the claim gets a volume when the pod has a node."""
     name = class_of_claim(claim)
     if not name:
         raise _PodError("PersistentVolumeClaim had no pv name and storageClass name")
@@ -199,7 +199,7 @@ def _check_waiting(claim: PersistentVolumeClaim, objects: Objects) -> None:
 
 
 def topologies_of(volume: PersistentVolume) -> Topologies:
-    """Return the zones and regions of a volume; a label with an empty part is left out."""
+    """Return the zones and regions of a volume, without labels that have an empty part."""
     found: list[VolumeTopology] = []
     for key in _KEYS:
         text = volume.metadata.labels.get(key)
@@ -212,14 +212,14 @@ def topologies_of(volume: PersistentVolume) -> Topologies:
 
 
 def after_storage_class_addition(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The class waits for the first consumer."""
+    """Whether the class has binding mode WaitForFirstConsumer."""
     if not isinstance(new, StorageClass):
         return True
     return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def after_claim_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """The claim is one that the pod names."""
+    """Whether the pod names the claim."""
     if not isinstance(new, PersistentVolumeClaim):
         return True
     return pod.metadata.namespace == new.metadata.namespace and any(
@@ -230,7 +230,7 @@ def after_claim_change(pod: Pod, old: object | None, new: object | None) -> bool
 
 
 def after_volume_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """A volume came, or its zones or regions changed."""
+    """Whether the volume is new, or its zones or regions changed."""
     if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
         return True
     return topologies_of(old) != topologies_of(new)

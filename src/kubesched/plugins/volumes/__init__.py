@@ -1,1 +1,1 @@
-"""What the volume plugins share: claims, volumes, CSI drivers, and how they fit to nodes."""
+"""Code of the volume plugins: claims, volumes, CSI drivers, and the nodes that can use them."""

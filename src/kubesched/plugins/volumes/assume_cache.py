@@ -1,10 +1,10 @@
-"""Objects as the scheduler believes they will be, on top of the objects as they are.
+"""AssumeCache: objects as they will be after the scheduler's writes.
 
-An assumed object stands until the API's object changes: whatever the API says later is newer.
+An assumed object is valid until the API server's object changes, which is then newer.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/passive_assume_cache.go (v1.36)
-Invariants: an assumed object is handed out only while the object it was made from is current.
-Differs:  an assumed object expires when it is looked at, not by an event; the answers are the same.
+Invariants: an assumed object is returned only while the object it was made from is current.
+Differs:  an assumed object expires when it is read, not by an event; results are equal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Assumed(msgspec.Struct, Generic[K], frozen=True):
 
 
 class AssumeCache(Generic[K]):
-    """What is assumed of the objects of one kind.
+    """The assumed objects of one kind.
 
     Attributes:
         kind: The class of the objects.
@@ -43,12 +43,12 @@ class AssumeCache(Generic[K]):
         return len(self._assumed)
 
     def get(self, objects: Objects, name: str, namespace: str = "") -> K | None:
-        """Return the object as assumed, else as it is; None if the API has none."""
+        """Return the assumed object, else the stored one; None if there is none."""
         stored = objects.get(self.kind, name, namespace)
         return None if stored is None else self.current(stored)
 
     def current(self, stored: K) -> K:
-        """Return what is assumed of an object of the API, else the object itself."""
+        """Return the assumed version of a stored object, else the object itself."""
         if not self._assumed:
             return stored
         key = _key_of(stored)
@@ -61,7 +61,7 @@ class AssumeCache(Generic[K]):
         return stored
 
     def assume(self, objects: Objects, item: K) -> str:
-        """Believe that the object will be `item`; return why that cannot be, or ""."""
+        """Assume `item`; return an error text, or ""."""
         key = _key_of(item)
         stored = objects.get(self.kind, item.metadata.name, item.metadata.namespace)
         if stored is None:
@@ -75,7 +75,7 @@ class AssumeCache(Generic[K]):
         return ""
 
     def restore(self, item: K) -> None:
-        """Believe the API again; an assumed object of another version stays."""
+        """Drop the assumed object if it has the version of `item`."""
         key = _key_of(item)
         assumed = self._assumed.get(key)
         if (
@@ -85,7 +85,7 @@ class AssumeCache(Generic[K]):
             del self._assumed[key]
 
     def _sweep(self, objects: Objects) -> None:
-        """Drop what has expired without being looked at again."""
+        """Drop expired objects that were not read again."""
         for key, assumed in list(self._assumed.items()):
             metadata = assumed.item.metadata
             stored = objects.get(self.kind, metadata.name, metadata.namespace)

@@ -1,9 +1,9 @@
-"""Which volumes of a pod are attached by CSI drivers, and by what names the drivers know them.
+"""Finds the volumes of a pod that CSI drivers attach, with their drivers and handles.
 
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, filterAttachableVolumes (v1.36)
 Reads:    pod.spec.volumes; claims, volumes, storage classes, volume attachments
-Rejects:  with `AttachableError` what cannot be made out.
-Differs:  volumes still to be made are named by a fixed prefix that no handle has, not a random one.
+Rejects:  volumes that cannot be identified, with `AttachableError`.
+Differs:  volumes that are not provisioned yet get a fixed prefix, where upstream's is random.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from kubesched.snapshot.objects import Objects
 _TO_BE_MADE: Final = "\x00"
 
 UNCERTAIN: Final = 1 << 32
-"""Stands in a count for a pod whose volumes may not be made out."""
+"""The count for a pod whose volumes perhaps cannot be identified."""
 
 Attachables = dict[str, str]
 """`driver/handle` -> driver."""
 
 
 class AttachableError(Exception):
-    """A pod's volumes cannot be made out.
+    """A pod's volumes cannot be identified.
 
     Attributes:
-        is_missing: Whether only a claim is missing, which may still come.
+        is_missing: Whether the only cause is a missing claim, which may be created later.
     """
 
     def __init__(self, text: str, *, is_missing: bool = False) -> None:
@@ -61,7 +61,7 @@ def may_attach(volume: Volume) -> bool:
 
 
 def count_at_most(volumes: Sequence[Volume]) -> int:
-    """Return how many volumes may be attached at most; at least UNCERTAIN if that may fail."""
+    """Return an upper bound for the attached volumes; at least UNCERTAIN if counting may fail."""
     count = 0
     for volume in volumes:
         if volume.persistent_volume_claim is not None:
@@ -74,17 +74,17 @@ def count_at_most(volumes: Sequence[Volume]) -> int:
 def add_volumes_of(
     pod: Pod, objects: Objects, found: Attachables, *, has_csi_node: bool, is_new: bool
 ) -> None:
-    """Add the volumes of a pod that drivers attach.
+    """Add the volumes of a pod that CSI drivers attach to `found`.
 
     Args:
         pod: The pod.
-        objects: The cluster.
-        found: Where to add them.
-        has_csi_node: Whether the node has a CSINode; in-tree volumes count only there.
-        is_new: Whether the pod is to be placed; of pods in place, missing claims do not count.
+        objects: The cluster's objects.
+        found: Receives the volumes.
+        has_csi_node: Whether the node has a CSINode; in-tree volumes count only then.
+        is_new: Whether the pod is to be placed; missing claims of pods on nodes are ignored.
 
     Raises:
-        AttachableError: A volume cannot be made out.
+        AttachableError: A volume cannot be identified.
     """
     for volume in pod.spec.volumes:
         used = claim_of(pod, volume)
@@ -146,7 +146,7 @@ def _add_inline(volume: Volume, namespace: str, found: Attachables) -> None:
 def _identity_of(
     claim: PersistentVolumeClaim, objects: Objects, *, has_csi_node: bool
 ) -> tuple[str, str]:
-    """Return driver and handle of a claim's volume; empty if no driver attaches it."""
+    """Return the driver and handle of a claim's volume; empty if no driver attaches it."""
     name = claim.spec.volume_name
     volume = objects.get(PersistentVolume, name) if name else None
     if volume is None:

@@ -1,8 +1,8 @@
-"""Carrying out what was decided for a pod's claims: assume it, write it, wait until it is so.
+"""VolumeBinder: carries out the decisions for a pod's claims: assume, write, wait until bound.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go (v1.36)
-Invariants: what was assumed and not written can be reverted; what was written is the API's.
-Differs:  a claim reference is made from the claim as known, without the API's scheme.
+Invariants: an assumed object can be reverted until it is written.
+Differs:  a claim reference is built from the claim, without the API's scheme.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _POLL_SECONDS: Final = 1.0
 
 
 class AssumeError(Exception):
-    """The cluster has moved on since the decision; the text says how."""
+    """An object changed since the decision; the text says how."""
 
 
 class VolumeBindingError(Exception):
-    """Binding has failed and the pod must be scheduled again; the text says why."""
+    """Binding failed, so the pod must be scheduled again; the text says why."""
 
 
 class VolumeBinder:
-    """What one profile believes of volumes and claims, and how it makes that true.
+    """The assumed volumes and claims of one profile, and the writes that make them real.
 
     Attributes:
-        volumes: Persistent volumes, as assumed.
-        claims: Claims, as assumed.
+        volumes: The assumed persistent volumes.
+        claims: The assumed claims.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class VolumeBinder:
         self.claims = AssumeCache(PersistentVolumeClaim, "persistentvolumeclaims")
 
     def is_all_bound(self, objects: Objects, pod: Pod) -> bool:
-        """Whether all claims of the pod have their volumes for good."""
+        """Whether all claims of the pod are completely bound."""
         namespace = pod.metadata.namespace
         for used in claims_of(pod):
             claim = self.claims.get(objects, used.name, namespace)
@@ -75,7 +75,7 @@ class VolumeBinder:
         return True
 
     def assume(self, objects: Objects, node_name: str, decided: PodVolumes) -> PodVolumes:
-        """Believe that volumes and claims are as decided; return them as they are to be written.
+        """Assume the decided volumes and claims; return them in the form to write.
 
         Raises:
             AssumeError: An object has changed; nothing is assumed then.
@@ -103,16 +103,16 @@ class VolumeBinder:
         return assumed
 
     def revert(self, volumes: PodVolumes) -> None:
-        """Believe the API again."""
+        """Drop the assumed objects."""
         for binding in volumes.static_bindings:
             self.volumes.restore(binding.volume)
         for one in volumes.dynamic_provisions:
             self.claims.restore(one.claim)
 
     async def write(self, writer: VolumeWriter, assumed: PodVolumes) -> tuple[PodVolumes, str]:
-        """Write volumes, then claims; return them as the API has them, and an error or "".
+        """Write volumes, then claims; return the stored objects, and an error text or "".
 
-        What was not written is not assumed any longer.
+        Objects that could not be written are no longer assumed.
         """
         bindings, provisions = list(assumed.static_bindings), list(assumed.dynamic_provisions)
         written_volumes = written_claims = 0
@@ -137,10 +137,10 @@ class VolumeBinder:
     async def wait_until_bound(
         self, check: BindingCheck, written: PodVolumes, timeout_seconds: float
     ) -> None:
-        """Wait until the volume controller has bound everything, looking once a second.
+        """Wait until the volume controller has bound everything; check once per second.
 
         Raises:
-            VolumeBindingError: It cannot come about any more, or the time is over.
+            VolumeBindingError: Binding is no longer possible, or timed out.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
@@ -154,14 +154,14 @@ class VolumeBinder:
 
 
 class BindingCheck(msgspec.Struct, frozen=True):
-    """Looks whether a pod's volumes are bound, by what the API says.
+    """Checks whether a pod's volumes are bound, according to the informer cache.
 
     Attributes:
         pod: The pod.
-        node_name: Where it is to run.
-        objects: The cluster, as it is when looked at.
+        node_name: Its node.
+        objects: The cluster's objects, kept up to date.
         table: The nodes.
-        writer: Knows whether the pod is still there.
+        writer: Tells whether the pod still exists.
     """
 
     pod: Pod
@@ -171,10 +171,10 @@ class BindingCheck(msgspec.Struct, frozen=True):
     writer: VolumeWriter
 
     def is_bound(self, written: PodVolumes) -> bool:
-        """Return whether all is bound.
+        """Return whether everything is bound.
 
         Raises:
-            VolumeBindingError: It cannot come about any more.
+            VolumeBindingError: Binding is no longer possible.
         """
         if self.node_name not in self.table.row_of:
             text = f'failed to get node "{self.node_name}": node "{self.node_name}" not found'
@@ -212,7 +212,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
         if not annotations:
             raise VolumeBindingError(f'selectedNode annotation reset for PVC "{name}"')
         if annotations.get(SELECTED_NODE, "") != self.node_name:
-            # A provisioner that fails takes the annotation away.
+            # A provisioner that fails removes the annotation.
             raise VolumeBindingError(f'provisioning failed for PVC "{name}"')
         if claim.spec.volume_name:
             volume = self.objects.get(PersistentVolume, claim.spec.volume_name)
@@ -247,7 +247,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
 
 
 def _bind_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Return the volume bound to the claim; the same object if it is already."""
+    """Return the volume bound to the claim; the same object if it is bound already."""
     ref, wanted = volume.spec.claim_ref, claim.metadata
     if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in volume.metadata.annotations:
         volume = _annotate(volume, BOUND_BY_CONTROLLER, "yes")
@@ -276,6 +276,6 @@ def _annotate(item: K, key: str, text: str) -> K:
 
 
 def _is_newer(written: KubernetesObject, seen: KubernetesObject) -> bool:
-    """Whether the cluster as seen has not caught up with what was written."""
+    """Whether the informer does not have the written version yet."""
     ours, theirs = written.metadata.resource_version, seen.metadata.resource_version
     return ours.isdigit() and theirs.isdigit() and int(ours) > int(theirs)

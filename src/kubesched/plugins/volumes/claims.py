@@ -1,4 +1,4 @@
-"""Which claims a pod uses, and what a claim says of itself.
+"""The claims of a pod, and the state of a claim.
 
 Upstream: component-helpers/storage/{ephemeral/ephemeral.go,volume/helpers.go,volume/pv_helpers.go}
           (v1.36)
@@ -33,7 +33,7 @@ class PodClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 def claim_of(pod: Pod, volume: Volume) -> PodClaim | None:
-    """Return the claim behind a volume, None if there is none."""
+    """Return the claim of a volume, or None if it has none."""
     if volume.persistent_volume_claim is not None:
         return PodClaim(volume.persistent_volume_claim.claim_name, is_ephemeral=False)
     if volume.ephemeral is not None:
@@ -42,7 +42,7 @@ def claim_of(pod: Pod, volume: Volume) -> PodClaim | None:
 
 
 def has_claims(volumes: tuple[Volume, ...]) -> bool:
-    """Whether one of a pod's volumes is a claim, ephemeral ones included."""
+    """Whether one of the volumes uses a claim; ephemeral volumes do."""
     return any(
         volume.persistent_volume_claim is not None or volume.ephemeral is not None
         for volume in volumes
@@ -50,7 +50,7 @@ def has_claims(volumes: tuple[Volume, ...]) -> bool:
 
 
 def claims_of(pod: Pod) -> list[PodClaim]:
-    """Return the claims of a pod in the order of its volumes; one used twice comes twice."""
+    """Return the claims of a pod in order of its volumes, with repetitions."""
     claims = [claim_of(pod, volume) for volume in pod.spec.volumes]
     return [claim for claim in claims if claim is not None]
 
@@ -64,7 +64,7 @@ def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Return what is wrong with an ephemeral volume's claim; empty if it was made for the pod."""
+    """Return why an ephemeral volume's claim does not belong to the pod, or ""."""
     mine, theirs = pod.metadata, claim.metadata
     controller = controller_of(theirs)
     if mine.namespace == theirs.namespace and controller and controller.uid == mine.uid:
@@ -76,19 +76,19 @@ def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """Return the storage class that a claim asks for; empty if none."""
+    """Return the storage class of a claim, or ""."""
     beta = claim.metadata.annotations.get(BETA_STORAGE_CLASS)
     return (claim.spec.storage_class_name or "") if beta is None else beta
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
-    """Return the storage class that a volume belongs to; empty if none."""
+    """Return the storage class of a volume, or ""."""
     beta = volume.metadata.annotations.get(BETA_STORAGE_CLASS)
     return volume.spec.storage_class_name if beta is None else beta
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim has its volume and binding is over."""
+    """Whether the claim has a volume and binding is complete."""
     return claim.spec.volume_name != "" and BIND_COMPLETED in claim.metadata.annotations
 
 
@@ -97,10 +97,10 @@ class NoBindingModeError(Exception):
 
 
 def waits_for_consumer(claim: PersistentVolumeClaim, objects: Objects) -> bool:
-    """Whether the claim's class leaves binding to the scheduler; a missing class does not.
+    """Whether the claim's class has binding mode WaitForFirstConsumer; False if it is missing.
 
     Raises:
-        NoBindingModeError: The class says nothing.
+        NoBindingModeError: The class has no binding mode.
     """
     name = class_of_claim(claim)
     storage_class = objects.get(StorageClass, name) if name else None
@@ -112,7 +112,7 @@ def waits_for_consumer(claim: PersistentVolumeClaim, objects: Objects) -> bool:
 
 
 def no_binding_mode(storage_class: str) -> str:
-    """Return the text for a storage class without a volume binding mode."""
+    """Return upstream's error for a storage class without a volume binding mode."""
     return f'VolumeBindingMode not set for StorageClass "{storage_class}"'
 
 
@@ -122,15 +122,15 @@ def key_of(claim: PersistentVolumeClaim) -> str:
 
 
 def claim_not_found(name: str) -> str:
-    """Return the lister's text for a missing claim."""
+    """Return upstream's error for a missing claim."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def volume_not_found(name: str) -> str:
-    """Return the lister's text for a missing volume."""
+    """Return upstream's error for a missing volume."""
     return f'persistentvolume "{name}" not found'
 
 
 def storage_class_not_found(name: str) -> str:
-    """Return the lister's text for a missing storage class."""
+    """Return upstream's error for a missing storage class."""
     return f'storageclass.storage.k8s.io "{name}" not found'

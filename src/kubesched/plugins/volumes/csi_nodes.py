@@ -1,9 +1,9 @@
-"""CSINodes lined up with the rows of the node table.
+"""The CSINodes as columns of the node table.
 
 Upstream: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go (getVolumeLimits),
           pkg/scheduler/framework/plugins/volumebinding/binder.go (v1.36)
 Reads:    csinode.spec.drivers, csinode.metadata.annotations
-Invariants: kept columns are those of the table's present rows and the objects' present version.
+Invariants: cached columns match the table's current rows and the objects' current version.
 Differs:  nothing.
 """
 
@@ -23,12 +23,12 @@ NO_LIMIT: Final = -1
 
 
 class CsiNodeColumns:
-    """What the CSINode of each row says.
+    """The CSINode of each row.
 
     Attributes:
         nodes: The CSINode per row; None if the node has none.
-        exists: Bool per row.
-        has_limits: Bool per row: whether some driver has a limit there.
+        exists: Bool per row: whether the node has a CSINode.
+        has_limits: Bool per row: whether a driver has a limit there.
     """
 
     def __init__(self, nodes: list[CSINode | None]) -> None:
@@ -41,7 +41,7 @@ class CsiNodeColumns:
         self._migrated: dict[str, NDArray[np.bool_]] = {}
 
     def limit(self, driver: str) -> NDArray[np.int64]:
-        """Return, per row, how many volumes of a driver it takes; NO_LIMIT if any number."""
+        """Return, as int64 per row, the limit of a driver's volumes, or NO_LIMIT."""
         column = self._limit_columns.get(driver)
         if column is None:
             column = self._limit_columns[driver] = np.array(
@@ -50,11 +50,11 @@ class CsiNodeColumns:
         return column
 
     def has_driver(self, driver: str) -> NDArray[np.bool_]:
-        """Return, per row, whether the driver is installed."""
+        """Return, as bool per row, whether the driver is installed."""
         return np.array([is_installed(driver, node) for node in self.nodes], np.bool_)
 
     def is_migrated(self, plugin: InTreePlugin) -> NDArray[np.bool_]:
-        """Return, per row, whether the node reports the plugin's volumes as migrated."""
+        """Return, as bool per row, whether the node reports the plugin's volumes as migrated."""
         column = self._migrated.get(plugin.name)
         if column is None:
             column = self._migrated[plugin.name] = np.array(
@@ -64,7 +64,7 @@ class CsiNodeColumns:
 
 
 class CsiNodes:
-    """Keeps the columns of one table as long as they are right."""
+    """A cache of the columns of one table."""
 
     def __init__(self) -> None:
         self._made_for: tuple[object, ...] = ()
@@ -83,7 +83,7 @@ class CsiNodes:
 
 
 def rows_in(table: NodeColumns, nodes: NodeTable) -> NDArray[np.intp] | slice:
-    """Return where the rows of `nodes`, a selection of `table` or itself, stand in `table`."""
+    """Return the rows of `table` that `nodes`, a selection of `table` or itself, consists of."""
     if nodes is table:
         return slice(None)
     row_of = table.row_of
@@ -96,7 +96,7 @@ def is_installed(driver: str, node: CSINode | None) -> bool:
 
 
 def limits_of(node: CSINode | None) -> dict[str, int]:
-    """Return driver -> how many volumes the node takes, of drivers that have a limit."""
+    """Return driver -> limit, for drivers that have a limit on the node."""
     if node is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""The node affinity of in-tree volumes in the words of the CSI drivers that serve them.
+"""Translates the node affinity of in-tree volumes to the topology keys of their CSI drivers.
 
 Upstream: staging/src/k8s.io/csi-translation-lib/plugins/{in_tree_volume,vsphere_volume}.go (v1.36)
 Reads:    persistentvolume.spec.nodeAffinity, .metadata.labels
@@ -24,9 +24,9 @@ _VSPHERE_REGION: Final = "topology.csi.vmware.com/region"
 def translate_zones(
     required: NodeSelector | None, labels: Mapping[str, str], topology_key: str
 ) -> NodeSelector | None:
-    """Put `topology_key` in the place of the zone; a zone only in the labels is added.
+    """Replace the zone label by `topology_key`; add the zone if only the volume's labels have it.
 
-    A beta region in the affinity becomes the current one.
+    A beta region label in the affinity is replaced by the current one.
     """
     zone, region = _topology_labels(required, labels)
     if _has_values(required, zone):
@@ -41,7 +41,7 @@ def translate_zones(
 def translate_vsphere_topology(
     required: NodeSelector | None, labels: Mapping[str, str]
 ) -> NodeSelector | None:
-    """Put the driver's keys in the place of zone and region, each as in `translate_zones`."""
+    """Replace zone and region labels by the driver's keys, each as in `translate_zones`."""
     zone, region = _topology_labels(required, labels)
     for key, driver_key in ((zone, _VSPHERE_ZONE), (region, _VSPHERE_REGION)):
         if _has_values(required, key):
@@ -52,7 +52,7 @@ def translate_vsphere_topology(
 
 
 def _topology_labels(required: NodeSelector | None, labels: Mapping[str, str]) -> tuple[str, str]:
-    """Return the zone and region keys that the volume uses; affinity goes before labels."""
+    """Return the zone and region keys of the volume, from its affinity or else its labels."""
     keys = [requirement.key for requirement in _requirements(required)]
     for used in (keys, labels):
         if _ZONE in used:
@@ -94,7 +94,7 @@ def _replace_key(required: NodeSelector | None, old: str, new: str) -> NodeSelec
 
 
 def _add_values(required: NodeSelector | None, key: str, values: list[str]) -> NodeSelector | None:
-    """Demand one of the values in every term; nothing changes if all of them are empty."""
+    """Require one of the values in every term; return the selector unchanged if all are empty."""
     kept = tuple(sorted({value.strip() for value in values} - {""}))
     if not kept:
         return required

@@ -1,8 +1,8 @@
-"""In-tree volumes translated to the CSI volumes that have taken their place.
+"""Translates in-tree volumes to the CSI volumes that replace them.
 
 Upstream: staging/src/k8s.io/csi-translation-lib (v1.36)
 Reads:    pod.spec.volumes; persistentvolume.spec, .metadata.labels, .metadata.annotations
-Rejects:  volumes whose handle cannot be made out, with `TranslationError`.
+Rejects:  volumes without a handle, with `TranslationError`.
 Differs:  only driver, handle and node affinity are translated, which is all that scheduling reads;
           an inline vSphere volume with a storage policy is translated, where upstream crashes.
 """
@@ -39,12 +39,12 @@ class TranslationError(Exception):
 
 
 class CsiVolume(msgspec.Struct, frozen=True):
-    """A volume as its CSI driver knows it.
+    """A CSI volume.
 
     Attributes:
         driver: The CSI driver's name.
-        handle: The volume's name with the driver.
-        node_affinity: Where it can be reached; None means everywhere.
+        handle: The driver's name for the volume.
+        node_affinity: The nodes that can use it; None means all.
     """
 
     driver: str
@@ -53,14 +53,14 @@ class CsiVolume(msgspec.Struct, frozen=True):
 
 
 class InTreePlugin(msgspec.Struct, frozen=True):
-    """An in-tree volume plugin, and the CSI driver that has taken its place.
+    """An in-tree volume plugin, and the CSI driver that replaces it.
 
     Attributes:
-        name: The in-tree name, which is also its provisioner's.
+        name: The name of the plugin and of its provisioner.
         driver: The CSI driver's name.
-        field: Of a volume's sources, the field that is the plugin's.
-        is_migrated: Whether the scheduler counts and places its volumes as CSI volumes.
-        topology_key: The node label that stands for the zone with the driver; empty if none does.
+        field: The plugin's field in a volume source.
+        is_migrated: Whether the scheduler treats its volumes as CSI volumes.
+        topology_key: The driver's node label for the zone, or "".
     """
 
     name: str
@@ -108,7 +108,7 @@ _BY_NAME: Final = {plugin.name: plugin for plugin in _PLUGINS}
 
 
 def plugin_of_inline_volume(volume: Volume) -> InTreePlugin | None:
-    """Return the in-tree plugin of a pod's volume, None if it has none."""
+    """Return the in-tree plugin of a pod's volume, or None."""
     for plugin in _PLUGINS:
         if getattr(volume, plugin.field) is not None:
             return plugin
@@ -116,7 +116,7 @@ def plugin_of_inline_volume(volume: Volume) -> InTreePlugin | None:
 
 
 def plugin_of_volume(volume: PersistentVolume) -> InTreePlugin | None:
-    """Return the in-tree plugin of a persistent volume, None if it has none."""
+    """Return the in-tree plugin of a persistent volume, or None."""
     for plugin in _PLUGINS:
         if getattr(volume.spec, plugin.field) is not None:
             return plugin
@@ -124,12 +124,12 @@ def plugin_of_volume(volume: PersistentVolume) -> InTreePlugin | None:
 
 
 def plugin_named(provisioner: str) -> InTreePlugin | None:
-    """Return the in-tree plugin of a provisioner's name, None if it is none."""
+    """Return the in-tree plugin with this provisioner name, or None."""
     return _BY_NAME.get(provisioner)
 
 
 def is_migrated_on(plugin: InTreePlugin, csi_node: CSINode | None) -> bool:
-    """Whether a node reports that the plugin's volumes are served by the CSI driver there."""
+    """Whether a node reports that its CSI driver serves the plugin's volumes."""
     if csi_node is None:
         return False
     migrated = csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
@@ -141,10 +141,10 @@ def translate_inline_volume(volume: Volume, namespace: str) -> CsiVolume:
 
     Args:
         volume: A volume with an in-tree plugin.
-        namespace: The pod's namespace, where secrets are.
+        namespace: The pod's namespace, which holds the secrets.
 
     Raises:
-        TranslationError: There is no counterpart.
+        TranslationError: The volume has no CSI counterpart.
     """
     plugin = plugin_of_inline_volume(volume)
     if plugin is None:
@@ -163,7 +163,7 @@ def translate_volume(volume: PersistentVolume) -> CsiVolume:
     """Translate an in-tree persistent volume.
 
     Raises:
-        TranslationError: There is no counterpart.
+        TranslationError: The volume has no CSI counterpart.
     """
     plugin = plugin_of_volume(volume)
     if plugin is None:
@@ -229,7 +229,7 @@ def _gce_region(zones: list[str]) -> str:
 
 
 def _aws_handle(source: object) -> str:
-    """Take the id out of `aws://<zone>/<id>`; anything else is an id already."""
+    """Return the id of `aws://<zone>/<id>`; other texts are returned unchanged."""
     volume_id: str = getattr(source, "volume_id", "")
     if not volume_id.startswith("aws://"):
         return volume_id

@@ -1,9 +1,9 @@
-"""What becomes of a pod's claims on each row: bound, to be bound, to be made, or why not.
+"""Decides per row what to do with a pod's claims: use, bind or provision a volume, or reject.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, FindPodVolumes (v1.36)
-Reads:    claims and volumes as assumed; nodes.names, nodes.labels; CSINodes
-Rejects:  UnschedulableAndUnresolvable, with up to two reasons for a row.
-Differs:  claims of equal size keep their order; upstream's sort does so up to eleven claims.
+Reads:    assumed claims and volumes; nodes.names, nodes.labels; CSINodes
+Rejects:  UnschedulableAndUnresolvable, with up to two reasons per row.
+Differs:  claims of equal size keep their order; upstream's sort keeps it for up to eleven claims.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ BIND_CONFLICT: Final = "node(s) didn't find available persistent volumes to bind
 NOT_ENOUGH_SPACE: Final = "node(s) did not have enough free storage"
 VOLUME_MISSING: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
-# Bits of a row's outcome, in the order of the reasons; larger values are failures.
+# Bits of a row's outcome, in order of the reasons; larger values are failures.
 _REASONS: Final = (NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_MISSING)
 _NODE_CONFLICT, _BIND_CONFLICT, _NOT_ENOUGH_SPACE, _VOLUME_MISSING = 1, 2, 4, 8
 _FIRST_FAILURE: Final = 16
 
 
 class PodVolumeClaims(msgspec.Struct, frozen=True):
-    """A pod's claims, sorted by what is to be done with them.
+    """A pod's claims.
 
     Attributes:
-        bound: They have their volume.
-        delayed: They get one once the pod has a node.
+        bound: Claims that have a volume.
+        delayed: Claims that get a volume when the pod has a node.
         volumes: Storage class -> its volumes, for the classes of `delayed`.
     """
 
@@ -69,21 +69,21 @@ class PodVolumeClaims(msgspec.Struct, frozen=True):
 
 
 class StaticBinding(msgspec.Struct, frozen=True):
-    """A claim, and the volume to bind it to."""
+    """A claim and the volume to bind it to."""
 
     volume: PersistentVolume
     claim: PersistentVolumeClaim
 
 
 class DynamicProvision(msgspec.Struct, frozen=True):
-    """A claim to make a volume for, and the pool with room for it, if room was looked at."""
+    """A claim to provision, and the pool with room for it if capacity is tracked."""
 
     claim: PersistentVolumeClaim
     pool: CSIStorageCapacity | None = None
 
 
 class PodVolumes(msgspec.Struct, frozen=True):
-    """What is to be done for a pod's claims on one node."""
+    """The bindings and provisions for a pod's claims on one node."""
 
     static_bindings: tuple[StaticBinding, ...] = ()
     dynamic_provisions: tuple[DynamicProvision, ...] = ()
@@ -96,7 +96,7 @@ class _Match(msgspec.Struct, frozen=True):
 
 
 class Decisions(msgspec.Struct, frozen=True):
-    """What was decided for each row.
+    """The decisions for a table.
 
     Attributes:
         statuses: Per row, whether all claims can be served.
@@ -107,7 +107,7 @@ class Decisions(msgspec.Struct, frozen=True):
     provisions: tuple[tuple[Provision, NDArray[np.bool_]], ...] = ()
 
     def pod_volumes(self, row: int) -> PodVolumes:
-        """Return what is to be done on a row whose status is success."""
+        """Return the bindings and provisions on a row whose status is success."""
         bindings = [
             StaticBinding(match.volumes[match.chosen[row]], match.claim)
             for match in self.matches
@@ -126,8 +126,8 @@ class Decider:
 
     Args:
         claims: The pod's claims.
-        objects: The cluster.
-        volumes: Volumes as assumed.
+        objects: The cluster's objects.
+        volumes: The assumed volumes.
         table: The whole node table.
         csi_nodes: The CSINodes of `table`.
     """
@@ -185,7 +185,7 @@ class Decider:
         return [*selected, *(one.claim for one in matches if one.chosen[0] == NO_VOLUME)]
 
     def _check_bound(self, access: NodeAccess, outcome: _Outcome) -> None:
-        """Mark rows that cannot reach a bound volume; a row's first problem ends its check."""
+        """Mark rows that cannot reach a bound volume; each row keeps its first problem."""
         passed = np.ones(outcome.rows, np.bool_)
         for claim in self._claims.bound:
             volume = self._volumes.get(self._objects, claim.spec.volume_name)
@@ -201,7 +201,7 @@ class Decider:
         passed: NDArray[np.bool_],
         outcome: _Outcome,
     ) -> NDArray[np.bool_]:
-        """Return the rows that reach a volume; mark those of `passed` that do not."""
+        """Return the rows that reach a volume; mark the others of `passed`."""
         required = required_of(volume.spec.node_affinity)
         migrated = self._migrated(volume, access.nodes)
         if migrated is None and required is None:
@@ -220,7 +220,7 @@ class Decider:
         return reached
 
     def _migrated(self, volume: PersistentVolume, nodes: NodeTable) -> NDArray[np.bool_] | None:
-        """Return the rows that see an in-tree volume as a CSI volume; None if no row does."""
+        """Return the rows that treat an in-tree volume as a CSI volume, or None if none does."""
         plugin = plugin_of_volume(volume)
         if plugin is None or not plugin.is_migrated:
             return None
@@ -264,7 +264,7 @@ class Decider:
         access: NodeAccess,
         outcome: _Outcome,
     ) -> list[tuple[Provision, NDArray[np.bool_]]]:
-        """Mark rows where a volume is wished for and cannot be made; the first problem counts."""
+        """Mark rows where a needed volume cannot be provisioned, with the first problem."""
         provisions: list[tuple[Provision, NDArray[np.bool_]]] = []
         settled = np.zeros(outcome.rows, np.bool_)
         for claim, rows in wishes:
@@ -285,7 +285,7 @@ class Decider:
 
 
 class _Outcome:
-    """The reasons of each row, collected."""
+    """Collects the reasons per row."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -297,7 +297,7 @@ class _Outcome:
         self._keys[rows] |= reason
 
     def fail(self, rows: NDArray[np.bool_], error: str) -> None:
-        """Let rows fail; whatever else was found is forgotten."""
+        """Mark rows as failed, which replaces their reasons."""
         self._keys[rows] = _FIRST_FAILURE + len(self._failures)
         self._failures.append(error)
 

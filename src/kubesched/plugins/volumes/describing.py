@@ -1,7 +1,7 @@
-"""Claims in words: what keeps a pod's claims from being served, on one node or anywhere.
+"""Describes why a pod's claims cannot be served, on one node or on any.
 
 Reads:    claims, volumes, storage classes; the node's labels
-Differs:  upstream has no such texts; they are for explain.
+Differs:  not in upstream; for explain.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubesched.snapshot.objects import Objects
 
 
 def describe_unbound_claims(pod: Pod, objects: Objects) -> str:
-    """Return why claims of the pod that have no volume cannot wait for its node."""
+    """Return why unbound claims of the pod must be bound before it is scheduled."""
     found = (
         objects.get(PersistentVolumeClaim, used.name, pod.metadata.namespace)
         for used in claims_of(pod)
@@ -67,7 +67,7 @@ def _who_makes_volumes(storage_class: StorageClass) -> str:
 
 
 def describe_provision(claim: PersistentVolumeClaim, objects: Objects) -> str:
-    """Return which volume has to be made, and by whom."""
+    """Return which volume must be provisioned, and by which provisioner."""
     name = class_of_claim(claim)
     storage_class = objects.get(StorageClass, name)
     by = f" by {storage_class.provisioner}" if storage_class is not None else ""
@@ -81,7 +81,7 @@ def describe_bound_claim(
     *,
     is_migrated: bool,
 ) -> str:
-    """Return why the one row of `access` does not reach the claim's volume; empty if it does."""
+    """Return why the only row of `access` cannot reach the claim's volume, or ""."""
     where = f"claim {claim.metadata.name}: volume {claim.spec.volume_name}"
     if volume is None:
         return f"{where} does not exist"
@@ -103,12 +103,12 @@ def describe_delayed_claim(
     objects: Objects,
     access: NodeAccess,
 ) -> str:
-    """Return why a claim gets no volume on the one row of `access`; empty if one can be made.
+    """Return why a claim gets no volume on the only row of `access`; "" if one can be provisioned.
 
     Args:
-        claim: A claim that gets none of the volumes there.
+        claim: A claim that no existing volume matches there.
         volumes: The volumes of its class.
-        objects: The cluster.
+        objects: The cluster's objects.
         access: The row.
     """
     name = claim.metadata.name
@@ -141,7 +141,7 @@ def _why_not_made(one: Provision, objects: Objects, access: NodeAccess) -> str:
 
 
 def _written_topologies(storage_class: StorageClass, node: Node) -> str:
-    """Return where the class makes volumes, and where the node is."""
+    """Return the topologies of the class, and the node's labels."""
     terms = [term.match_label_expressions for term in storage_class.allowed_topologies]
     allowed = " or ".join(
         " and ".join(f"{one.key} In ({', '.join(one.values)})" for one in term) for term in terms

@@ -1,8 +1,8 @@
-"""Finding, for a claim without a volume, the volume that each row could give it.
+"""Finds the best volume per row for an unbound claim.
 
 Upstream: component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume (v1.36)
 Reads:    persistentvolumeclaim.spec; persistentvolume.spec, .status.phase; nodes.labels
-Differs:  among volumes of equal size the first to arrive is taken; upstream takes any of them.
+Differs:  among volumes of equal size, the first to arrive is taken; upstream takes any.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AVAILABLE: Final = "Available"
 
 
 class MatchingError(Exception):
-    """The claim cannot be matched with volumes at all; the text says why."""
+    """The claim's selector is invalid; the text says why."""
 
 
 def find_matching_volumes(
@@ -36,19 +36,19 @@ def find_matching_volumes(
     taken: Sequence[NDArray[np.int32]],
     access: NodeAccess,
 ) -> NDArray[np.int32]:
-    """Find the best volume for the claim, for each row.
+    """Find the best volume for the claim on each row.
 
     Args:
-        claim: A claim without a volume.
+        claim: An unbound claim.
         volumes: The volumes of the claim's class.
-        taken: What claims of the same class were given before, each as the answer to them.
+        taken: The results for the pod's earlier claims of this class.
         access: The rows.
 
     Returns:
-        Position in `volumes` per row; NO_VOLUME where there is none.
+        The position in `volumes` per row, as int32; NO_VOLUME where there is none.
 
     Raises:
-        MatchingError: The claim's selector is malformed.
+        MatchingError: The claim's selector is invalid.
     """
     selector = _selector_of(claim)
     chosen = np.full(len(access.nodes), NO_VOLUME, np.int32)
@@ -56,7 +56,7 @@ def find_matching_volumes(
     fitting = [at for at, volume in enumerate(volumes) if _is_fitting(volume, claim)]
     own = [at for at in fitting if is_bound_to(volumes[at], claim)]
     for at in own:
-        # The claim's own volume or nothing: only rows where the pod has used it up look further.
+        # A volume reserved for the claim is used, except on rows where an earlier claim got it.
         settled = open_ & _is_left(at, taken, len(open_))
         reached = _rows_of(volumes[at], access)
         chosen[reached[settled[reached]]] = at
@@ -82,7 +82,7 @@ def find_matching_volumes(
 def why_not_matching(
     claim: PersistentVolumeClaim, volume: PersistentVolume, access: NodeAccess
 ) -> str:
-    """Return, in a few words, why the claim does not get the volume on the one row of `access`."""
+    """Return briefly why the claim does not get the volume on the only row of `access`."""
     if volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
         return "kept for other claims"
     if not is_bound_to(volume, claim) and volume.status.phase != _AVAILABLE:
@@ -100,12 +100,12 @@ def why_not_matching(
 
 
 def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Return the claims in the order in which volumes are given to them: the smallest first."""
+    """Return the claims in the order in which they get volumes: the smallest first."""
     return sorted(claims, key=lambda claim: _exact(claim.spec.resources.requests.get(STORAGE, 0)))
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is bound to the claim, or kept for it."""
+    """Whether the volume is bound to the claim or reserved for it."""
     ref = volume.spec.claim_ref
     return (
         ref is not None
@@ -127,7 +127,7 @@ def _selector_of(claim: PersistentVolumeClaim) -> CompiledSelector | None:
 
 
 def _is_fitting(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume may be the claim's, were it kept for it."""
+    """Whether the volume meets the claim's requirements, apart from its selector."""
     held, wanted = volume.spec, claim.spec
     if held.claim_ref is not None and not is_bound_to(volume, claim):
         return False
@@ -143,7 +143,7 @@ def _is_fitting(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 def _is_candidate(
     volume: PersistentVolume, claim: PersistentVolumeClaim, selector: CompiledSelector | None
 ) -> bool:
-    """Whether a fitting volume that is nobody's may be the claim's."""
+    """Whether a fitting volume is available to the claim."""
     return (
         volume.status.phase == _AVAILABLE
         and (selector is None or selector.matches(volume.metadata.labels))
@@ -153,7 +153,7 @@ def _is_candidate(
 
 
 def _is_left(at: int, taken: Sequence[NDArray[np.int32]], rows: int) -> NDArray[np.bool_]:
-    """Return the rows on which a volume has not been given to a claim before."""
+    """Return the rows on which no earlier claim got the volume."""
     left = np.ones(rows, np.bool_)
     for before in taken:
         left &= before != at
@@ -166,6 +166,6 @@ def _rows_of(volume: PersistentVolume, access: NodeAccess) -> NDArray[np.intp]:
 
 @lru_cache(maxsize=16_384)
 def _exact(quantity: Quantity) -> int:
-    """Return the quantity in nano-units, the finest there are."""
+    """Return the quantity in units of 10^-9, which is exact."""
     amount = parse_quantity(quantity)
     return int(amount.unscaled * 10 ** (amount.exponent + 9))

@@ -1,7 +1,7 @@
-"""Which kinds of objects the volumes of a pod depend on.
+"""The kinds of objects that a pod's volumes depend on.
 
 Reads:    pod.spec.volumes; claims, storage classes, CSIDrivers, CSINodes
-Differs:  upstream needs no such question; it is for explain.
+Differs:  not in upstream; for explain.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from kubesched.snapshot.objects import Objects
 
 
 def kinds_of_pod(pod: Pod) -> Iterator[NeededKind]:
-    """Yield what the pod's volumes name."""
+    """Yield the kinds that the pod's volumes name."""
     if has_claims(pod.spec.volumes):
         yield NeededKind(PersistentVolumeClaim, "volumes of pods name them")
 
 
 def kinds_of_claims(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
-    """Yield claims, volumes and classes, as far as the pod's volumes lead to them."""
+    """Yield claims, volumes and classes, if the pod's volumes refer to them."""
     yield from kinds_of_pod(pod)
     claims = [
         objects.get(PersistentVolumeClaim, used.name, pod.metadata.namespace)
         for used in claims_of(pod)
     ]
     if None in claims and objects.knows(PersistentVolumeClaim):
-        return  # The claim is missing, whatever else there is.
+        return  # The claim is missing, so nothing else matters.
     if any(claim is None or claim.spec.volume_name for claim in claims):
         yield NeededKind(PersistentVolume, "claims are bound to them")
     elif any(claim is not None and _may_match(claim, objects) for claim in claims):
@@ -53,7 +53,7 @@ def kinds_of_claims(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
 
 
 def kinds_of_new_volumes(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
-    """Yield what says how much room there is for volumes still to be made."""
+    """Yield the kinds that determine the capacity for volumes to provision."""
     claims = (
         objects.get(PersistentVolumeClaim, used.name, pod.metadata.namespace)
         for used in claims_of(pod)
@@ -69,7 +69,7 @@ def kinds_of_new_volumes(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
 
 
 def kinds_of_limits(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
-    """Yield what says how many volumes a node can have, and has."""
+    """Yield the kinds that determine the number and limit of volumes on a node."""
     if not any(map(may_attach, pod.spec.volumes)):
         return
     yield NeededKind(CSINode, "they limit the volumes of a node")
@@ -85,13 +85,13 @@ def kinds_of_limits(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
 
 
 def _may_match(claim: PersistentVolumeClaim, objects: Objects) -> bool:
-    """Whether the scheduler looks for a volume for the claim."""
+    """Whether the scheduler may bind the claim to an existing volume."""
     storage_class = objects.get(StorageClass, class_of_claim(claim))
     return storage_class is None or storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _is_made_late(claim: PersistentVolumeClaim, objects: Objects) -> bool:
-    """Whether a volume is made for the claim once its pod has a node, as far as is known."""
+    """Whether, as far as known, the claim is provisioned when its pod has a node."""
     if claim.spec.volume_name:
         return False
     storage_class = objects.get(StorageClass, class_of_claim(claim))
@@ -104,7 +104,7 @@ def _is_made_late(claim: PersistentVolumeClaim, objects: Objects) -> bool:
 
 
 def _reports_room(claim: PersistentVolumeClaim, objects: Objects) -> bool:
-    """Whether the driver of the claim's class reports how much room it has, as far as is known."""
+    """Whether, as far as known, the driver of the claim's class reports its capacity."""
     storage_class = objects.get(StorageClass, class_of_claim(claim))
     if storage_class is None or not objects.knows(CSIDriver):
         return True

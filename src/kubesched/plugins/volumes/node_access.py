@@ -1,4 +1,4 @@
-"""Which rows can reach a volume, a topology, a pool of capacity.
+"""NodeAccess: which rows can use a volume, a topology or a storage pool.
 
 Upstream: component-helpers/storage/volume/helpers.go (CheckNodeAffinity),
           pkg/apis/core/v1/helper/helpers.go (MatchTopologySelectorTerms) (v1.36)
@@ -32,10 +32,10 @@ _QUESTIONS_WITHOUT_INDEX: Final = 8
 
 
 class NodeAccess:
-    """Answers about the rows of one table; each question is worked out once.
+    """The accessible rows of one table; caches every result.
 
-    There are as many local volumes as nodes, and each is reached from one node, so an answer is an
-    array of row numbers, found through an index of the label where that is enough.
+    A cluster may have many local volumes, each accessible from one node. A result is therefore an
+    array of row numbers, taken from an index of the label if possible.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
@@ -46,20 +46,20 @@ class NodeAccess:
         self._questions: dict[str, int] = {}
 
     def mask_of_selector(self, required: NodeSelector | None) -> NDArray[np.bool_]:
-        """Return, per row, whether a volume with this node affinity can be reached."""
+        """Return, as bool per row, whether it can use a volume with this node affinity."""
         terms = _EVERY_ROW if required is None else label_terms(required)
         return np.ones(len(self.nodes), np.bool_) if terms is _EVERY_ROW else self._mask(terms)
 
     def of_selector(self, required: NodeSelector | None) -> NDArray[np.intp]:
-        """Return the rows from which a volume with this node affinity can be reached, ascending."""
+        """Return the rows that can use a volume with this node affinity, in ascending order."""
         return self.every_row if required is None else self._rows(label_terms(required))
 
     def of_topologies(self, topologies: tuple[TopologySelectorTerm, ...]) -> NDArray[np.intp]:
-        """Return the rows in one of the topologies; with none given, all rows."""
+        """Return the rows in one of the topologies; all rows if there are none."""
         return self._rows(_topology_terms(topologies)) if topologies else self.every_row
 
     def of_labels(self, selector: LabelSelector | None) -> NDArray[np.intp]:
-        """Return the rows that a label selector matches; none if it is absent or malformed."""
+        """Return the rows that a label selector matches; none if it is absent or invalid."""
         if selector is None or label_selector_error(selector) is not None:
             return self.every_row[:0]
         return self._rows(_selector_terms(selector))
@@ -88,7 +88,7 @@ class NodeAccess:
         return matched
 
     def _index(self, key: str) -> _LabelIndex | None:
-        """Return the index of a label; None as long as making one would not pay."""
+        """Return the index of a label, or None if building one is not worthwhile yet."""
         index = self._indexes.get(key)
         if index is None:
             asked = self._questions[key] = self._questions.get(key, 0) + 1
@@ -106,11 +106,11 @@ class _LabelIndex:
         self._positions = column.positions
         self._rows = np.argsort(column.codes, kind="stable")
         codes = column.codes[self._rows]
-        # Code -> where its rows start; those of the next code start where they end.
+        # Code -> start of its rows, which end where those of the next code start.
         self._starts: list[int] = codes.searchsorted(np.arange(len(column.values) + 1)).tolist()
 
     def rows_with(self, values: Iterable[str]) -> NDArray[np.intp]:
-        """Return the rows that have one of the values, ascending."""
+        """Return the rows that have one of the values, in ascending order."""
         parts: list[NDArray[np.intp]] = []
         for value in dict.fromkeys(values):
             code = self._positions.get(value)
@@ -123,10 +123,10 @@ class _LabelIndex:
 
 @lru_cache(maxsize=16_384)
 def label_terms(required: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
-    """Reduce a volume's node affinity to terms on labels alone.
+    """Reduce a volume's node affinity to terms on labels.
 
-    Upstream shows the selector a node that has labels and no name. Without a name, field
-    expressions are not looked at, but they must be well formed.
+    Upstream matches the selector with a node that has labels but no name. Field expressions are
+    then ignored, but must be valid.
     """
     terms: list[NodeSelectorTerm] = []
     for term in required.node_selector_terms:
@@ -141,7 +141,7 @@ def label_terms(required: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
 
 
 def required_of(affinity: VolumeNodeAffinity | None) -> NodeSelector | None:
-    """Return what a volume demands of nodes; None if nothing."""
+    """Return the selector of nodes that can use a volume, or None if all can."""
     return None if affinity is None else affinity.required
 
 

@@ -1,9 +1,9 @@
-"""Whether, on each row, a volume can be made for a claim, and whether there is room for it.
+"""Decides per row whether a volume can be provisioned for a claim, and whether there is room.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumeProvisions (v1.36)
 Reads:    persistentvolumeclaim.spec; storage classes, CSIDrivers, CSIStorageCapacities;
           nodes.labels
-Differs:  of several pools with room for the volume the first to arrive is named; upstream any.
+Differs:  of several pools with room, the first to arrive is named; upstream names any.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ NO_POOL: Final = -1
 
 
 class ProvisioningError(Exception):
-    """The question cannot be answered; the text says why."""
+    """The claim has no storage class, or the class is missing; the text says which."""
 
 
 class Provision(msgspec.Struct, frozen=True):
-    """Where a volume can be made for one claim.
+    """Where a volume can be provisioned for a claim.
 
     Attributes:
         claim: The claim.
-        possible: Bool per row: whether the class makes volumes for it.
-        has_room: Bool per row: whether there is room where that is known.
-        pools: The pools of capacity that count.
-        pool_at: Position in `pools` per row; NO_POOL where room was not looked at.
+        possible: Bool per row: whether the class provisions volumes for the node.
+        has_room: Bool per row: whether there is room, or capacity is not tracked.
+        pools: The storage pools of the class.
+        pool_at: The position in `pools` per row; NO_POOL if capacity is not tracked.
     """
 
     claim: PersistentVolumeClaim
@@ -48,7 +48,7 @@ class Provision(msgspec.Struct, frozen=True):
 
 
 def provision(claim: PersistentVolumeClaim, objects: Objects, access: NodeAccess) -> Provision:
-    """Ask for all rows whether a volume can be made for a claim.
+    """Return for all rows whether a volume can be provisioned for a claim.
 
     Raises:
         ProvisioningError: The claim has no class, or the class is missing.
@@ -74,7 +74,7 @@ def provision(claim: PersistentVolumeClaim, objects: Objects, access: NodeAccess
 
 
 def volume_size_max(pool: CSIStorageCapacity) -> Quantity | None:
-    """Return how large a volume the pool has room for; None if it does not say."""
+    """Return the largest volume that the pool has room for, or None if not reported."""
     return pool.capacity if pool.maximum_volume_size is None else pool.maximum_volume_size
 
 
@@ -89,7 +89,7 @@ def _class_of(claim: PersistentVolumeClaim, objects: Objects) -> StorageClass:
 
 
 def _is_room_known(claim: PersistentVolumeClaim, provisioner: str, objects: Objects) -> bool:
-    """Whether the driver tells how much room it has, and the claim how much it needs."""
+    """Whether the driver reports its capacity and the claim has a request."""
     if STORAGE not in claim.spec.resources.requests:
         return False
     driver = objects.get(CSIDriver, provisioner)

@@ -1,7 +1,7 @@
-"""A number per row of the node table, summed over the pods with volumes and kept as they change.
+"""RowTally: a number per row of the node table, summed over the row's pods with volumes.
 
 Reads:    nodes.pods, nodes.changes
-Invariants: equals the sum over the row's pods, whenever it is handed out.
+Invariants: a returned number equals the sum over the row's pods.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class RowTally:
-    """Keeps the sums of one table.
+    """Keeps the sums of one table up to date.
 
     Args:
-        weigh: What a pod adds to its row, by its volumes; a pod without volumes adds nothing.
+        weigh: Returns what a pod adds to its row; called only for pods with volumes.
     """
 
     def __init__(self, weigh: Callable[[PodInfo], int]) -> None:
@@ -30,7 +30,7 @@ class RowTally:
         self._sums = np.zeros(0, np.int64)
 
     def of(self, table: NodeColumns) -> NDArray[np.int64]:
-        """Return the sums per row; the array is only right until the table changes."""
+        """Return the sums as int64 per row; valid until the table changes."""
         end = table.changes_dropped + len(table.changes)
         is_kept = (
             table is self._table
@@ -41,7 +41,7 @@ class RowTally:
             self._table, self._epoch = table, table.epoch
             self._sums = np.array([self.sum_of(pods.values()) for pods in table.pods], np.int64)
         elif self._position < end:
-            # Entries below zero are about nodes, not about their pods.
+            # Negative entries are changes of Node objects, not of pods.
             moved = table.changes[self._position - table.changes_dropped :]
             for row in dict.fromkeys(moved):
                 if row >= 0:
@@ -50,5 +50,5 @@ class RowTally:
         return self._sums
 
     def sum_of(self, pods: Iterable[PodInfo]) -> int:
-        """Return what some pods add up to."""
+        """Return the sum over some pods."""
         return sum(self._weigh(pod) for pod in pods if pod.pod.spec.volumes)

@@ -1,9 +1,9 @@
-"""How well a pod's storage fits a node: by how full its volumes or pools become.
+"""Scores a node by the utilization of the pod's volumes or storage pools.
 
 Upstream: pkg/scheduler/framework/plugins/volumebinding/scorer.go, helper/shape_score.go (v1.36)
 Reads:    persistentvolume.spec.capacity, csistoragecapacity.capacity; requests of claims
-Differs:  a pool that names only its largest volume counts as having no capacity, and a claim that
-          names its class only by annotation as having class ""; upstream crashes on both.
+Differs:  a pool that reports only its largest volume counts as having no capacity, and a claim
+          that names its class only in an annotation counts as class ""; upstream crashes on both.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _INT64 = 1 << 63
 
 
 def score_pod_volumes(volumes: PodVolumes, shape: Sequence[UtilizationShapePoint]) -> int:
-    """Return the mean score of the storage classes, 0..100; 0 if there are none."""
+    """Return the mean score of the storage classes, 0 to 100; 0 if there are none."""
     classes = _of_bindings(volumes) if volumes.static_bindings else _of_provisions(volumes)
     if not classes:
         return 0
     total = sum(_score(requested, capacity, shape) for requested, capacity in classes.values())
-    # The mean, halves rounded up.
+    # Halves are rounded up.
     return (2 * total + len(classes)) // (2 * len(classes))
 
 
 def broken_linear(at: int, shape: Sequence[UtilizationShapePoint]) -> int:
-    """Return the value at `at` of the lines through the points, scores stretched to 0..100.
+    """Return the value at `at` of the lines through the points, with scores scaled to 0..100.
 
-    Quotients are cut toward zero, as Go does, so falling lines round up.
+    Quotients are truncated toward zero, as in Go, so falling lines are rounded up.
     """
     points = [(p.utilization, p.score * (NODE_SCORE_MAX // _SHAPE_SCORE_MAX)) for p in shape]
     for i, (utilization, score) in enumerate(points):
@@ -54,7 +54,7 @@ def _score(requested: int, capacity: int, shape: Sequence[UtilizationShapePoint]
 
 
 def _of_bindings(volumes: PodVolumes) -> dict[str, tuple[int, int]]:
-    """Return class -> requested and capacity, both summed up, in bytes."""
+    """Return class -> sums of requests and capacities, in bytes."""
     classes: dict[str, tuple[int, int]] = {}
     for binding in volumes.static_bindings:
         spec = binding.volume.spec
@@ -66,14 +66,14 @@ def _of_bindings(volumes: PodVolumes) -> dict[str, tuple[int, int]]:
 
 
 def _of_provisions(volumes: PodVolumes) -> dict[str, tuple[int, int]]:
-    """Return class -> requested, summed up, and what its pool has left, in bytes."""
+    """Return class -> sum of requests, and the free capacity of its pool, in bytes."""
     classes: dict[str, tuple[int, int]] = {}
     for one in volumes.dynamic_provisions:
         if one.pool is None:
             continue
         name = one.claim.spec.storage_class_name or ""
         requested = value(one.claim.spec.resources.requests.get(STORAGE, 0))
-        # Claims of a class are served by the same pool, so its capacity counts once.
+        # The same pool serves all claims of a class, so its capacity counts once.
         capacity = 0 if one.pool.capacity is None else value(one.pool.capacity)
         classes[name] = (_wrap(classes.get(name, (0, 0))[0] + requested), capacity)
     return classes
@@ -85,5 +85,5 @@ def _divide(number: int, divisor: int) -> int:
 
 
 def _wrap(total: int) -> int:
-    """Overflow as upstream's int64 does."""
+    """Overflow like upstream's int64."""
     return (total + _INT64) % (2 * _INT64) - _INT64

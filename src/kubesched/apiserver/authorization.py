@@ -12,10 +12,11 @@ from typing import Final
 
 import msgspec
 
+from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import Request, Target, User
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import StatusError, cause, details_of, invalid
+from kubesched.apiserver.status import StatusError, details_of
 
 _MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"
@@ -330,19 +331,17 @@ def _user_of(spec: Plain) -> User:
 
 
 def _check_access(resource: Resource, spec: Plain, *, is_self: bool) -> None:
-    faults = []
+    errors = FieldErrors()
     about = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec.get(name)]
     if not about:
-        message = f"Invalid value: null: {_ONE_OF}"
-        faults.append(cause("FieldValueInvalid", "spec.resourceAttributes", message))
+        errors.invalid("spec.resourceAttributes", None, _ONE_OF)
     elif len(about) > 1:
-        message = f'Invalid value: "": cannot be specified in combination with {about[0]}'
-        faults.append(cause("FieldValueInvalid", "spec.nonResourceAttributes", message))
+        detail = f"cannot be specified in combination with {about[0]}"
+        errors.invalid("spec.nonResourceAttributes", "", detail)
     if not is_self and not spec.get("user") and not spec.get("groups"):
-        message = 'Invalid value: "": at least one of user or group must be specified'
-        faults.append(cause("FieldValueInvalid", "spec.user", message))
-    if faults:
-        raise invalid(resource.group, "", "", faults)
+        errors.invalid("spec.user", "", "at least one of user or group must be specified")
+    if errors:
+        raise invalid_kind(resource.group, "", "", errors)
 
 
 def _access_status(user: User, spec: Plain) -> Plain:

@@ -14,12 +14,13 @@ import msgspec
 
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
-from kubesched.apiserver.operation import Operation, dry_run_faults
+from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
+from kubesched.apiserver.operation import Operation, check_dry_run
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import Request
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import bad_request, cause, conflict, conflict_of, invalid
+from kubesched.apiserver.status import bad_request, conflict, conflict_of
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after, moment_of, timestamp
 from kubesched.cluster.store import Key
@@ -76,9 +77,9 @@ def delete_options(request: Request, resource: Resource) -> DeleteOptions:
         StatusError: They make no sense.
     """
     options = _from_body(request) if request.body else _from_query(request)
-    faults = _faults(options)
-    if faults:
-        raise invalid("meta.k8s.io", "DeleteOptions", "", faults)
+    errors = _option_errors(options)
+    if errors:
+        raise invalid_kind("meta.k8s.io", "DeleteOptions", "", errors)
     if resource.group_resource == "jobs.batch" and options.policy is None:
         request.warnings.append(_JOB_WARNING)
     return options
@@ -121,21 +122,16 @@ def _from_query(request: Request) -> DeleteOptions:
     )
 
 
-def _faults(options: DeleteOptions) -> list[Plain]:
-    faults = []
-    policy = options.propagation_policy
-    field = "propagationPolicy"
+def _option_errors(options: DeleteOptions) -> FieldErrors:
+    errors = FieldErrors()
+    field, policy = "propagationPolicy", options.propagation_policy
     if policy is not None and options.orphan_dependents is not None:
-        message = (
-            f'Invalid value: "{policy}": '
-            "orphanDependents and deletionPropagation cannot be both set"
-        )
-        faults.append(cause("FieldValueInvalid", field, message))
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        errors.invalid(field, policy, detail)
     if policy not in {None, FOREGROUND, BACKGROUND, ORPHAN}:
-        supported = ", ".join(f'"{one}"' for one in (FOREGROUND, BACKGROUND, ORPHAN, "nil"))
-        message = f'Unsupported value: "{policy}": supported values: {supported}'
-        faults.append(cause("FieldValueNotSupported", field, message))
-    return faults + dry_run_faults(options.dry_run or ())
+        errors.not_supported(field, policy, (FOREGROUND, BACKGROUND, ORPHAN, "nil"))
+    check_dry_run(options.dry_run or (), errors)
+    return errors
 
 
 class Deletion(msgspec.Struct, frozen=True):

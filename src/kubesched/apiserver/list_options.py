@@ -9,18 +9,17 @@ Differs:  nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from kubesched.api.requirements import SelectorError
 from kubesched.api.selector_syntax import parse_selector
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.request import Request
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.selection import Selection
-from kubesched.apiserver.status import bad_request, cause, internal, invalid
+from kubesched.apiserver.status import bad_request, internal
 
 EXACT: Final = "Exact"
 NOT_OLDER_THAN: Final = "NotOlderThan"
@@ -74,9 +73,9 @@ def list_options(request: Request, resource: Resource, *, is_watch: bool) -> Lis
             request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
         ),
     )
-    faults = _watch_faults(options) if is_watch else _list_faults(options)
-    if faults:
-        raise invalid("meta.k8s.io", "ListOptions", "", faults)
+    errors = _option_errors(options, is_watch=is_watch)
+    if errors:
+        raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
     return options
 
 
@@ -98,52 +97,32 @@ def _number(text: str) -> int:
     return number
 
 
-def _forbidden(field: str, why: str) -> Plain:
-    return cause("FieldValueForbidden", field, f"Forbidden: {why}")
-
-
-def _unsupported(value: str, supported: Sequence[str]) -> Plain:
-    names = ", ".join(f'"{name}"' for name in supported)
-    message = f'Unsupported value: "{value}": supported values: {names}'
-    return cause("FieldValueNotSupported", _MATCH, message)
-
-
-def _list_faults(options: ListOptions) -> list[Plain]:
-    faults = []
-    match = options.match
-    if match:
-        if not options.resource_version:
-            faults.append(
-                _forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided")
-            )
-        if options.continue_token:
-            faults.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
-        if match not in {EXACT, NOT_OLDER_THAN}:
-            faults.append(_unsupported(match, (EXACT, NOT_OLDER_THAN, "")))
-        if match == EXACT and options.resource_version == "0":
-            why = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
-            faults.append(_forbidden(_MATCH, why))
-    if options.sends_initial_events is not None:
-        why = "sendInitialEvents is forbidden for list"
-        faults.append(_forbidden("sendInitialEvents", why))
-    return faults
-
-
-def _watch_faults(options: ListOptions) -> list[Plain]:
-    faults = []
-    match = options.match
-    if options.sends_initial_events is not None and match != NOT_OLDER_THAN:
-        why = f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER_THAN}"
-        faults.append(_forbidden(_MATCH, why))
-    if match:
-        if options.sends_initial_events is None:
-            why = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
-            faults.append(_forbidden(_MATCH, why))
-        if match != NOT_OLDER_THAN:
-            faults.append(_unsupported(match, (NOT_OLDER_THAN,)))
-        if options.continue_token:
-            faults.append(_forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided"))
-    return faults
+def _option_errors(options: ListOptions, *, is_watch: bool) -> FieldErrors:
+    errors = FieldErrors()
+    match, sends_initial = options.match, options.sends_initial_events
+    if sends_initial is not None and not is_watch:
+        errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    elif sends_initial is not None and match != NOT_OLDER_THAN:
+        detail = f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER_THAN}"
+        errors.forbidden(_MATCH, detail)
+    if not match:
+        return errors
+    if is_watch and sends_initial is None:
+        detail = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
+        errors.forbidden(_MATCH, detail)
+    if not is_watch and not options.resource_version:
+        detail = f"{_MATCH} is forbidden unless resourceVersion is provided"
+        errors.forbidden(_MATCH, detail)
+    if options.continue_token:
+        errors.forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided")
+    if is_watch and match != NOT_OLDER_THAN:
+        errors.not_supported(_MATCH, match, (NOT_OLDER_THAN,))
+    elif match not in {EXACT, NOT_OLDER_THAN}:
+        errors.not_supported(_MATCH, match, (EXACT, NOT_OLDER_THAN, ""))
+    if not is_watch and match == EXACT and options.resource_version == "0":
+        detail = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
+        errors.forbidden(_MATCH, detail)
+    return errors
 
 
 def version_fault(text: str) -> str | None:

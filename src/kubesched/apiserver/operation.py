@@ -8,14 +8,15 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import Request, Target, User
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import cause, invalid
 
 APPLY_TYPE: Final = "application/apply-patch+yaml"
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
@@ -70,10 +71,10 @@ def operation_of(request: Request, target: Target, resource: Resource) -> Operat
     Raises:
         StatusError: Its options make no sense.
     """
-    faults = _faults(request)
-    if faults:
+    errors = _option_errors(request)
+    if errors:
         kind = _OPTIONS_KINDS.get(target.verb, "UpdateOptions")
-        raise invalid("meta.k8s.io", kind, "", faults)
+        raise invalid_kind("meta.k8s.io", kind, "", errors)
     return Operation(
         request,
         resource,
@@ -85,42 +86,31 @@ def operation_of(request: Request, target: Target, resource: Resource) -> Operat
     )
 
 
-def _faults(request: Request) -> list[Plain]:
-    faults = []
+def _option_errors(request: Request) -> FieldErrors:
+    errors = FieldErrors()
     is_apply = request.method == "PATCH" and request.content_type == APPLY_TYPE
     manager = request.parameter("fieldManager")
     if request.method == "PATCH" and not is_apply and "force" in request.query:
-        message = "Forbidden: may not be specified for non-apply patch"
-        faults.append(cause("FieldValueForbidden", "force", message))
+        errors.forbidden("force", "may not be specified for non-apply patch")
     if is_apply and not manager:
-        message = "Required value: is required for apply patch"
-        faults.append(cause("FieldValueRequired", "fieldManager", message))
+        errors.required("fieldManager", "is required for apply patch")
     if len(manager) > _MANAGER_MAX:
-        message = f"Too long: may not be more than {_MANAGER_MAX} bytes"
-        faults.append(cause("FieldValueTooLong", "fieldManager", message))
+        errors.too_long("fieldManager", _MANAGER_MAX)
     elif not manager.isprintable():
         at = next(index for index, letter in enumerate(manager) if not letter.isprintable())
-        message = (
-            f"Invalid value: {msgspec.json.encode(manager).decode()}: should only contain "
-            f"printable characters (invalid character at position {at})"
-        )
-        faults.append(cause("FieldValueInvalid", "fieldManager", message))
-    faults += dry_run_faults(request.query.get("dryRun", ()))
+        detail = f"should only contain printable characters (invalid character at position {at})"
+        errors.invalid("fieldManager", manager, detail)
+    check_dry_run(request.query.get("dryRun", ()), errors)
     validation = request.parameter("fieldValidation")
     if validation not in _VALIDATIONS:
-        supported = ", ".join(f'"{one}"' for one in _VALIDATIONS)
-        message = f'Unsupported value: "{validation}": supported values: {supported}'
-        faults.append(cause("FieldValueNotSupported", "fieldValidation", message))
-    return faults
+        errors.not_supported("fieldValidation", validation, _VALIDATIONS)
+    return errors
 
 
-def dry_run_faults(values: tuple[str, ...]) -> list[Plain]:
-    """Return what is wrong with the stages of a dry run."""
-    if all(value == "All" for value in values):
-        return []
-    shown = msgspec.json.encode(values).decode()
-    message = f'Unsupported value: {shown}: supported values: "All"'
-    return [cause("FieldValueNotSupported", "dryRun", message)]
+def check_dry_run(values: Sequence[str], errors: FieldErrors) -> None:
+    """Add what is wrong with the stages of a dry run."""
+    if any(value != "All" for value in values):
+        errors.not_supported("dryRun", values, ("All",))
 
 
 # Owners.

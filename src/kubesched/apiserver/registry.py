@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver import admission, managed_fields, strategy, validation
-from kubesched.apiserver.field_errors import invalid_status
+from kubesched.apiserver.field_errors import FieldErrors, invalid_kind, invalid_status
 from kubesched.apiserver.list_options import is_version, version_of_object
 from kubesched.apiserver.operation import Operation, without_repeated_owners
 from kubesched.apiserver.plain import Plain
@@ -24,10 +24,8 @@ from kubesched.apiserver.status import (
     StatusError,
     already_exists,
     bad_request,
-    cause,
     conflict,
     internal,
-    invalid,
     not_found,
 )
 from kubesched.apiserver.stored_object import (
@@ -324,9 +322,9 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
     wanted = version_of_object(new.get("resourceVersion", ""))
     if not wanted:
         if resource.needs_version:
-            message = "Invalid value: 0: must be specified for an update"
-            fault = cause("FieldValueInvalid", "metadata.resourceVersion", message)
-            raise invalid(resource.group, resource.plural, operation.name, [fault])
+            errors = FieldErrors()
+            errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid_kind(resource.group, resource.plural, operation.name, errors)
         return
     if wanted != int(old["resourceVersion"]):
         raise conflict(resource, operation.name)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
 from kubesched.apiserver.managed_fields import Managers, Ownership, decode, with_managers
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import cause, conflict_of, invalid
+from kubesched.apiserver.status import conflict_of
 
 _GROUP: Final = "autoscaling"
 _API_VERSION: Final = f"{_GROUP}/v1"
@@ -110,9 +111,9 @@ def scaled(workload: Plain, scale: Plain) -> Plain:
     metadata = scale.get("metadata", {})
     replicas = scale.get("spec", {}).get("replicas", 0)
     if replicas < 0:
-        message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        fault = cause("FieldValueInvalid", "spec.replicas", message)
-        raise invalid(_GROUP, "Scale", workload["metadata"]["name"], [fault])
+        errors = FieldErrors()
+        errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_kind(_GROUP, "Scale", workload["metadata"]["name"], errors)
     kept = dict(workload["metadata"])
     # The scale's version and identity say which workload is meant.
     kept.pop("resourceVersion", None)

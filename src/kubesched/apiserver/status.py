@@ -136,24 +136,8 @@ def forbidden(resource: Resource, name: str, why: str, causes: Sequence[Plain] =
     return StatusError(403, "Forbidden", f"{qualified} is forbidden: {why}", details)
 
 
-def invalid(group: str, kind: str, name: str, causes: Sequence[Plain]) -> StatusError:
-    """An object breaks the rules.
-
-    Args:
-        group: Of the object.
-        kind: Of the object.
-        name: Of the object.
-        causes: What is wrong: `reason`, `message` and `field` of each.
-    """
-    faults = [f"{cause['field']}: {cause['message']}" for cause in causes]
-    text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-    qualified = f"{kind}.{group}" if group else kind
-    message = f'{qualified} "{name}" is invalid: {text}'
-    return StatusError(422, "Invalid", message, details_of(group, kind, name, causes))
-
-
 def cause(reason: str, field: str, message: str) -> Plain:
-    """Return one fault, as `invalid` takes them."""
+    """Return one of the causes of a refusal."""
     return {"reason": reason, "message": message, "field": field}
 
 

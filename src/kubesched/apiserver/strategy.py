@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain, deep_copy, get, without
-from kubesched.apiserver.qos_class import qos_class
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.warnings import TEMPLATES
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from kubesched.api.quantity import Amount, parse_quantity
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
+from kubesched.apiserver.amounts import Amounts, is_shared, of_containers
 from kubesched.apiserver.field_errors import aggregate
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource_amounts import Amounts, is_shared, of_containers
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _MILLI_MAX: Final = (2**63 - 1) // 1000

@@ -13,15 +13,15 @@ from typing import Final, TypeAlias
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.quantity import QuantityError, parse_quantity
 from kubesched.api.resource_names import is_extended_resource_name, is_native_resource
-from kubesched.apiserver.field_errors import FieldErrors
-from kubesched.apiserver.formats import dns_label
-from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resource_amounts import (
+from kubesched.apiserver.amounts import (
     is_huge_page,
     is_pod_level,
     is_shared,
     of_containers,
 )
+from kubesched.apiserver.field_errors import FieldErrors
+from kubesched.apiserver.formats import dns_label
+from kubesched.apiserver.plain import Plain
 
 _CONTAINER_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 _INTEGER_RESOURCES: Final = (

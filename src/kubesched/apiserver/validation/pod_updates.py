@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.requirements import parse_int64
+from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.field_errors import FieldErrors, go_quoted
 from kubesched.apiserver.formats import address, between, dns_label, dns_subdomain, parsed_address
 from kubesched.apiserver.plain import Plain, get, without
-from kubesched.apiserver.qos_class import qos_class
 from kubesched.apiserver.schema import ObjectType, type_of
 from kubesched.apiserver.validation.pods import MIRROR, check_toleration
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.qos_class import qos_class
+from kubesched.apiserver.amounts import qos_class
 
 _BOTH = {"cpu": "1", "memory": "1Gi"}
 

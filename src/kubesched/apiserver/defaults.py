@@ -1,0 +1,456 @@
+"""Defaults: what the server fills in when an object is created, changed or read.
+
+Most of them stand beside their fields, in the tables of types; those that depend on other fields
+are functions here, by type. So are fields with two names, of which both are kept in step.
+
+Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
+Differs:  the time of a device taint is neither filled in nor renewed with its effect; of the older
+          autoscaling version only the number of replicas is.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from kubesched.apiserver.amounts import (
+    is_huge_page,
+    is_pod_level,
+    is_shared,
+    of_containers,
+)
+from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import (
+    Field,
+    ListType,
+    MapType,
+    ObjectType,
+    SchemaError,
+    ValueType,
+    decoded,
+)
+from kubesched.apiserver.status import bad_request
+
+
+def with_defaults(resource: Resource, obj: Plain) -> Plain:
+    """Return an object as the server writes it, with its defaults; unknown fields are dropped.
+
+    An object of a kind whose fields are not known comes back as it is.
+
+    Raises:
+        StatusError: A value does not fit (400).
+    """
+    object_type = resource.type
+    try:
+        read, _ = decoded(object_type, obj)
+    except SchemaError as error:
+        raise bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+            f"{resource.kind}: {error}"
+        ) from None
+    fill_in(object_type, read)
+    return read
+
+
+def fill_in(object_type: ObjectType, obj: Plain) -> None:
+    """Fill in the defaults of an object, and of all that it holds, in place."""
+    plan = _plan(object_type)
+    if plan is None:
+        return
+    if plan.function is not None:
+        plan.function(obj)
+    for field in plan.literals:
+        value = obj.get(field.name)
+        if value is None or (not value and not field.is_pointer):
+            obj[field.name] = deep_copy(field.default)
+    for name, element, is_list, is_map in plan.children:
+        child = obj.get(name)
+        if child is None:
+            continue
+        for one in child if is_list else child.values() if is_map else (child,):
+            fill_in(element, one)
+
+
+class _Plan:
+    """What there is to fill in of one type."""
+
+    def __init__(self, object_type: ObjectType) -> None:
+        self.function = _FUNCTIONS.get(object_type.name)
+        self.literals = [one for one in object_type.fields.values() if one.default is not None]
+        self.children = [
+            (field.name, element, isinstance(field.type, ListType), isinstance(field.type, MapType))
+            for field in object_type.fields.values()
+            if (element := _object_in(field)) is not None
+            # Types that hold themselves have no defaults.
+            and element is not object_type
+            and _plan(element) is not None
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self.function or self.literals or self.children)
+
+
+@cache
+def _plan(object_type: ObjectType) -> _Plan | None:
+    """Return what there is to fill in, None if there is nothing."""
+    return _Plan(object_type) or None
+
+
+def _object_in(field: Field) -> ObjectType | None:
+    value_type: ValueType | Any = field.type
+    if isinstance(value_type, ListType | MapType):
+        value_type = value_type.element
+    return value_type if isinstance(value_type, ObjectType) else None
+
+
+# The core group.
+
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_CLIENT_IP_SECONDS: Final = 10_800
+
+
+def _pod(pod: Plain) -> None:
+    spec: Plain = pod["spec"]
+    drop_old_annotations(pod)
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    for container in containers:
+        _requests_from_limits(container["resources"])
+    if spec.get("resources") is not None:
+        _fill_in_huge_page_limits(spec)
+        _fill_in_pod_requests(spec)
+    if spec.get("enableServiceLinks") is None:
+        spec["enableServiceLinks"] = True
+    if spec.get("hostNetwork"):
+        for container in containers:
+            for port in container.get("ports") or ():
+                port["hostPort"] = port.get("hostPort") or port["containerPort"]
+
+
+def _requests_from_limits(resources: Plain) -> None:
+    limits = resources.get("limits")
+    if limits:
+        requests = resources.get("requests") or {}
+        resources["requests"] = {**limits, **requests}
+
+
+def _fill_in_huge_page_limits(spec: Plain) -> None:
+    """Sum the containers' limits of huge pages up for a pod that has resources of its own."""
+    resources = spec["resources"]
+    if not resources.get("limits") and not resources.get("requests"):
+        return
+    limits = dict(resources.get("limits") or {})
+    for name, amount in of_containers(spec, "limits").items():
+        is_asked_for = name in (resources.get("requests") or {})
+        if is_huge_page(name) and name not in limits and not is_asked_for:
+            limits[name] = str(amount)
+    if limits:
+        resources["limits"] = limits
+
+
+def _fill_in_pod_requests(spec: Plain) -> None:
+    """Requests of a pod that has limits: those of its containers, or else the limits."""
+    resources = spec["resources"]
+    limits = resources.get("limits")
+    if not limits:
+        return
+    requests = dict(resources.get("requests") or {})
+    for name, amount in of_containers(spec, "requests").items():
+        if is_shared(name):
+            requests.setdefault(name, str(amount))
+    for name, amount in limits.items():
+        if is_pod_level(name):
+            requests.setdefault(name, amount)
+    if requests:
+        resources["requests"] = requests
+
+
+def _container(container: Plain) -> None:
+    if not container.get("imagePullPolicy"):
+        latest = is_latest(container.get("image", ""))
+        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
+
+
+def _volume(volume: Plain) -> None:
+    if len(volume) == 1:
+        volume["emptyDir"] = {}
+    image = volume.get("image")
+    if image is not None and not image.get("pullPolicy"):
+        latest = is_latest(image.get("reference", ""))
+        image["pullPolicy"] = "Always" if latest else "IfNotPresent"
+
+
+def _service(service: Plain) -> None:
+    spec: Plain = service["spec"]
+    kind = spec.get("type") or "ClusterIP"
+    _session_affinity(spec)
+    for port in spec.get("ports") or ():
+        port["targetPort"] = port["targetPort"] or port["port"]
+    is_exposed = kind in ("LoadBalancer", "NodePort") or (
+        kind == "ClusterIP" and bool(spec.get("externalIPs"))
+    )
+    if is_exposed and not spec.get("externalTrafficPolicy"):
+        spec["externalTrafficPolicy"] = "Cluster"
+    if kind in ("ClusterIP", "LoadBalancer", "NodePort"):
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if kind == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+        for ingress in service["status"]["loadBalancer"].get("ingress") or ():
+            if ingress.get("ip"):
+                ingress.setdefault("ipMode", "VIP")
+
+
+def _session_affinity(spec: Plain) -> None:
+    if spec.get("sessionAffinity") == "ClientIP":
+        config = spec.get("sessionAffinityConfig") or {}
+        if (config.get("clientIP") or {}).get("timeoutSeconds") is None:
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _CLIENT_IP_SECONDS}}
+    elif spec.get("sessionAffinity", "None") == "None":
+        spec.pop("sessionAffinityConfig", None)
+
+
+def _namespace(namespace: Plain) -> None:
+    metadata = namespace["metadata"]
+    if metadata.get("name"):
+        metadata["labels"] = {**metadata.get("labels", {}), _NAME_LABEL: metadata["name"]}
+
+
+def _node_status(status: Plain) -> None:
+    if "allocatable" not in status and "capacity" in status:
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _replication_controller(controller: Plain) -> None:
+    template = controller["spec"].get("template") or {}
+    labels = template.get("metadata", {}).get("labels")
+    if labels:
+        controller["spec"].setdefault("selector", dict(labels))
+        controller["metadata"].setdefault("labels", dict(labels))
+
+
+def _limit_range_item(item: Plain) -> None:
+    if item["type"] != "Container":
+        return
+    default = {**item.get("max", {}), **item.get("default", {})}
+    request = {**item.get("min", {}), **default, **item.get("defaultRequest", {})}
+    if default:
+        item["default"] = default
+    if request:
+        item["defaultRequest"] = request
+
+
+# Fields with two names, kept in step: clients of both times read what is meant.
+
+_OLD_ANNOTATIONS: Final = frozenset(
+    f"pod.{stage}.kubernetes.io/init-container{ending}"
+    for stage in ("alpha", "beta")
+    for ending in ("s", "-statuses")
+)
+
+
+def drop_old_annotations(pod: Plain) -> None:
+    """Drop the annotations that init containers once were, in place."""
+    metadata: Plain = pod["metadata"]
+    annotations = metadata.get("annotations", {})
+    if annotations.keys() & _OLD_ANNOTATIONS:
+        kept = {name: one for name, one in annotations.items() if name not in _OLD_ANNOTATIONS}
+        metadata.pop("annotations")
+        if kept:
+            metadata["annotations"] = kept
+
+
+def _pod_spec(spec: Plain) -> None:
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if name:
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+
+
+def _pod_status(status: Plain) -> None:
+    one, several = status.get("podIP"), status.get("podIPs")
+    if one and (not several or several[0].get("ip") != one):
+        status["podIPs"] = [{"ip": one}]
+    elif several and several[0].get("ip"):
+        status["podIP"] = several[0]["ip"]
+
+
+def _node_spec(spec: Plain) -> None:
+    one, several = spec.get("podCIDR"), spec.get("podCIDRs")
+    if one and (not several or several[0] != one):
+        spec["podCIDRs"] = [one]
+    elif several and several[0]:
+        spec["podCIDR"] = several[0]
+
+
+def _secret(secret: Plain) -> None:
+    texts: Mapping[str, str] = secret.pop("stringData", {})
+    if texts:
+        added = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+        secret["data"] = {**secret.get("data", {}), **added}
+
+
+def _stateful_set_spec(spec: Plain) -> None:
+    for claim in spec.get("volumeClaimTemplates") or ():
+        claim |= {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
+
+
+# Workloads and autoscalers.
+
+_ROLLING_UPDATE: Final = "RollingUpdate"
+_BACKOFF_LIMIT: Final = 6
+_BACKOFF_LIMIT_PER_INDEX: Final = 2**31 - 1
+_SCALE_UP: Final[Plain] = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [
+        {"type": "Pods", "value": 4, "periodSeconds": 15},
+        {"type": "Percent", "value": 100, "periodSeconds": 15},
+    ],
+}
+_SCALE_DOWN: Final[Plain] = {
+    "selectPolicy": "Max",
+    "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
+}
+_METRIC: Final[Plain] = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+}
+
+
+def _rolling_update(strategy: Plain) -> None:
+    if (strategy.get("type") or _ROLLING_UPDATE) == _ROLLING_UPDATE:
+        strategy.setdefault("rollingUpdate", {})
+
+
+def _stateful_set_strategy(strategy: Plain) -> None:
+    if not strategy.get("type"):
+        strategy["type"] = _ROLLING_UPDATE
+        strategy.setdefault("rollingUpdate", {})
+
+
+def _job(job: Plain) -> None:
+    spec: Plain = job["spec"]
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    per_index = spec.get("backoffLimitPerIndex") is not None
+    spec.setdefault("backoffLimit", _BACKOFF_LIMIT_PER_INDEX if per_index else _BACKOFF_LIMIT)
+    labels = spec["template"]["metadata"].get("labels")
+    if labels:
+        job["metadata"].setdefault("labels", dict(labels))
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("manualSelector", False)
+    has_policy = spec.get("podFailurePolicy") is not None
+    spec.setdefault("podReplacementPolicy", "Failed" if has_policy else "TerminatingOrFailed")
+
+
+def _autoscaler_spec(spec: Plain) -> None:
+    spec.setdefault("metrics", [_METRIC])
+    behavior = spec.get("behavior")
+    if behavior is not None:
+        behavior["scaleUp"] = {**_SCALE_UP, **behavior.get("scaleUp", {})}
+        behavior["scaleDown"] = {**_SCALE_DOWN, **behavior.get("scaleDown", {})}
+
+
+# Other groups.
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+
+def _network_policy_spec(spec: Plain) -> None:
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _subject(subject: Plain) -> None:
+    if not subject.get("apiGroup") and subject["kind"] in ("Group", "User"):
+        subject["apiGroup"] = _RBAC
+
+
+def _device_request(request: Plain) -> None:
+    if (request.get("allocationMode") or "ExactCount") == "ExactCount":
+        request["count"] = request.get("count") or 1
+
+
+def _custom_resource(definition: Plain) -> None:
+    spec, status = definition["spec"], definition["status"]
+    names = spec["names"]
+    if not names.get("singular"):
+        names["singular"] = names["kind"].lower()
+    if not names.get("listKind") and names["kind"]:
+        names["listKind"] = f"{names['kind']}List"
+    spec.setdefault("conversion", {"strategy": "None"})
+    if not status.get("storedVersions"):
+        stored = (one["name"] for one in spec["versions"] or () if one["storage"])
+        status["storedVersions"] = list(stored)[:1] or None
+
+
+# Names of images.
+
+_LATEST: Final = "latest"
+_NAME_LENGTH_MAX: Final = 255
+_LABEL: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_DOMAIN: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_DIGEST: Final = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
+_REFERENCE: Final = re.compile(
+    rf"(?:{_DOMAIN}/)?(?P<path>{_PART}(?:/{_PART})*)"
+    rf"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?",
+    re.ASCII,
+)
+_KNOWN_DIGEST: Final = re.compile(
+    "sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}",
+)
+_IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
+
+
+@lru_cache(maxsize=4096)
+def tag_of(image: str) -> str:
+    """Return the tag: `latest` if neither tag nor digest is given, "" if the name is malformed."""
+    match = _REFERENCE.fullmatch(image)
+    if match is None or _IDENTIFIER.fullmatch(image) or len(match["path"]) > _NAME_LENGTH_MAX:
+        return ""
+    if match["digest"] and _KNOWN_DIGEST.fullmatch(match["digest"]) is None:
+        return ""
+    if match["tag"]:
+        return match["tag"]
+    return "" if match["digest"] else _LATEST
+
+
+def is_latest(image: str) -> bool:
+    """Whether the name stands for whatever is newest."""
+    return tag_of(image) == _LATEST
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[[Plain], None]]] = {
+    "apiextensions_v1/CustomResourceDefinition": _custom_resource,
+    "apps_v1/DaemonSetUpdateStrategy": _rolling_update,
+    "apps_v1/DeploymentStrategy": _rolling_update,
+    "apps_v1/StatefulSetSpec": _stateful_set_spec,
+    "apps_v1/StatefulSetUpdateStrategy": _stateful_set_strategy,
+    "autoscaling_v2/HorizontalPodAutoscalerSpec": _autoscaler_spec,
+    "batch_v1/Job": _job,
+    "core_v1/Container": _container,
+    "core_v1/EphemeralContainer": _container,
+    "core_v1/LimitRangeItem": _limit_range_item,
+    "core_v1/Namespace": _namespace,
+    "core_v1/NodeSpec": _node_spec,
+    "core_v1/NodeStatus": _node_status,
+    "core_v1/Pod": _pod,
+    "core_v1/PodSpec": _pod_spec,
+    "core_v1/PodStatus": _pod_status,
+    "core_v1/ReplicationController": _replication_controller,
+    "core_v1/Secret": _secret,
+    "core_v1/Service": _service,
+    "core_v1/Volume": _volume,
+    "networking_v1/NetworkPolicySpec": _network_policy_spec,
+    "rbac_v1/Subject": _subject,
+    "resource_v1/DeviceSubRequest": _device_request,
+    "resource_v1/ExactDeviceRequest": _device_request,
+}
+"""What depends on other fields, by type of objects."""

@@ -57,6 +57,9 @@ _VALUE: Final = re.compile(r"(?:Duplicate|Invalid|Unsupported) value: (?=[\[{])"
 _DIFFERENCE: Final = re.compile(r"\n@@.*?(?=$|, [a-z]+[.\[]|\]$)|\n+(?=$|\])", re.DOTALL)
 
 
+_GO_TYPE: Final = re.compile(
+    r"(cannot unmarshal [^\n]*? into Go (?:struct field [\w.]+|value) of type) [^\s\",]+(?: \{\})?"
+)
 _FOUND: Final = re.compile(
     r"(expected (?:string|numeric \(int or float\)|boolean|list|map|any scalar)), got [^\n]*"
 )
@@ -64,8 +67,8 @@ _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 
 
 def wording(message: str) -> str:
-    """Return a message without values of Go's structs and maps, and without their differences."""
-    message = _FOUND.sub(r"\1", message)
+    """Return a message without Go's types, values of its structs, and their differences."""
+    message = _FOUND.sub(r"\1", _GO_TYPE.sub(r"\1", message))
     message = _GO_MAP.sub("", _DIFFERENCE.sub("", message))
     at = 0
     while (match := _VALUE.search(message, at)) is not None:

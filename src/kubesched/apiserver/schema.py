@@ -53,7 +53,6 @@ _FIELD: Final = re.compile(
 )
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 _NOTES: Final = frozenset(("map", "set", "atomic", "granular", "merge", "replace"))
-_MAP: Final = re.compile(r"map\[([^\]]+)\](.*)")
 _MILLI: Final = -3
 _JSON_WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
 _QUANTITY_FORM: Final = (
@@ -155,18 +154,16 @@ class Reading(msgspec.Struct):
     further on, is reported instead.
 
     Attributes:
-        go_type: The type of the whole body, for messages.
         unknown: Paths of fields that the types do not have, in the order of the body.
         misfit: The first value of the wrong kind, in upstream's words; "" if there is none.
     """
 
-    go_type: str
     unknown: list[str] = []
     misfit: str = ""
 
-    def note_misfit(self, value: Any, go_type: str, place: Place | None) -> None:
+    def note_misfit(self, value: Any, wanted: str, place: Place | None) -> None:
         """Remember a value of the wrong kind, if it is the first."""
-        self.misfit = self.misfit or _misfit(value, go_type, place)
+        self.misfit = self.misfit or _misfit(value, wanted, place)
 
     def note_unknown(self, place: Place | None, name: str) -> None:
         """Remember a field that is not known, once."""
@@ -175,9 +172,9 @@ class Reading(msgspec.Struct):
             self.unknown.append(path)
 
 
-def _misfit(value: Any, go_type: str, place: Place | None) -> str:
+def _misfit(value: Any, wanted: str, place: Place | None) -> str:
     word = _JSON_WORDS.get(type(value), "number")
-    if word == "number" and go_type.startswith("int"):
+    if word == "number" and wanted.startswith("int"):
         word = f"number {value}"
     names: list[str] = []
     owner = ""
@@ -188,15 +185,11 @@ def _misfit(value: Any, go_type: str, place: Place | None) -> str:
             names.append(place.step.name)
         place = place.outer
     where = f"Go struct field {owner}.{'.'.join(reversed(names))}" if owner else "Go value"
-    return f"json: cannot unmarshal {word} into {where} of type {go_type}"
+    return f"json: cannot unmarshal {word} into {where} of type {wanted}"
 
 
 class ValueType(Protocol):
     """What values of one type look like."""
-
-    @property
-    def go_name(self) -> str:
-        """Go's name of the type, as messages have it."""
 
     @property
     def is_struct(self) -> bool:
@@ -220,14 +213,12 @@ class Simple:
     """Text, a boolean or a number: a value that either fits or does not.
 
     Attributes:
-        go_name: Go's name of the type, such as `v1.DNSPolicy`.
-        form: What it is a name for: `string`, `bool`, `int32`, `int64` or `float64`.
+        form: `string`, `bool`, `int32`, `int64` or `float64`.
     """
 
     is_struct = False
 
-    def __init__(self, go_name: str, form: str) -> None:
-        self.go_name = go_name
+    def __init__(self, form: str) -> None:
         self.form = form
         self._fits, self._zero = _SIMPLE[form]
 
@@ -239,7 +230,7 @@ class Simple:
         """Return the value itself."""
         if self._fits(value):
             return value
-        reading.note_misfit(value, self.go_name, place)
+        reading.note_misfit(value, self.form, place)
         return self._zero
 
     def is_equal(self, one: Any, other: Any) -> bool:
@@ -265,18 +256,15 @@ class Special:
     """A value that is read in its own way: bytes, quantities, times, numbers or text, anything.
 
     Attributes:
-        go_name: Go's name of the type, such as `v1.Time`.
         form: `bytes`, `quantity`, `time`, `microTime`, `intOrString` or `any`.
     """
 
     def __init__(
         self,
-        go_name: str,
         form: str,
         read: Callable[[Any, Place | None], Any],
         zero: object = None,
     ) -> None:
-        self.go_name = go_name
         self.form = form
         self.is_struct = form != "bytes"
         self._read = read
@@ -307,7 +295,6 @@ class ListType:
     is_struct = False
 
     def __init__(self, element: ValueType) -> None:
-        self.go_name = f"[]{element.go_name}"
         self.element = element
 
     def zero(self) -> Any:
@@ -317,7 +304,7 @@ class ListType:
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the list of what its entries are; null stands for an empty entry."""
         if not isinstance(value, list):
-            reading.note_misfit(value, self.go_name, place)
+            reading.note_misfit(value, "array", place)
             return None
         element = self.element
         return [
@@ -336,8 +323,7 @@ class MapType:
 
     is_struct = False
 
-    def __init__(self, element: ValueType, go_name: str = "", key_name: str = "string") -> None:
-        self.go_name = go_name or f"map[{key_name}]{element.go_name}"
+    def __init__(self, element: ValueType) -> None:
         self.element = element
 
     def zero(self) -> Any:
@@ -347,7 +333,7 @@ class MapType:
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the map of what its values are, by key; null stands for an empty value."""
         if not isinstance(value, dict):
-            reading.note_misfit(value, self.go_name, place)
+            reading.note_misfit(value, "object", place)
             return None
         element = self.element
         return {
@@ -371,7 +357,6 @@ class ObjectType:
     Attributes:
         name: File and name, such as `core_v1/PodSpec`.
         short_name: Without the file, such as `PodSpec`.
-        go_name: Package and name, such as `v1.PodSpec`.
         is_atomic: Whether server-side apply owns it as a whole.
     """
 
@@ -380,7 +365,6 @@ class ObjectType:
     def __init__(self, file: str, name: str, source: _Source) -> None:
         self.name = f"{file}/{name}"
         self.short_name = name
-        self.go_name = _go_name(file, name)
         self.is_atomic = source.is_atomic
         self._file = file
         self._lines = source.lines
@@ -407,7 +391,7 @@ class ObjectType:
     def read(self, value: Any, place: Place | None, reading: Reading) -> Plain:
         """Return the object as the server writes it, without fields that are not known."""
         if not isinstance(value, dict):
-            reading.note_misfit(value, self.go_name, place)
+            reading.note_misfit(value, "object", place)
             return self.zero()
         read: Plain = {}
         for name, one in value.items():
@@ -437,7 +421,6 @@ class ObjectType:
 class Untyped:
     """A value of which nothing is known, as in custom resources; it is kept as it is sent."""
 
-    go_name = "interface {}"
     is_struct = True
 
     def zero(self) -> Any:
@@ -498,7 +481,7 @@ def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
     Raises:
         SchemaError: A value does not fit.
     """
-    reading = Reading(object_type.go_name)
+    reading = Reading()
     read = object_type.read(value, None, reading)
     if reading.misfit:
         raise SchemaError(reading.misfit)
@@ -584,27 +567,20 @@ def _sources(file: str) -> Mapping[str, _Source]:
 @cache
 def _named(file: str, name: str) -> ValueType:
     source = _sources(file)[name]
-    if source.meaning:
-        return _type(source.meaning, file, _go_name(file, name))
-    return ObjectType(file, name, source)
+    if name == "ResourceList":
+        return MapType(_ROUNDED_QUANTITY)
+    return _type(source.meaning, file) if source.meaning else ObjectType(file, name, source)
 
 
-def _go_name(file: str, name: str) -> str:
-    return f"{file.rpartition('_')[2]}.{name}"
-
-
-def _type(text: str, file: str, go_name: str = "") -> ValueType:
+def _type(text: str, file: str) -> ValueType:
     if text.startswith("[]"):
         return ListType(_type(text[2:], file))
-    if text in _SIMPLE or text == "types.UID":
-        return Simple(go_name or text, text if text in _SIMPLE else "string")
+    if text.startswith("map[string]"):
+        return MapType(_type(text.removeprefix("map[string]"), file))
+    if text in _SIMPLE:
+        return Simple(text)
     if text in _SPECIAL:
         return _SPECIAL[text]
-    match = _MAP.fullmatch(text)
-    if match is not None:
-        if go_name.endswith(".ResourceList"):
-            return MapType(_ROUNDED_QUANTITY, go_name)
-        return MapType(_type(match[2], file), go_name, _type(match[1], file).go_name)
     other, _, name = text.rpartition("/")
     return _named(other or file, name)
 
@@ -701,13 +677,13 @@ def _read_anything(value: Any, _place: Place | None) -> Any:
     return value
 
 
-_ROUNDED_QUANTITY: Final = Special("resource.Quantity", "quantity", _read_rounded_quantity, "0")
+_ROUNDED_QUANTITY: Final = Special("quantity", _read_rounded_quantity, "0")
 _SPECIAL: Final[dict[str, ValueType]] = {
-    "bytes": Special("[]uint8", "bytes", _read_bytes),
-    "Quantity": Special("resource.Quantity", "quantity", _read_quantity, "0"),
-    "Time": Special("v1.Time", "time", _time_reader(canonical_time)),
-    "MicroTime": Special("v1.MicroTime", "microTime", _time_reader(canonical_micro_time)),
-    "IntOrString": Special("intstr.IntOrString", "intOrString", _read_int_or_string, 0),
-    "RawExtension": Special("runtime.RawExtension", "any", _read_anything),
-    "FieldsV1": Special("v1.FieldsV1", "any", _read_anything),
+    "bytes": Special("bytes", _read_bytes),
+    "Quantity": Special("quantity", _read_quantity, "0"),
+    "Time": Special("time", _time_reader(canonical_time)),
+    "MicroTime": Special("microTime", _time_reader(canonical_micro_time)),
+    "IntOrString": Special("intOrString", _read_int_or_string, 0),
+    "RawExtension": Special("any", _read_anything),
+    "FieldsV1": Special("any", _read_anything),
 }

@@ -59,13 +59,13 @@ _FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
         pytest.param(
             "Pod",
             _pod(containers={}),
-            _FIELD.format("object", "PodSpec.spec.containers", "[]v1.Container"),
+            _FIELD.format("object", "PodSpec.spec.containers", "array"),
             id="an object for a list",
         ),
         pytest.param(
             "Pod",
             _pod(containers=[5]),
-            _FIELD.format("number", "PodSpec.spec.containers", "v1.Container"),
+            _FIELD.format("number", "PodSpec.spec.containers", "object"),
             id="a number for an object in a list",
         ),
         pytest.param(

@@ -1,8 +1,8 @@
 """Controllers is the set that makes a sandbox useful, in one process.
 
 Upstream: cmd/kube-controller-manager (v1.36)
-Differs:  there are no endpoints, service accounts, autoscalers, quotas, attachments or volumes;
-          controllers record no events.
+Differs:  there are no endpoints, service accounts, autoscalers, quotas or attachments; controllers
+          record no events.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from kubesched.cluster.controllers.replica_sets import (
 )
 from kubesched.cluster.controllers.stateful_sets import StatefulSetController
 from kubesched.cluster.controllers.taint_eviction import TaintEviction
+from kubesched.cluster.controllers.volumes import VolumeController
 from kubesched.cluster.server import AnyKindServer
 
 _ACCOUNT: Final = "system:serviceaccount:kube-system:"
@@ -62,6 +63,7 @@ class Controllers:
             JobController(server("job-controller"), pods),
             CronJobController(server("cronjob-controller")),
             DisruptionBudgetController(server("disruption-controller")),
+            VolumeController(server("persistent-volume-binder")),
             NamespaceController(server("namespace-controller")),
             GarbageCollector(server("generic-garbage-collector")),
             PodCollector(server("pod-garbage-collector"), bound_pods),

@@ -1,0 +1,300 @@
+"""VolumeController binds claims to volumes, and pretends to provision the volumes that are missing.
+
+With any provisioner but `kubernetes.io/no-provisioner` a claim gets a volume of its own;
+no data is stored anywhere.
+
+Upstream: pkg/controller/volume/{persistentvolume,pvcprotection,pvprotection}; external-provisioner
+          (v1.36)
+Reads:    claims and volumes, their class, size, access modes, mode and selector; what the
+          scheduler wrote: `volume.kubernetes.io/selected-node`, `spec.claimRef`
+Differs:  a provisioned volume is reachable from the zone of the selected node, or from everywhere;
+          allowed topologies, capacities and expansion are not known.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.meta import LabelSelector
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.selectors import matches_label_selector
+from kubesched.cluster.controllers.following import Following
+from kubesched.cluster.controllers.work_queue import WorkQueue
+from kubesched.cluster.kubelets import FINISHED
+from kubesched.cluster.server import AnyKindServer, Plain
+from kubesched.cluster.store import Key
+
+_CLAIMS: Final = "persistentvolumeclaims"
+_VOLUMES: Final = "persistentvolumes"
+_CLASSES: Final = "storageclasses.storage.k8s.io"
+_CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
+_VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
+_SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_ZONE: Final = "topology.kubernetes.io/zone"
+
+
+class VolumeController(Following):
+    """Looks after all claims and volumes."""
+
+    def __init__(self, server: AnyKindServer) -> None:
+        """Prepare; nothing happens before `start`."""
+        self._server = server
+        self._queue = WorkQueue(self._reconcile)
+        self._followed = (
+            server.follow(_CLASSES, self._class_changed),
+            server.follow(_VOLUMES, self._volume_changed),
+            server.follow(_CLAIMS, self._claim_changed),
+            server.watch(Pod, self._pod_changed),
+        )
+
+    # What it receives.
+
+    def _class_changed(self, _key: Key, _before: Plain | None, after: Plain | None) -> None:
+        if after is not None:
+            self._look_at_pending_claims()
+
+    def _volume_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
+        self._queue.add(key)
+        if before is None and after is not None:
+            self._look_at_pending_claims()
+
+    def _look_at_pending_claims(self) -> None:
+        for claim in self._server.list(_CLAIMS):
+            if not _is_bound(claim):
+                metadata = claim["metadata"]
+                self._queue.add(Key(_CLAIMS, metadata["namespace"], metadata["name"]))
+
+    def _claim_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
+        if after is not None:
+            self._queue.add(key)
+        elif before is not None and before["spec"].get("volumeName"):
+            self._queue.add(Key(_VOLUMES, "", before["spec"]["volumeName"]))
+
+    def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        if before is not None and (after is None or after.status.phase in FINISHED):
+            for name in _claims_of(before):
+                self._queue.add(Key(_CLAIMS, key.namespace, name))
+
+    def _reconcile(self, key: Key) -> None:
+        found = self._server.find(*key)
+        if found is None:
+            return
+        if key.kind == _CLAIMS:
+            self._reconcile_claim(key, found)
+        else:
+            self._reconcile_volume(key, found)
+
+    # Claims.
+
+    def _reconcile_claim(self, key: Key, claim: Plain) -> None:
+        if claim["metadata"].get("deletionTimestamp"):
+            if not self._is_used(key):
+                self._server.release(key, _CLAIM_FINALIZER)
+            return
+        if _is_bound(claim):
+            return
+        name = claim["spec"].get("volumeName")
+        if name:
+            volume = self._server.find(_VOLUMES, "", name)
+            if volume is not None and _is_free_for(volume, claim):
+                self._bind(key, claim, volume)
+            return
+        class_ = self._class_of(claim)
+        volume = self._volume_for(claim, is_delayed=_is_delayed(class_))
+        if volume is not None:
+            self._bind(key, claim, volume)
+        elif class_ is not None and class_["provisioner"] != _NO_PROVISIONER:
+            node_name = claim["metadata"].get("annotations", {}).get(_SELECTED_NODE)
+            if node_name or not _is_delayed(class_):
+                self._bind(key, claim, self._provision(claim, class_, node_name or ""))
+
+    def _is_used(self, key: Key) -> bool:
+        return any(
+            pod.status.phase not in FINISHED and key.name in _claims_of(pod)
+            for pod in self._server.all(Pod, key.namespace)
+        )
+
+    def _class_of(self, claim: Plain) -> Plain | None:
+        name = claim["spec"].get("storageClassName")
+        return self._server.find(_CLASSES, "", name) if name else None
+
+    def _volume_for(self, claim: Plain, *, is_delayed: bool) -> Plain | None:
+        """Return the volume that waits for a claim; else the smallest that is large enough."""
+        found: list[Plain] = []
+        for volume in self._server.list(_VOLUMES):
+            if volume["metadata"].get("deletionTimestamp") or not _is_free_for(volume, claim):
+                continue
+            if volume["spec"].get("claimRef"):
+                return volume
+            # Without a node the scheduler has not yet chosen between the others.
+            if not is_delayed and _fits(volume, claim):
+                found.append(volume)
+        return min(found, key=_size_of, default=None)
+
+    def _provision(self, claim: Plain, class_: Plain, node_name: str) -> Plain:
+        metadata, spec = claim["metadata"], claim["spec"]
+        name, provisioner = f"pvc-{metadata['uid']}", class_["provisioner"]
+        known = self._server.find(_VOLUMES, "", name)
+        if known is not None:
+            return known
+        # The names of drivers have no slash.
+        source: Plain = (
+            {"hostPath": {"path": f"/var/lib/volumes/{name}"}}
+            if "/" in provisioner
+            else {"csi": {"driver": provisioner, "volumeHandle": name}}
+        )
+        volume: Plain = {
+            "metadata": {"name": name, "annotations": {_PROVISIONED_BY: provisioner}},
+            "spec": {
+                "accessModes": spec["accessModes"],
+                "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+                "claimRef": _reference(claim),
+                "persistentVolumeReclaimPolicy": class_.get("reclaimPolicy", "Delete"),
+                "storageClassName": class_["metadata"]["name"],
+                "volumeMode": spec.get("volumeMode", "Filesystem"),
+                **source,
+            },
+        }
+        node = self._server.read(Node, "", node_name) if node_name else None
+        zone = None if node is None else node.metadata.labels.get(_ZONE)
+        if zone:
+            expression = {"key": _ZONE, "operator": "In", "values": [zone]}
+            terms = [{"matchExpressions": [expression]}]
+            volume["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+        return self._server.create(_VOLUMES, volume)
+
+    def _bind(self, key: Key, claim: Plain, volume: Plain) -> None:
+        volume_key = Key(_VOLUMES, "", volume["metadata"]["name"])
+        spec = volume["spec"]
+        written = {**volume, "spec": {**spec, "claimRef": _reference(claim)}}
+        if not spec.get("claimRef"):
+            written["metadata"] = _annotated(volume, {_BOUND_BY_CONTROLLER: "yes"})
+        self._server.write(volume_key, {**written, "status": {"phase": "Bound"}})
+        annotations = {_BIND_COMPLETED: "yes"}
+        if not claim["spec"].get("volumeName"):
+            annotations[_BOUND_BY_CONTROLLER] = "yes"
+        self._server.write(
+            key,
+            {
+                **claim,
+                "metadata": _annotated(claim, annotations),
+                "spec": {**claim["spec"], "volumeName": volume_key.name},
+                "status": {
+                    **claim.get("status", {}),
+                    "phase": "Bound",
+                    "accessModes": spec["accessModes"],
+                    "capacity": spec["capacity"],
+                },
+            },
+        )
+
+    # Volumes.
+
+    def _reconcile_volume(self, key: Key, volume: Plain) -> None:
+        reference = volume["spec"].get("claimRef")
+        claim_key = None
+        if reference:
+            claim_key = Key(_CLAIMS, reference["namespace"], reference["name"])
+        claim = None if claim_key is None else self._server.find(*claim_key)
+        is_mine = claim is not None and (reference or {}).get("uid") in {
+            None,
+            "",
+            claim["metadata"]["uid"],
+        }
+        if volume["metadata"].get("deletionTimestamp"):
+            if not is_mine:
+                self._server.release(key, _VOLUME_FINALIZER)
+        elif claim_key is not None and is_mine:
+            self._queue.add(claim_key)
+        elif reference and reference.get("uid"):
+            self._reclaim(key, volume)
+        elif volume.get("status", {}).get("phase") != "Available":
+            self._server.patch_status(key, {**volume.get("status", {}), "phase": "Available"})
+
+    def _claim_of(self, reference: Plain) -> Plain | None:
+        """Return the claim that a volume is for, None if it is gone or another one."""
+        claim = self._server.find(_CLAIMS, reference["namespace"], reference["name"])
+        if claim is None or reference.get("uid", "") not in {"", claim["metadata"]["uid"]}:
+            return None
+        return claim
+
+    def _reclaim(self, key: Key, volume: Plain) -> None:
+        """Delete a volume whose claim is gone, or keep it for its owner."""
+        provisioned = _PROVISIONED_BY in volume["metadata"].get("annotations", {})
+        if provisioned and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            self._server.delete(key, volume["metadata"]["uid"])
+        elif volume.get("status", {}).get("phase") != "Released":
+            self._server.patch_status(key, {**volume.get("status", {}), "phase": "Released"})
+
+
+def _is_bound(claim: Plain) -> bool:
+    return bool(claim.get("status", {}).get("phase") == "Bound")
+
+
+def _is_delayed(class_: Plain | None) -> bool:
+    return class_ is not None and class_.get("volumeBindingMode") == "WaitForFirstConsumer"
+
+
+def _claims_of(pod: Pod) -> list[str]:
+    """Return the names of the claims that a pod uses."""
+    found = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            found.append(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            found.append(f"{pod.metadata.name}-{volume.name}")
+    return found
+
+
+def _is_free_for(volume: Plain, claim: Plain) -> bool:
+    """Whether a volume has no claim, or is meant for this one."""
+    reference = volume["spec"].get("claimRef")
+    metadata = claim["metadata"]
+    return not reference or (
+        (reference["namespace"], reference["name"]) == (metadata["namespace"], metadata["name"])
+        and reference.get("uid", "") in {"", metadata["uid"]}
+    )
+
+
+def _fits(volume: Plain, claim: Plain) -> bool:
+    spec, wanted = volume["spec"], claim["spec"]
+    selector = wanted.get("selector")
+    if selector and not matches_label_selector(
+        msgspec.convert(selector, LabelSelector), volume["metadata"].get("labels", {})
+    ):
+        return False
+    size = parse_quantity(wanted["resources"]["requests"]["storage"])
+    return (
+        spec.get("storageClassName", "") == (wanted.get("storageClassName") or "")
+        and spec.get("volumeMode", "Filesystem") == wanted.get("volumeMode", "Filesystem")
+        and set(wanted["accessModes"]) <= set(spec["accessModes"])
+        and parse_quantity(spec["capacity"]["storage"]).compare(size) >= 0
+    )
+
+
+def _size_of(volume: Plain) -> int:
+    return parse_quantity(volume["spec"]["capacity"]["storage"]).value()
+
+
+def _reference(claim: Plain) -> Plain:
+    metadata = claim["metadata"]
+    return {
+        "kind": "PersistentVolumeClaim",
+        "apiVersion": "v1",
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "resourceVersion": metadata["resourceVersion"],
+    }
+
+
+def _annotated(obj: Plain, annotations: Plain) -> Plain:
+    metadata = obj["metadata"]
+    return {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}

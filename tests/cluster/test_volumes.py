@@ -1,0 +1,139 @@
+"""Claims get volumes that are there, or pretended ones; both go in order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kubesched.cluster.store import Key
+
+from .sandbox_world import Json, World
+from .test_controllers import SPEC, in_order
+
+CLAIM = Key("persistentvolumeclaims", "default", "data")
+CLASSES = "storageclasses.storage.k8s.io"
+
+
+def _add_class(world: World, mode: str, provisioner: str = "disk.example.com") -> None:
+    metadata = {"name": "fast"}
+    given = {"metadata": metadata, "provisioner": provisioner, "volumeBindingMode": mode}
+    world.client.create(CLASSES, given)
+
+
+def _add_claim(world: World, **metadata: Any) -> None:
+    spec: Json = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "5Gi"}},
+        "storageClassName": "fast",
+    }
+    given = {"name": CLAIM.name, "namespace": CLAIM.namespace, **metadata}
+    world.client.create(CLAIM.kind, {"metadata": given, "spec": spec})
+
+
+def _add_volume(world: World, name: str, size: str, **spec: Any) -> None:
+    spec = {
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "hostPath": {"path": "/x"},
+        **spec,
+    }
+    world.client.create("persistentvolumes", {"metadata": {"name": name}, "spec": spec})
+
+
+def _claim(world: World) -> Json:
+    found = world.client.find(*CLAIM)
+    assert found is not None
+    return found
+
+
+def _phases(world: World) -> dict[str, str]:
+    volumes = world.client.list("persistentvolumes")
+    return {one["metadata"]["name"]: one["status"]["phase"] for one in volumes}
+
+
+def test_the_smallest_volume_that_fits_is_bound() -> None:
+    """It is large enough and of the class; the others stay available."""
+
+    async def story(world: World) -> tuple[str, Json, dict[str, str]]:
+        _add_class(world, "Immediate", "kubernetes.io/no-provisioner")
+        for name, size in (("small", "1Gi"), ("large", "50Gi"), ("right", "6Gi")):
+            _add_volume(world, name, size)
+        _add_volume(world, "other", "5Gi", storageClassName="slow")
+        _add_claim(world)
+        await asyncio.sleep(1)
+        claim = _claim(world)
+        return claim["spec"]["volumeName"], claim["status"], _phases(world)
+
+    name, status, phases = in_order(story)
+    assert ("right", "Bound") == (name, status["phase"])
+    assert {"storage": "6Gi"} == status["capacity"]
+    others = dict.fromkeys(("small", "large", "other"), "Available")
+    assert {**others, "right": "Bound"} == phases
+
+
+@pytest.mark.parametrize(
+    ("mode", "annotations", "is_bound"),
+    [
+        pytest.param("Immediate", {}, True, id="immediate"),
+        pytest.param("WaitForFirstConsumer", {}, False, id="no-node-yet"),
+        pytest.param(
+            "WaitForFirstConsumer",
+            {"volume.kubernetes.io/selected-node": "node-0"},
+            True,
+            id="node-selected",
+        ),
+    ],
+)
+def test_volumes_are_provisioned_when_it_is_time(
+    mode: str, annotations: Json, *, is_bound: bool
+) -> None:
+    """A class with a provisioner gets its volumes at once, or when the scheduler has chosen."""
+
+    async def story(world: World) -> tuple[list[str], bool]:
+        _add_class(world, mode)
+        _add_claim(world, annotations=annotations)
+        await asyncio.sleep(1)
+        found = _claim(world)["metadata"].get("annotations", {})
+        return list(_phases(world).values()), "pv.kubernetes.io/bind-completed" in found
+
+    assert (["Bound"] if is_bound else [], is_bound) == in_order(story)
+
+
+def test_what_the_scheduler_reserved_is_bound() -> None:
+    """A volume whose claimRef names a claim that waits for its consumer is given to it."""
+
+    async def story(world: World) -> str:
+        _add_class(world, "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
+        _add_volume(world, "first", "5Gi")
+        _add_claim(world)
+        await asyncio.sleep(1)
+        assert "volumeName" not in _claim(world)["spec"]
+        reference = {"namespace": CLAIM.namespace, "name": CLAIM.name}
+        _add_volume(world, "chosen", "9Gi", claimRef=reference)
+        await asyncio.sleep(1)
+        return str(_claim(world)["spec"]["volumeName"])
+
+    assert "chosen" == in_order(story)
+
+
+def test_a_claim_in_use_stays_and_takes_its_volume_with_it() -> None:
+    """A deleted claim goes after the pods that use it, and then its provisioned volume."""
+
+    async def story(world: World) -> list[Any]:
+        _add_class(world, "Immediate")
+        _add_claim(world)
+        volume = {"name": "v", "persistentVolumeClaim": {"claimName": CLAIM.name}}
+        metadata = {"name": "user", "namespace": "default"}
+        world.client.create("pods", {"metadata": metadata, "spec": {**SPEC, "volumes": [volume]}})
+        await asyncio.sleep(2)
+        world.client.delete(CLAIM)
+        await asyncio.sleep(5)
+        before = world.client.find(*CLAIM) is not None
+        world.client.delete(Key("pods", "default", "user"))
+        await asyncio.sleep(5)
+        return [before, world.client.find(*CLAIM), _phases(world)]
+
+    assert [True, None, {}] == in_order(story)

@@ -73,23 +73,23 @@ class BindingApi:
 
     def __init__(self) -> None:
         self.bound = 0
-        self._untold: list[tuple[Pod, str]] = []
+        self._unconfirmed: list[tuple[Pod, str]] = []
         self.handlers: EventHandlers | None = None
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Answer after a while; the watch is later."""
         await asyncio.sleep(_ANSWER_SECONDS)
-        if not self._untold:
+        if not self._unconfirmed:
             # As a watch does, tell of whatever has happened until then.
-            asyncio.get_running_loop().call_later(_WATCH_SECONDS, self._tell_all)
-        self._untold.append((pod, node_name))
+            asyncio.get_running_loop().call_later(_WATCH_SECONDS, self._confirm_all)
+        self._unconfirmed.append((pod, node_name))
 
-    def _tell_all(self) -> None:
-        untold, self._untold = self._untold, []
-        for pod, node_name in untold:
-            self._tell(pod, node_name)
+    def _confirm_all(self) -> None:
+        unconfirmed, self._unconfirmed = self._unconfirmed, []
+        for pod, node_name in unconfirmed:
+            self._confirm(pod, node_name)
 
-    def _tell(self, pod: Pod, node_name: str) -> None:
+    def _confirm(self, pod: Pod, node_name: str) -> None:
         spec = msgspec.structs.replace(pod.spec, node_name=node_name)
         status = msgspec.structs.replace(pod.status, conditions=(_SCHEDULED,))
         assert self.handlers is not None, "nothing is bound before there are handlers"

@@ -38,7 +38,7 @@ class Reader(LedgerReader):
         """Take note."""
         self._note("released", pod, now)
 
-    def pod_gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
+    def pending_pod_deleted(self, pod: Pod, waiting: Waiting, now: float) -> None:
         """Take note."""
         self._note("gave up", pod, now)
 

@@ -98,9 +98,9 @@ class Cache:
         if pods:
             self._waiting_for_node[name] = {info.uid: info for info in pods}
 
-    def know(self, kind: type) -> None:
+    def declare_complete(self, kind: type) -> None:
         """Mark a kind as complete, even if it has no objects."""
-        self._objects.know(kind)
+        self._objects.declare_complete(kind)
 
     def put(self, item: KubernetesObject) -> KubernetesObject | None:
         """Add or replace any other object; return the one it replaces."""

@@ -72,7 +72,7 @@ def ask(
     looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
     cluster = new_cluster(looked_at, options, remembers=False)
     cluster.load(pod if item is found else item for item in objects)
-    cluster.know(ALL_KINDS if complete else listed)
+    cluster.declare_complete(ALL_KINDS if complete else listed)
     report = _asked(cluster, cluster.pending[PodInfo(pod).uid], all_filters)
     cluster.check_plugins()
     notes = [*_notes(found), *_sampling_notes(report, scheduler.configuration)]

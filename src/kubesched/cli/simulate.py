@@ -201,7 +201,7 @@ def _place(
     )
     write_warnings(warnings)
     cluster.load(objects)
-    cluster.know(ALL_KINDS if complete else listed)
+    cluster.declare_complete(ALL_KINDS if complete else listed)
     objects.clear()
     report, seconds = run_simulation(cluster, options.seed)
     if output is not OutputFormat.TABLE:

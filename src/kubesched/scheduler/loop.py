@@ -1,6 +1,6 @@
 """The loop: pop a pod, run its scheduling cycle, start its binding cycle; undo what fails.
 
-Only this module and `eventhandlers` know both queue and cache. Time is the event loop's, so the
+Only this module and `eventhandlers` use both queue and cache. Time is the event loop's, so the
 simulator runs this module unchanged on virtual time.
 
     async with asyncio.TaskGroup() as group: group.create_task(scheduler.run())

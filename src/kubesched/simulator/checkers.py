@@ -39,10 +39,10 @@ class Checkers(LedgerReader):
         self._excused: dict[str, None] = {}
         self.checks = 0
         self._problems: list[str] = []
-        world.api.on_unanswered = self._excuse
+        world.api.on_unanswered = self._exempt
         ledger.add_reader(self)
 
-    def _excuse(self, node_name: str) -> None:
+    def _exempt(self, node_name: str) -> None:
         """Exempt a node with a binding whose response was lost: it may be overcommitted."""
         self._excused[node_name] = None
 
@@ -90,14 +90,14 @@ class Checkers(LedgerReader):
         for uid, waiting in self._ledger.waiting.items():
             if self._scheduler.holds_changes:
                 break  # Observed changes are applied at the end of the cycle.
-            if not self._is_remembered(uid, waiting.key):
+            if not self._is_tracked(uid, waiting.key):
                 raise InvariantError(
                     f"seed {self._world.random_streams.seed}: at {now:.3f} s pod {waiting.key}, "
                     f"which waits since {waiting.since:.3f} s, is nowhere"
                 )
         self.checks += 1
 
-    def _is_remembered(self, uid: str, key: str) -> bool:
+    def _is_tracked(self, uid: str, key: str) -> bool:
         scheduler = self._scheduler
         if (
             key in scheduler.queue

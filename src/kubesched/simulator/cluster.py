@@ -84,10 +84,10 @@ class Cluster:
                 self.cache.put(item)
         self._nominate()
 
-    def know(self, kinds: Iterable[type]) -> None:
+    def declare_complete(self, kinds: Iterable[type]) -> None:
         """Declare that the loaded objects of these kinds are all there are."""
         for kind in kinds:
-            self.cache.know(kind)
+            self.cache.declare_complete(kind)
 
     def _load_pod(self, pod: Pod) -> None:
         pod = without_disabled_fields(pod, self._gates)

@@ -140,17 +140,17 @@ class SimulatedInformer:
             self._relist_again()
             return
         for change in changes:
-            self._tell(change)
+            self._deliver_change(change)
 
-    def _tell(self, change: Change[KubernetesObject]) -> None:
+    def _deliver_change(self, change: Change[KubernetesObject]) -> None:
         old = self.known.get(change.key)
         if change.type is not ChangeType.DELETED and self._selects(change.value):
-            self._tell_state(change.key, old, change.value)
+            self._deliver_state(change.key, old, change.value)
         elif old is not None:
             del self.known[change.key]
             self._handler.deleted(change.value)
 
-    def _tell_state(self, key: Key, old: KubernetesObject | None, new: KubernetesObject) -> None:
+    def _deliver_state(self, key: Key, old: KubernetesObject | None, new: KubernetesObject) -> None:
         self.known[key] = new
         if old is None:
             self._handler.added(new)
@@ -165,5 +165,5 @@ class SimulatedInformer:
         for key, item in there.items():
             old = self.known.get(key)
             if old is None or old.metadata.resource_version != item.metadata.resource_version:
-                self._tell_state(key, old, item)
+                self._deliver_state(key, old, item)
         self._follow(listing.version)

@@ -65,7 +65,7 @@ class LedgerReader:
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
         """A pod released its node: it finished or was deleted."""
 
-    def pod_gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
+    def pending_pod_deleted(self, pod: Pod, waiting: Waiting, now: float) -> None:
         """A pending pod was deleted."""
 
     def pod_disrupted(self, pod: Pod, now: float) -> None:
@@ -111,7 +111,7 @@ class PodLedger:
         for node in server.all(Node):
             self._node_is(node.metadata.name, node)
         for pod in server.all(Pod):
-            self._take_in(pod)
+            self._add(pod)
         # Each change is read as it is made, so the ledger is always current.
         self._pods = store.watch(PODS, store.version, self._read_pods)
         self._nodes = store.watch(NODES, store.version, self._read_nodes)
@@ -163,14 +163,14 @@ class PodLedger:
         pod, old = change.value, change.previous
         assert isinstance(pod, Pod), "pods are followed"
         if change.type is ChangeType.DELETED or pod.status.phase in FINISHED:
-            self._gone(pod)
+            self._deleted(pod)
         elif old is None:
-            self._take_in(pod)
+            self._add(pod)
         else:
             assert isinstance(old, Pod), "pods are followed"
             self._changed(old, pod)
 
-    def _take_in(self, pod: Pod) -> None:
+    def _add(self, pod: Pod) -> None:
         if pod.status.phase in FINISHED:
             return
         if pod.spec.node_name:
@@ -194,7 +194,7 @@ class PodLedger:
             if old.spec.node_name:
                 key = f"{pod.metadata.namespace}/{pod.metadata.name}"
                 self.rebound.append((key, old.spec.node_name, pod.spec.node_name))
-                self._gone(old)
+                self._deleted(old)
             self._book(pod, self.waiting.pop(pod.metadata.uid, None))
         elif pod.spec.scheduling_gates != old.spec.scheduling_gates:
             waiting = self.waiting.get(pod.metadata.uid)
@@ -215,13 +215,13 @@ class PodLedger:
         for reader in self._readers:
             reader.pod_bound(pod, booking, waiting, self._now())
 
-    def _gone(self, pod: Pod) -> None:
+    def _deleted(self, pod: Pod) -> None:
         uid = pod.metadata.uid
         waiting = self.waiting.pop(uid, None)
         booking = self.bookings.pop(uid, None)
         if waiting is not None:
             for reader in self._readers:
-                reader.pod_gave_up(pod, waiting, self._now())
+                reader.pending_pod_deleted(pod, waiting, self._now())
         if booking is not None:
             self._release(booking)
             for reader in self._readers:

@@ -96,7 +96,7 @@ def simulate(
             steps.append(simulation.step)
         if watch is not None:
             simulation.watch = watch
-            steps.append(simulation.look)
+            steps.append(simulation.call_watch)
         return await simulation.run(objects, checks=checks)
 
     return run(main(), on_idle=step)
@@ -152,7 +152,7 @@ class _Simulation:
             gates,
             self._world.api,
             random=random_streams.stream("scheduler"),
-            observers=(_Attempts(self._timeline, self.look), log),
+            observers=(_Attempts(self._timeline, self.call_watch), log),
             connect=self._extenders.connect,
             report_plugin_error=self._end_on_plugin_error,
         )
@@ -176,7 +176,7 @@ class _Simulation:
         if self._checkers is not None:
             self._checkers.step(self._scheduler.now())
 
-    def look(self) -> None:
+    def call_watch(self) -> None:
         """Call the watch, and end the run if it returns False."""
         if self.watch is not None and self._end is not None:
             timeline = self._timeline

@@ -50,8 +50,8 @@ def _answered(evaluator: Evaluator, number: int, line: bytes) -> AnsweredLine:
         answer = evaluator.evaluate(scenario)
     except Exception as error:  # noqa: BLE001 - an error in one line must not affect the others
         named = {"name": name} if name else {}
-        told = {"error": _told(error), "line": number, **named}
-        return AnsweredLine(number, name, told, expected, is_error=True)
+        result = {"error": _message(error), "line": number, **named}
+        return AnsweredLine(number, name, result, expected, is_error=True)
     return AnsweredLine(number, name, answer, expected)
 
 
@@ -77,7 +77,7 @@ def _name_of(scenario: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     match error:
         case UnicodeDecodeError():
             return f"it is no UTF-8: {error.reason} (byte {error.start})"

@@ -223,10 +223,10 @@ def _node_errors(group: NodeGroup, path: str) -> Iterator[FieldError]:
     try:
         next(nodes_of(replace(group, count=1)))
     except DecodeError as error:
-        yield FieldError(path, _words(error))
+        yield FieldError(path, _message(error))
 
 
-def _words(error: DecodeError) -> str:
+def _message(error: DecodeError) -> str:
     """Return the message of a decode error without the file name, which does not apply here."""
     place = (error.path or "").removeprefix("$.").removeprefix("$")
     return f"{place}: {error.problem}" if place else error.problem
@@ -263,7 +263,7 @@ def _workload_errors(workload: Workload, path: str) -> Iterator[FieldError]:
         try:
             template = template_of(workload)
         except DecodeError as error:
-            yield FieldError(path, _words(error))
+            yield FieldError(path, _message(error))
         else:
             yield from spec_errors(template.spec, child(path, "template.spec"))
 

@@ -90,7 +90,7 @@ class Script:
             self._start_workload(workload)
         for number, event in enumerate(self._scenario.events):
             random = self._world.random_streams.stream(f"events/{number}")
-            self._at(event.at, self._happen, event, random, 0)
+            self._at(event.at, self._apply_event, event, random, 0)
 
     # Timers.
 
@@ -170,10 +170,10 @@ class Script:
             if seconds <= asyncio.get_running_loop().time():
                 self._create_traced(workload, pod)
             else:
-                self._at(seconds, self._create_traced_and_go_on, workload, trace, pod, pods)
+                self._at(seconds, self._create_traced_and_continue, workload, trace, pod, pods)
                 return
 
-    def _create_traced_and_go_on(
+    def _create_traced_and_continue(
         self, workload: Workload, trace: TraceSpec, pod: Pod, pods: Iterator[tuple[float, Pod]]
     ) -> None:
         self._create_traced(workload, pod)
@@ -199,7 +199,7 @@ class Script:
 
     # Events.
 
-    def _happen(self, event: ScenarioEvent, random: Random, times: int) -> None:
+    def _apply_event(self, event: ScenarioEvent, random: Random, times: int) -> None:
         nodes = self._world.nodes
         evicts = event.drain is None or not event.drain.disable_eviction
         for selection, action in (
@@ -222,22 +222,24 @@ class Script:
             self._delete_pods(event.delete, random)
         if event.every is not None:
             at = event.at + (times + 1) * event.every
-            self._at(at, self._happen, event, random, times + 1)
+            self._at(at, self._apply_event, event, random, times + 1)
 
     def _names(self, selection: NodeSelection, random: Random) -> list[str]:
         there = self._world.server.all(Node)
-        found = [node for node in there if _fits(node.metadata, selection.names, selection.labels)]
-        return [node.metadata.name for node in _drawn(found, selection.count, random)]
+        found = [
+            node for node in there if _matches(node.metadata, selection.names, selection.labels)
+        ]
+        return [node.metadata.name for node in _sample(found, selection.count, random)]
 
     def _delete_pods(self, selection: PodSelection, random: Random) -> None:
         found = [
             pod
             for pod in self._world.server.all(Pod)
             if selection.namespace in ("", pod.metadata.namespace)
-            and _fits(pod.metadata, selection.names, selection.labels)
+            and _matches(pod.metadata, selection.names, selection.labels)
             and not pod.metadata.deletion_timestamp
         ]
-        for pod in _drawn(found, selection.count, random):
+        for pod in _sample(found, selection.count, random):
             metadata = pod.metadata
             where = (metadata.namespace, metadata.name, metadata.uid)
             self._try(self._world.server.delete_pod, *where)
@@ -266,16 +268,16 @@ class _Arrivals:
         loop = asyncio.get_running_loop()
         for seconds in self._times:
             if seconds > loop.time():
-                loop.call_at(seconds, self._come_and_go_on)
+                loop.call_at(seconds, self._create_burst_and_continue)
                 return
-            if not self._come():
+            if not self._create_burst():
                 return
 
-    def _come_and_go_on(self) -> None:
-        if self._come():
+    def _create_burst_and_continue(self) -> None:
+        if self._create_burst():
             self.start()
 
-    def _come(self) -> bool:
+    def _create_burst(self) -> bool:
         """Create a burst; return whether more will follow."""
         for _ in range(self._burst):
             number = next(self._numbers, None)
@@ -293,10 +295,10 @@ class _Arrivals:
         return replace(self._template, metadata=replace(metadata, annotations=annotations))
 
 
-def _fits(metadata: ObjectMeta, names: tuple[str, ...], labels: Mapping[str, str]) -> bool:
+def _matches(metadata: ObjectMeta, names: tuple[str, ...], labels: Mapping[str, str]) -> bool:
     is_named = not names or any(fnmatchcase(metadata.name, pattern) for pattern in names)
     return is_named and all(metadata.labels.get(key) == value for key, value in labels.items())
 
 
-def _drawn(found: list[Chosen], wanted: int | None, random: Random) -> list[Chosen]:
+def _sample(found: list[Chosen], wanted: int | None, random: Random) -> list[Chosen]:
     return found if wanted is None or wanted >= len(found) else random.sample(found, wanted)

@@ -69,7 +69,7 @@ class Simulation:
         self._cluster = cluster
         self._seed = seed
         self._ignored: list[Ignored] = []
-        self._queued = {info.uid: QueuedPodInfo(info) for info in self._mine()}
+        self._queued = {info.uid: QueuedPodInfo(info) for info in self._schedulable_pods()}
         self._set_timestamps()
         self._waiting = WaitingPods(cluster.profiles)
         self._placements: dict[str, Placement] = {}
@@ -85,7 +85,7 @@ class Simulation:
         self.total = len(self._queued)
         self.tried = 0
 
-    def _mine(self) -> Iterator[PodInfo]:
+    def _schedulable_pods(self) -> Iterator[PodInfo]:
         for info in list(self._cluster.pending.values()):
             reason = self._why_ignored(info)
             if reason:

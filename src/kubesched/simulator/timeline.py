@@ -182,7 +182,7 @@ class Timeline(LedgerReader):
             each.end(now)
             each.waits.add(max(now - waiting.since, 0.0))
 
-    def pod_gave_up(self, pod: Pod, waiting: Waiting, now: float) -> None:
+    def pending_pod_deleted(self, pod: Pod, waiting: Waiting, now: float) -> None:
         """Count a pending pod that was deleted."""
         self._gave_up += 1
         self._pending.add(now, -1)

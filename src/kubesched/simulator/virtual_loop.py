@@ -100,9 +100,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         # asyncio adds this to the time when it looks for due timers. Its default of a nanosecond is
         # lost in large numbers: after half a year, a timer for now would never be due.
         self._clock_resolution = 0.5 / _TICKS_PER_SECOND
-        self.set_exception_handler(self._take_note)
+        self.set_exception_handler(self._on_exception)
 
-    def _take_note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Record an unhandled exception; the loop raises it in its next step."""
         raised = context.get("exception")
         if isinstance(raised, BaseException):

@@ -103,7 +103,7 @@ class WaitingPods:
             elif kind in helped:
                 last = helped[kind]
             else:
-                last = helped[kind] = self._last_help(kind, queued.pod_info.pod)
+                last = helped[kind] = self._last_helpful_event(kind, queued.pod_info.pod)
             if last > waiting.since:
                 found.append(queued)
         for queued in found:
@@ -111,7 +111,7 @@ class WaitingPods:
         self._happened.clear()
         return found
 
-    def _last_help(self, kind: _Kind, target: Pod) -> int:
+    def _last_helpful_event(self, kind: _Kind, target: Pod) -> int:
         """Return the time of the last event that may help pods of a kind; 0 if none."""
         name, rejectors, _ = kind
         hints = {
@@ -138,7 +138,7 @@ class WaitingPods:
         return hint is None or hint(target, old, new)
 
 
-def _says_queue(
+def _returns_queue(
     profile: Profile,
     plugin: Plugin,
     hint: QueueingHint,
@@ -165,4 +165,4 @@ def _hints_of(
     for entry in registered:
         if entry.event.matches(event):
             hint = entry.hint
-            yield None if hint is None else partial(_says_queue, profile, plugin, hint)
+            yield None if hint is None else partial(_returns_queue, profile, plugin, hint)

@@ -81,7 +81,7 @@ class Objects:
 class ObjectStore(Objects):
     """Objects with methods to change them."""
 
-    def know(self, kind: type) -> None:
+    def declare_complete(self, kind: type) -> None:
         """Mark a kind as complete, even if it has no objects."""
         self._kinds.setdefault(kind, {})
 

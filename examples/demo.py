@@ -56,8 +56,8 @@ def main() -> None:
     say("One pod did not fit. Why not? Every node is asked, and says what was missing.")
     run("explain", "report-0", CLUSTER)
     say("""
-        The checkout did not fit either, but it may push others aside. Where would that hurt least?
-        The disruption budget of the cache allows no eviction, so two batch pods have to go.
+        The checkout fits nowhere either, until other pods are evicted for it. Where would that hurt
+        least? The disruption budget of the cache allows no eviction, so two batch pods have to go.
     """)
     run("explain", "checkout-0", CLUSTER)
     say("""

@@ -29,6 +29,19 @@ def test_a_fault_of_the_configuration_names_the_file(
     assert result.output.startswith(f"kubesched: error: {file}: {words}")
 
 
+def test_a_configuration_that_cannot_be_written_names_the_flag(tmp_path: Path) -> None:
+    """A directory is not replaced, and the line says which flag named it."""
+    result = run("run", "--write-config-to", tmp_path)
+    assert 1 == result.exit_code
+    assert result.output.startswith(f"kubesched: error: --write-config-to {tmp_path}: ")
+
+
+def test_examples_name_the_cluster_where_it_counts() -> None:
+    """`--kubeconfig` has no effect beside `--config`, so no example has both."""
+    lines = run("run", "--help").stdout.splitlines()
+    assert [] == [line for line in lines if "--kubeconfig ~" in line and "--config " in line]
+
+
 def test_a_fault_of_a_flag_names_no_file(tmp_path: Path) -> None:
     """The file has nothing to do with it."""
     result = run("run", "--config", tmp_path / "c", "--feature-gates", "Nonsense=true")

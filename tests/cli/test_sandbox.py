@@ -272,10 +272,15 @@ def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
         pytest.param(
             ["--node-taint", "x"], "--node-taint: 'x': write KEY=VALUE:EFFECT", id="taint"
         ),
-        pytest.param(["--node-template", "no.yaml"], "no.yaml: No such file", id="template"),
+        pytest.param(
+            ["--node-template", "no.yaml"],
+            "--node-template no.yaml: it cannot be read",
+            id="template",
+        ),
         pytest.param(["--kubeconfig", "no/dir/k"], "cannot be written", id="kubeconfig"),
         pytest.param(["--data", "no/dir/d"], "--data: no/dir/d: unable to open", id="data"),
         pytest.param(["--node-label", "a=b c"], "a node like this is refused", id="invalid-node"),
+        pytest.param(["--nodes", "x"], "'--nodes': 'x' is not a valid integer.", id="number"),
         pytest.param(["--nodes", "-1"], "is not in the range", id="nodes"),
         pytest.param(["--start-latency", "-1s"], "-1s is negative; write 0s", id="latency"),
         pytest.param(["--run-time=-1h"], "-1h is negative", id="run-time"),

@@ -115,6 +115,26 @@ def test_links_lead_to_files(page: Path) -> None:
     assert [] == missing
 
 
+def _anchors(page: Path) -> set[str]:
+    """Return what links to a page's headings end with: their words in lower case, hyphenated."""
+    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)$", _LINK.sub("]", text), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_to_headings(page: Path) -> None:
+    """A link to a part of a page leads to a heading that is there."""
+    links = _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8")))
+    parts = [link.partition("#") for link in links if "://" not in link and "#" in link]
+    missing = [
+        f"{file}#{anchor}"
+        for file, _, anchor in parts
+        if anchor not in _anchors(page.parent / file if file else page)
+    ]
+    assert [] == missing
+
+
 def test_pages_are_in_the_index() -> None:
     """Every page below docs is linked from the index."""
     docs = ROOT / "docs"

@@ -9,6 +9,7 @@ import click
 from kubesched.cli.errors import EXIT_INTERRUPTED, UserError, write_warnings
 from kubesched.cli.options import (
     FILE_PATH,
+    IntRange,
     OutputFormat,
     SchedulerOptions,
     duration_option,
@@ -33,7 +34,7 @@ from kubesched.cli.output import simple_table, write_document, writer
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=IntRange(min=0),
     metavar="N",
     help="Seed of all random sources, the same for all runs [default: the first scenario's].",
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kubesched.cli.options import feature_gates_option, files_argument
+from kubesched.cli.options import IntRange, feature_gates_option, files_argument
 
 
 @click.command()
@@ -19,7 +19,7 @@ from kubesched.cli.options import feature_gates_option, files_argument
 )
 @click.option(
     "--show",
-    type=click.IntRange(min=0),
+    type=IntRange(min=0),
     default=5,
     show_default=True,
     metavar="N",

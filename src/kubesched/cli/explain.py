@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from kubesched.cli.options import (
+    IntRange,
     OutputFormat,
     SchedulerOptions,
     complete_option,
@@ -34,7 +35,7 @@ from kubesched.cli.output import write_document, writer
 )
 @click.option(
     "--top",
-    type=click.IntRange(min=1),
+    type=IntRange(min=1),
     default=10,
     show_default=True,
     metavar="N",

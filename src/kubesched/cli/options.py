@@ -16,6 +16,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class IntRange(click.IntRange):
+    """A range of integers; an error calls what is missing an integer, not an integer range."""
+
+    name = "integer"
+
+
 class OutputFormat(StrEnum):
     """How a result is written."""
 
@@ -136,9 +142,10 @@ plugin_option = click.option(
 )
 _seed = click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=IntRange(min=0),
     default=0,
     show_default=True,
+    metavar="N",
     help="Seed of the random source that breaks ties.",
 )
 complete_option = click.option(

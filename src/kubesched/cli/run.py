@@ -20,6 +20,7 @@ from kubesched.cli.flags import (
     shown_flags,
     switch,
 )
+from kubesched.cli.options import IntRange
 
 _MAIN: Final = "Scheduler"
 _ELECTION: Final = "Leader election"
@@ -130,7 +131,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
 @flag(
     _MAIN,
     "--seed",
-    type=click.IntRange(min=0),
+    type=IntRange(min=0),
     metavar="N",
     help="Seed of the random source that breaks ties [default: drawn].",
 )
@@ -205,7 +206,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
 @flag(
     _SERVING,
     "--secure-port",
-    type=click.IntRange(0, 65535),
+    type=IntRange(0, 65535),
     default=10259,
     show_default=True,
     metavar="PORT",
@@ -280,7 +281,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
 @flag(
     _SERVING,
     "--http2-max-streams-per-connection",
-    type=click.IntRange(min=0),
+    type=IntRange(min=0),
     default=0,
     metavar="N",
     help="Accepted; HTTP/2 is not spoken.",
@@ -427,7 +428,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     "-v",
     "--v",
     "verbosity",
-    type=click.IntRange(min=0),
+    type=IntRange(min=0),
     default=0,
     show_default=True,
     metavar="N",
@@ -554,7 +555,7 @@ def run(**flags: Any) -> int | None:
 
     \b
     A second scheduler on the cluster of the current user:
-      kubesched run --kubeconfig ~/.kube/config --leader-elect=false --config my.yaml
+      KUBECONFIG=~/.kube/config kubesched run --leader-elect=false --config my.yaml
     What would it do? Nothing is written:
       kubesched run --kubeconfig ~/.kube/config --dry-run
     """  # noqa: D301 - click reads the control character

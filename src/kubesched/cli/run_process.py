@@ -31,6 +31,7 @@ from kubesched.app.options import (
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
+from kubesched.cli.errors import UserError
 from kubesched.cli.loading import in_file, register_plugins, with_plugins
 from kubesched.cli.plugin_loading import load_entry_points
 from kubesched.client.connect import find_settings
@@ -200,7 +201,11 @@ def _write(path: Path, text: str) -> None:
     if str(path) == "-":
         sys.stdout.write(text)
     else:
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            reason = f"it cannot be written: {error.strerror}; name another file"
+            raise UserError(f"--write-config-to {path}: {reason}") from None
 
 
 class ReportWriter:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from kubesched.cli.flags import TIME_TAKEN, SectionedCommand, comma_separated, flag
+from kubesched.cli.options import IntRange
 
 _CLUSTER: Final = "Cluster"
 _NODES: Final = "Nodes"
@@ -31,7 +32,7 @@ def _zones(
 @flag(
     _CLUSTER,
     "--port",
-    type=click.IntRange(0, 65535),
+    type=IntRange(0, 65535),
     default=0,
     metavar="P",
     help="Port of the API server on 127.0.0.1 [default: any that is free].",
@@ -54,7 +55,7 @@ def _zones(
 @flag(
     _NODES,
     "--nodes",
-    type=click.IntRange(0, 100_000),
+    type=IntRange(0, 100_000),
     default=3,
     show_default=True,
     metavar="N",

@@ -97,6 +97,8 @@ def read_node(file: Path) -> Plain:
     """
     try:
         documents = [one for _, one in load_documents(file.read_text(encoding="utf-8"))]
+    except OSError as error:
+        raise UserError(f"--node-template {file}: it cannot be read: {error.strerror}") from None
     except (YamlError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: {error}") from None
     if len(documents) != 1 or not isinstance(documents[0], dict):

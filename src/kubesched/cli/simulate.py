@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from kubesched.cli.errors import EXIT_INTERRUPTED, UserError, write_warnings
 from kubesched.cli.options import (
     FILE_PATH,
+    IntRange,
     OutputFormat,
     SchedulerOptions,
     TimelineOptions,
@@ -58,7 +59,7 @@ _OF_TIMELINES = {
 @click.option("--all", "everything", is_flag=True, help="Show everything in the table output.")
 @click.option(
     "--top",
-    type=click.IntRange(min=1),
+    type=IntRange(min=1),
     default=5,
     show_default=True,
     metavar="N",

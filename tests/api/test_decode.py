@@ -1,4 +1,4 @@
-"""Objects from files: every form, every fault, and only DecodeErrors."""
+"""Objects from files: all formats, all errors, and nothing raised but DecodeError."""
 
 import gzip
 import io
@@ -74,7 +74,7 @@ def test_every_form_is_read(file: str, text: str) -> None:
 
 
 def test_items_of_a_typed_list_need_no_kind() -> None:
-    """A PodList says once what its items are."""
+    """The items of a PodList need no kind of their own."""
     text = json.dumps(
         {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}}]}
     )
@@ -83,7 +83,7 @@ def test_items_of_a_typed_list_need_no_kind() -> None:
 
 
 def test_unknown_kinds_are_counted() -> None:
-    """They are no fault."""
+    """They are not an error."""
     skipped: Counter[str] = Counter()
     foo = {"apiVersion": "x/v1", "kind": "Foo", "metadata": {}}
     data = json.dumps([foo, A, foo]).encode()
@@ -282,7 +282,7 @@ def test_a_quantity_is_checked_at_once() -> None:
 
 @pytest.mark.parametrize("before", [0, 1_048_575, 1_048_576])
 def test_text_is_utf_8(before: int) -> None:
-    """Also where chunks meet; the byte is told."""
+    """The position of the byte is reported, also across chunks."""
     with pytest.raises(DecodeError, match=rf"invalid start byte \(byte {before + 1}\)"):
         _names(b" " * before + b'"\xff"')
     assert ["Pod a"] == _names(" " * before + TEXT_A.replace("Pod", "P\\u006fd") + " " * 3)

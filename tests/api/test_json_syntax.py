@@ -68,7 +68,7 @@ VALUES = st.recursive(
     ],
 )  # fmt: skip
 def test_stream_fault(text: str, expected: str) -> None:
-    """Go's scanner says the same."""
+    """The message is the one of Go's scanner."""
     assert expected == json_stream_error(text.encode())
 
 

@@ -64,21 +64,21 @@ VALUES = st.recursive(
     ],
 )
 def test_fault(text: bytes, expected: str) -> None:
-    """The first character that does not fit is told, and what was expected there."""
+    """The message has the first unexpected character and what was expected."""
     assert expected == json_text_error(text)
 
 
 @pytest.mark.slow
 @given(VALUES, st.sampled_from((None, 1)), st.booleans())
 def test_json_has_no_fault(value: object, indent: int | None, is_ascii: bool) -> None:
-    """Whatever is JSON has no fault."""
+    """Valid JSON has no error."""
     assert json_text_error(json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()) == ""
 
 
 @pytest.mark.slow
 @given(VALUES, st.integers(min_value=0), st.binary(min_size=1, max_size=2))
 def test_agrees_with_a_decoder(value: object, at: int, put: bytes) -> None:
-    """A damaged text has a fault exactly if a decoder refuses it."""
+    """A damaged text has an error if and only if a decoder rejects it."""
     text = json.dumps(value).encode()
     at %= len(text) + 1
     damaged = text[:at] + put + text[at + 1 :]

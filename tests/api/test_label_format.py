@@ -45,6 +45,6 @@ def test_value(value: str) -> None:
 
 
 def test_several_messages_become_one() -> None:
-    """One stands alone; several are listed, each once."""
+    """A single message is unchanged; several are listed without duplicates."""
     assert aggregate(("a", "a")) == "a"
     assert aggregate(("a", "b", "a")) == "[a, b]"

@@ -75,7 +75,7 @@ def test_objects_are_frozen_and_not_tracked() -> None:
 
 
 def test_what_is_absent_differs_from_what_is_empty() -> None:
-    """Where the scheduler tells null from empty, so do the types."""
+    """The types distinguish null and empty where the scheduler does."""
     empty = msgspec.json.decode(b'{"spec": {"nodeSelector": {}, "priority": 0}}', type=Pod)
     assert {} == empty.spec.node_selector
     assert Pod().spec.node_selector is None

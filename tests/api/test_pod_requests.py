@@ -102,7 +102,7 @@ PENDING_INFEASIBLE = [{"type": "PodResizePending", "status": "True", "reason": "
     ],
 )
 def test_requests(pod: Pod, expected: dict[str, int]) -> None:
-    """What an incoming pod asks for."""
+    """The requests of an incoming pod."""
     assert expected == pod_requests(pod)
 
 

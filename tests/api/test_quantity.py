@@ -199,7 +199,7 @@ def test_sums_and_comparisons_are_exact(left: Amount, right: Amount) -> None:
 
 @given(_amounts)
 def test_values_are_int64(amount: Amount) -> None:
-    """Whatever overflows, the result is one."""
+    """On any overflow the result is an int64."""
     for number in (amount.value(), amount.milli_value()):
         assert -(2**63) <= number < 2**63
 

@@ -118,7 +118,7 @@ def test_label_selector_errors_are_upstreams(
 
 
 def test_compiled_selectors_are_values() -> None:
-    """Equal selectors are equal and hash alike; empty and nothing are told apart."""
+    """Equal selectors have equal hashes; the empty selector and NOTHING differ."""
     first = compile_label_selector(LabelSelector(match_labels={"a": "1", "b": "2"}))
     second = compile_label_selector(LabelSelector(match_labels={"b": "2", "a": "1"}))
     assert {first} == {second}

@@ -26,7 +26,7 @@ TAINT = Taint(key="k", value="5", effect="NoSchedule")
     ],
 )
 def test_toleration(toleration: Toleration, expected: bool) -> None:
-    """A toleration bears a taint as upstream says."""
+    """A toleration matches a taint as upstream."""
     assert expected == tolerates(toleration, TAINT)
 
 

@@ -70,7 +70,7 @@ class CacheHistory(RuleBasedStateMachine):
 
     @rule(name=_names, node=_nodes, size=_sizes)
     def add(self, name: str, node: str, size: int) -> None:
-        """An assumed pod is confirmed, on whatever node; an added one cannot be added again."""
+        """An assumed pod is confirmed on any node; an added one cannot be added again."""
         pod = _pod(name, node, size)
         if name in self.added:
             key = f"{pod.metadata.uid}({pod.metadata.namespace}/{name})"
@@ -193,7 +193,7 @@ def _reported(pod: Pod, cpu: str) -> Pod:
 
 @pytest.mark.parametrize(("cpu", "is_row_changed"), [("100m", False), ("300m", True)])
 def test_a_kubelets_report_changes_a_row_if_it_gives_more(cpu: str, is_row_changed: bool) -> None:
-    """What a pod was given belongs to its template; mostly it is what it asked for."""
+    """Allocated resources are part of the template; usually they equal the requests."""
     cache = _cache("a")
     pod = make_pod("p", requests=HUNDRED, node_name="a")
     cache.add_pod(pod)
@@ -211,7 +211,7 @@ def test_a_kubelets_report_changes_a_row_if_it_gives_more(cpu: str, is_row_chang
 
 
 def test_a_confirmation_elsewhere_moves_the_pod() -> None:
-    """The informer knows better where the pod is."""
+    """The observed node overrides the assumed one."""
     cache = _cache("a", "b")
     info = cache.assume_pod(make_pod_info("p", requests=HUNDRED), "a")
     cache.add_pod(make_pod("p", requests=HUNDRED, node_name="b"))
@@ -255,7 +255,7 @@ def test_nodes_that_are_not_there() -> None:
 
 
 def test_a_heartbeat_makes_nothing_new() -> None:
-    """A node that only reports its health again leaves remembered answers alone."""
+    """A heartbeat does not invalidate cached answers."""
     cache = _cache("a")
     epoch = cache.nodes.epoch
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}

@@ -131,7 +131,7 @@ TestGroupHistory.settings = settings(max_examples=25, stateful_step_count=30, de
 
 
 def test_pods_are_listed_in_the_order_of_arrival() -> None:
-    """A pod that was taken back stands behind those that never left."""
+    """A forgotten pod is listed after the pods that stayed unscheduled."""
     groups = PodGroupStore()
     for name in ("p", "q"):
         groups.add(_info(name))

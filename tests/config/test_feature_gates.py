@@ -51,7 +51,7 @@ def test_dependencies_are_gates() -> None:
 
 
 def test_each_gate_of_the_scheduler_has_an_effect_or_a_reason() -> None:
-    """A gate is read, cannot be changed, cannot be turned on, or says why nothing depends on it."""
+    """Every gate is read, locked, refused, or has a reason why nothing depends on it."""
     sources = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
     read = {name for text in sources for name in re.findall(r'enabled\(\s*"(\w+)"', text)}
     for gate in SCHEDULER_GATES:

@@ -120,7 +120,7 @@ def test_many_field_errors_are_reported_together() -> None:
     ],
 )
 def test_rejected(source: Any, expected: list[str]) -> None:
-    """What is no configuration of this version says so, once."""
+    """A file that is not a configuration of this version has one error."""
     assert expected == _errors(source)
 
 
@@ -142,7 +142,7 @@ def test_unreadable_file(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_single_profile_is_named(text: str, name: str) -> None:
-    """Only a single profile that says no name gets the default one."""
+    """Only a single profile without a name gets the default name."""
     assert [name] == [profile.scheduler_name for profile in _load(text).profiles]
 
 

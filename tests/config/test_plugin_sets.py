@@ -246,7 +246,7 @@ def test_expand_equals_twin(filters: PluginSet, scores: PluginSet, names: list[s
 
 
 def test_weights_of_the_point_win() -> None:
-    """The point's own entry counts; without weight it is 1, whatever multiPoint says."""
+    """The point's own entry takes precedence over multiPoint's; without a weight it counts 1."""
     plugins = Plugins(score=_set("D C:7"), multi_point=_set("D:3 A:2 B:9 C:1"))
     assert score_weights(plugins, _implements) == {"D": 1, "C": 7, "A": 2}
     placement = ExtensionPoint.PLACEMENT_SCORE

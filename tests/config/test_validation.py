@@ -234,7 +234,7 @@ def _sorting(name: str, *plugins: str, args: dict[str, Any] | None = None) -> di
     ],
 )
 def test_queue_sort(profiles: list[dict[str, Any]], expected: list[str]) -> None:
-    """All profiles share one queue, so they sort it alike."""
+    """All profiles share one queue, so they have the same queue sort."""
     assert expected == _messages(_profiles(*profiles))
 
 

@@ -43,7 +43,7 @@ class Mute(FilterPlugin[None]):
     ],
 )
 def test_no_detail(plugin: str) -> None:
-    """Where nobody can say what decided, nothing is said."""
+    """Without a plugin that knows details there are none."""
     gates = FeatureGates()
     cluster = Cluster(default_configuration(gates), in_tree_registry(), gates)
     cluster.load([make_node("a")])

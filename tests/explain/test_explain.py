@@ -1,4 +1,4 @@
-"""Explanations agree with what an untraced cycle decides, whatever the cluster."""
+"""Explanations agree with the decisions of untraced cycles, for random clusters."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_scores_add_up(drawn: tuple[list[Node], list[Pod], Pod]) -> None:
 
 
 def test_rejections_have_details() -> None:
-    """What decided is said in the node's own amounts and taints."""
+    """Details have the node's own amounts and taints."""
     nodes = [make_node("a", allocatable={"cpu": "1"}), make_node("b", taints=[TAINT])]
     report = explain(cluster_of(nodes, []), make_pod(requests={"cpu": "2"}))
     details = {v.node: v.rejections[0].detail for v in report.nodes}
@@ -213,7 +213,7 @@ def test_rejections_have_details() -> None:
 
 
 def test_nominated_pods_are_named_where_they_decide() -> None:
-    """A node that is full only with the pods promised to it says whose promise that is."""
+    """For a node that is full only with nominated pods, the detail names them."""
     promised = make_pod("promised", priority=9, requests={"cpu": "3"}, nominated_node_name="a")
     report = explain(cluster_of([make_node("a")], [promised]), make_pod(requests={"cpu": "2"}))
     (verdict,) = report.nodes

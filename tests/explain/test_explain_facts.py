@@ -237,7 +237,7 @@ def details(report: PodExplanation) -> list[str]:
     ],
 )
 def test_claims_that_reject_the_pod(name: str, reason: str, detail: str) -> None:
-    """The claim and its class stand beside kube-scheduler's words."""
+    """The claim and its class are added to kube-scheduler's message."""
     step = explain(pod("p", name), *STORAGE).pre_filter
     assert step is not None
     assert (reason,) == step.reasons
@@ -292,7 +292,7 @@ def test_claims_that_reject_nodes(name: str, expected: list[str]) -> None:
 
 
 def test_pod_that_waits_for_a_volume() -> None:
-    """It is not told as placed: its volume has to be made first."""
+    """It is not reported as placed: its volume must be provisioned first."""
     report = explain(pod("p", "new"), *STORAGE)
     awaited = f"a volume of StorageClass fast for claim new, made by {EBS}"
     assert PodOutcome.SCHEDULABLE is report.outcome
@@ -301,7 +301,7 @@ def test_pod_that_waits_for_a_volume() -> None:
 
 
 def test_simulated_pod_that_waits_for_a_volume() -> None:
-    """The placement says so; one whose volume is there does not."""
+    """The placement says so, but not for a pod whose volume exists."""
     gates = FeatureGates()
     cluster = Cluster(default_configuration(gates), in_tree_registry(), gates)
     objects = [node("a-1"), *STORAGE, pod("new", "new"), pod("plain")]

@@ -1,4 +1,4 @@
-"""Groups of nodes that were rejected alike."""
+"""Groups of nodes that were rejected for the same reason."""
 
 from __future__ import annotations
 

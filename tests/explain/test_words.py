@@ -197,7 +197,7 @@ def test_choice() -> None:
     ],
 )
 def test_pre_filter(step: PreFilterStep, sentences: list[str]) -> None:
-    """What was said before the nodes is one sentence each."""
+    """Each result of PreFilter is one sentence."""
     assert sentences == list(pre_filter_sentences(step))
 
 
@@ -222,7 +222,7 @@ def test_count() -> None:
 
 
 def test_group() -> None:
-    """A group says how many and why, then what decided, the rest as a number."""
+    """A group has the count and reason, then details, then the number of the others."""
     details = tuple(SameDetail(f"d{at}", (f"n{at}",)) for at in range(5))
     usual = ReasonGroup("P", "Unschedulable", "no room", 5, details)
     other = ReasonGroup("", "Pending", "", 1, (SameDetail("", ("n",)),))

@@ -18,7 +18,7 @@ Gate = Callable[[PodInfo], Status]
 
 @dataclass(eq=False)
 class NaivePod:
-    """A pod and its story."""
+    """A pod with its history."""
 
     info: PodInfo
     timestamp: float
@@ -34,7 +34,7 @@ class NaivePod:
 
 @dataclass(eq=False)
 class NaiveEvent:
-    """Something that happened while pods were in flight."""
+    """An event while pods were in flight."""
 
     event: ClusterEvent
     old: object
@@ -42,7 +42,7 @@ class NaiveEvent:
 
 
 class NaiveQueue:
-    """Lists in order of arrival; every question is answered by looking at everything."""
+    """A queue of plain lists in order of arrival, searched from end to end."""
 
     def __init__(
         self,
@@ -81,13 +81,13 @@ class NaiveQueue:
         return math.floor(end) if self.pops_from_backoff else end
 
     def backs_off(self, pod: NaivePod, now: float) -> bool:
-        """Whether it must not be tried yet."""
+        """Whether the pod is backing off."""
         return self.expiration(pod) >= (math.floor(now) if self.pops_from_backoff else now)
 
     # 2.5
 
     def ask_gates(self, pod: NaivePod) -> None:
-        """Ask PreEnqueue plugins, the one that holds the pod back first."""
+        """Run PreEnqueue plugins, the gating plugin first."""
         name = pod.info.pod.spec.scheduler_name
         plugins = list(self.gates[name])
         if pod.gate in plugins:
@@ -102,7 +102,7 @@ class NaiveQueue:
         pod.gate = ""
 
     def is_deaf(self, pod: NaivePod, event: ClusterEvent) -> bool:
-        """Whether the pod is gated and its gate did not register the event."""
+        """Whether the pod is gated and its gating plugin did not register the event."""
         return bool(pod.gate) and not any(
             plugin == pod.gate and registered.matches(event)
             for profile in self.registered.values()
@@ -112,7 +112,7 @@ class NaiveQueue:
     # 2.7
 
     def worth(self, pod: NaivePod, happened: NaiveEvent) -> str:
-        """Weigh an event for a pod."""
+        """Return the strategy of an event for a pod."""
         rejectors = pod.unschedulable | pod.pending
         if not rejectors:
             return "after backoff"
@@ -137,7 +137,7 @@ class NaiveQueue:
     # 2.8
 
     def requeue(self, pod: NaivePod, strategy: str, label: str, now: float) -> str:
-        """Put a pod where the strategy says; return where it went."""
+        """Requeue a pod by the strategy; return its new place."""
         if strategy == "skip":
             return self.store(pod, label)
         if strategy == "after backoff" and self.backs_off(pod, now):
@@ -153,7 +153,7 @@ class NaiveQueue:
         return self.make_active(pod, label, now)
 
     def make_active(self, pod: NaivePod, label: str, now: float, gates: bool = True) -> str:
-        """Put a pod into activeQ or behind its gate."""
+        """Put a pod into activeQ, or into unschedulablePods if gated."""
         if gates:
             self.ask_gates(pod)
         if pod.gate:
@@ -178,7 +178,7 @@ class NaiveQueue:
         return "unschedulable"
 
     def forget(self, key: str, places: list[list[NaivePod]]) -> NaivePod | None:
-        """Take a pod out of the first place that has it."""
+        """Remove a pod from the first place that has it."""
         for place in places:
             for pod in place:
                 if pod.info.key == key:
@@ -205,7 +205,7 @@ class NaiveQueue:
         return (-pod.info.priority, pod.timestamp)
 
     def in_order(self, place: str) -> list[NaivePod]:
-        """Return the pods of a place as they would leave."""
+        """Return the pods of a place in the order of popping."""
         if place == "active":
             return sorted(self.active, key=self.sort_key)
         order = (
@@ -216,7 +216,7 @@ class NaiveQueue:
         return sorted(self.backoff, key=order) + sorted(self.error_backoff, key=self.expiration)
 
     def pop(self) -> NaivePod | None:
-        """Take the next pod."""
+        """Pop the next pod."""
         if self.active:
             pod = self.in_order("active")[0]
             self.active.remove(pod)
@@ -238,18 +238,18 @@ class NaiveQueue:
         return pod
 
     def pop_specific(self, info: PodInfo, now: float) -> NaivePod | None:
-        """Take one pod."""
+        """Pop a specific pod."""
         self.activate_one(info, now)
         pod = self.forget(info.key, [self.active])
         return None if pod is None else self.take_off(pod)
 
     def record(self, event: ClusterEvent, old: object, new: object) -> None:
-        """Remember an event if anybody is in flight."""
+        """Record an event if any pod is in flight."""
         if self.in_flight():
             self.log.append(NaiveEvent(event, old, new))
 
     def done(self, uid: str) -> None:
-        """Let a pod go."""
+        """End the flight of a pod."""
         pod = self.find_in_flight(uid)
         if pod is not None:
             self.log.remove(pod)
@@ -264,7 +264,7 @@ class NaiveQueue:
     # 2.6
 
     def fail(self, pod: NaivePod, unschedulable: set[str], pending: set[str], now: float) -> bool:
-        """Take a pod back."""
+        """Put a pod back."""
         pod.unschedulable, pod.pending, pod.gate = set(unschedulable), set(pending), ""
         rejectors = unschedulable | pending
         if rejectors:
@@ -288,13 +288,13 @@ class NaiveQueue:
     # 2.9
 
     def add(self, info: PodInfo, now: float) -> bool:
-        """Take in a new pod."""
+        """Add a pod."""
         return self.wakes(self.make_active(NaivePod(info, now), "UnschedulablePodAdd", now))
 
     def update(
         self, old: PodInfo, new: PodInfo, events: Sequence[ClusterEvent], now: float
     ) -> bool:
-        """Take in a changed pod."""
+        """Update a pod."""
         if self.find_in_flight(new.uid) is not None:
             self.log += [NaiveEvent(event, old.pod, new.pod) for event in events]
             return False
@@ -333,7 +333,7 @@ class NaiveQueue:
         return self.make_active(pod, label, now)
 
     def delete(self, info: PodInfo) -> None:
-        """Drop a pod."""
+        """Delete a pod."""
         self.nominations = [each for each in self.nominations if each[0] != info.uid]
         if self.forget(info.key, [self.active, self.backoff, self.error_backoff]) is None:
             pod = self.forget(info.key, [self.unschedulable])
@@ -342,7 +342,7 @@ class NaiveQueue:
                     self.rejections[plugin, pod.info.pod.spec.scheduler_name] -= 1
 
     def activate(self, infos: Sequence[PodInfo], event: ClusterEvent, now: float) -> bool:
-        """Try pods now."""
+        """Activate pods."""
         woke = False
         for info in infos:
             if self.activate_one(info, now):
@@ -352,7 +352,7 @@ class NaiveQueue:
         return woke
 
     def activate_one(self, info: PodInfo, now: float) -> bool:
-        """Try one pod now."""
+        """Activate one pod."""
         for waiting in self.unschedulable:
             if waiting.info.key == info.key:
                 return self.make_active(waiting, "ForceActivate", now) == "active"
@@ -381,7 +381,7 @@ class NaiveQueue:
         return self.move(pods, NaiveEvent(event, old, new), now)
 
     def move(self, pods: Sequence[NaivePod], happened: NaiveEvent, now: float) -> bool:
-        """Move those of some pods that an event may have helped."""
+        """Move those pods that an event may have helped."""
         woke = False
         for pod in pods:
             if self.is_deaf(pod, happened.event):
@@ -416,7 +416,7 @@ class NaiveQueue:
     # 2.10
 
     def nominate(self, info: PodInfo, node: str | None) -> None:
-        """Promise a node, None for the one in the status."""
+        """Nominate a pod to a node; None means the node in its status."""
         self.nominations = [each for each in self.nominations if each[0] != info.uid]
         node = info.pod.status.nominated_node_name if node is None else node
         observed = self.find_pod(info.namespace, info.name)
@@ -424,7 +424,7 @@ class NaiveQueue:
             self.nominations.append((info.uid, node))
 
     def renominate(self, old: PodInfo, new: PodInfo) -> None:
-        """Keep a promise in memory through an update."""
+        """Keep a nomination in memory through an update."""
         known = dict(self.nominations).get(old.uid)
         before, after = old.pod.status.nominated_node_name, new.pod.status.nominated_node_name
         self.nominations = [each for each in self.nominations if each[0] != old.uid]

@@ -67,7 +67,7 @@ BY_NAME: Final = Filing(lambda pod: [pod.metadata.name], name_of)
 
 
 def priority_sort(queued: QueuedPodInfo) -> tuple[int | float, ...]:
-    """Higher priority first, then who has waited longer."""
+    """Higher priority first, then the pod that was queued earlier."""
     return (-queued.pod_info.priority, queued.timestamp)
 
 
@@ -105,7 +105,7 @@ class Answers:
         return hint
 
     def pre_enqueue(self, plugin: str) -> Callable[[PodInfo], Status]:
-        """Return what asks the plugin's gate."""
+        """Return the PreEnqueue function of a plugin."""
 
         def pre_enqueue(info: PodInfo) -> Status:
             self.gated.append((plugin, info.name))
@@ -119,7 +119,7 @@ class Answers:
         return pre_enqueue
 
     def rules(self) -> dict[str, ProfileRules]:
-        """Return what a queue has to know of the two profiles."""
+        """Return the two profiles' rules."""
         gates = {plugin: self.pre_enqueue(plugin) for plugin in ("Gates", "Preemption")}
         return {
             PROFILE: ProfileRules(gates, self._registrations(REGISTERED)),
@@ -167,30 +167,30 @@ class Scene:
         return None if info is None else info.pod
 
     def add(self, name: str, **fields: object) -> bool:
-        """A pod appears; the fields are those of `make_pod`."""
+        """Add a pod; the fields are those of `make_pod`."""
         return self.queue.add(self.observe(name, **fields), self.now)
 
     def observe(self, name: str, **fields: object) -> PodInfo:
-        """The API server shows a pod, and the queue does not hear of it."""
+        """Observe a pod without telling the queue."""
         info = make_pod_info(name, **PodFields(**fields))  # type: ignore[typeddict-item] # tests choose
         self.observed[info.key] = info
         return info
 
     def update(self, name: str, **fields: object) -> bool:
-        """A pod changes into one with these fields."""
+        """Update a pod to these fields."""
         old = self.observed[f"default/{name}"]
         return self.queue.update(old, self.observe(name, **fields), self.now)
 
     def delete(self, name: str) -> None:
-        """A pod goes."""
+        """Delete a pod."""
         self.queue.delete(self.observed.pop(f"default/{name}"), self.now)
 
     def activate(self, *names: str) -> bool:
-        """A plugin asks to try pods now."""
+        """A plugin activates pods."""
         return self.queue.activate([self.info(name) for name in names], self.now)
 
     def info(self, name: str) -> PodInfo:
-        """Return a pod as last observed, or one that nobody has seen."""
+        """Return a pod as last observed, or a new one."""
         return self.observed.get(f"default/{name}") or make_pod_info(name)
 
     def pop(self) -> str:
@@ -213,7 +213,7 @@ class Scene:
         *plugins: str,
         pending: Iterable[str] = (),
     ) -> bool:
-        """A popped pod comes back: rejected by plugins, or if there are none after an error."""
+        """Put a popped pod back: rejected by plugins, or after an error without plugins."""
         queued = self._popped.pop(name)
         queued.pending_plugins = frozenset(pending)
         queued.unschedulable_plugins = frozenset(plugins) | queued.pending_plugins
@@ -223,7 +223,7 @@ class Scene:
         return self.queue.add_unschedulable_if_not_present(queued, self.now)
 
     def done(self, name: str) -> None:
-        """A popped pod does not come back."""
+        """A popped pod is done."""
         self.queue.done(self._popped.pop(name).pod_info.uid, self.now)
 
     def event(
@@ -234,12 +234,12 @@ class Scene:
         raises: Iterable[str] = (),
         pre_check: Callable[[QueuedPodInfo], bool] | None = None,
     ) -> bool:
-        """Something happens in the cluster that helps pods rejected by these plugins."""
+        """An event occurs whose hints queue pods rejected by these plugins."""
         self.answers.helped, self.answers.raising = set(helps), set(raises)
         return self.queue.move_all(event, None, object(), self.now, pre_check)
 
     def waiting(self, name: str) -> QueuedPodInfo:
-        """Return a pod that waits."""
+        """Return a queued pod."""
         queued = self.queue.get_pod(f"default/{name}")
         assert queued is not None, f"{name} does not wait"
         return queued
@@ -249,13 +249,13 @@ class Scene:
         return [queued.pod_info.name for queued in self.queue.pods(place)]
 
     def place_of(self, name: str) -> QueuePlace:
-        """Return where a pod is."""
+        """Return the place of a pod."""
         places = [place for place in QueuePlace if name in self.names(place)]
         assert len(places) <= 1, f"{name} is in {places}"
         return places[0] if places else QueuePlace.NOWHERE
 
     def to_unschedulable(self, name: str, *plugins: str, **fields: object) -> None:
-        """A pod appears, is tried and rejected."""
+        """Add a pod, pop it and reject it."""
         self.add(name, **fields)
         assert name == self.pop_specific(name)
         self.fail(name, *plugins)

@@ -74,7 +74,7 @@ def test_duration(initial: float, longest: float, failures: int, expected: float
 def test_expiration(
     rejections: int, errors: int, timestamp: float, aligned: float, exact: float
 ) -> None:
-    """The backoff starts when the pod came back; its end is aligned if pods are popped early."""
+    """The backoff starts when the pod is put back; with pop-from-backoff its end is aligned."""
     for expected, pops_from_backoff in ((aligned, True), (exact, False)):
         backoff = BackoffQueue(priority_sort, pops_from_backoff=pops_from_backoff)
         queued = failed(timestamp=timestamp, rejections=rejections, errors=errors)
@@ -89,7 +89,7 @@ def test_longest_of_zero_is_no_backoff() -> None:
 
 
 def test_expiration_is_kept_until_the_next_failure() -> None:
-    """It is computed once for each failure."""
+    """The expiration is computed once per failure."""
     backoff = BackoffQueue(priority_sort)
     queued = failed(timestamp=5.0, rejections=1)
     assert 6.0 == backoff.expiration(queued)
@@ -110,7 +110,7 @@ def test_expiration_is_kept_until_the_next_failure() -> None:
     ],
 )
 def test_is_backing_off(now: float, aligned: bool, exact: bool) -> None:
-    """Equality counts as backing off; with alignment the whole second does."""
+    """At its expiration a pod still backs off; when aligned, during the whole second."""
     queued = failed(timestamp=5.5, rejections=1)
     assert aligned == BackoffQueue(priority_sort).is_backing_off(queued, now)
     queued.backoff_expiration = None
@@ -120,7 +120,7 @@ def test_is_backing_off(now: float, aligned: bool, exact: bool) -> None:
 
 @given(st.floats(0, 1e9), st.integers(1, 12), st.floats(0, 20))
 def test_wait_is_at_most_a_second_longer(start: float, rejections: int, later: float) -> None:
-    """A pod waits its backoff, rounded to more than that or up to a second on either side."""
+    """A pod waits for its backoff, give or take a second of alignment."""
     backoff = BackoffQueue(priority_sort)
     queued = failed(timestamp=start, rejections=rejections)
     wait = backoff.duration_seconds(rejections)
@@ -138,7 +138,7 @@ def test_wait_is_at_most_a_second_longer(start: float, rejections: int, later: f
     ],
 )
 def test_order(pops_from_backoff: bool, expected: list[str]) -> None:
-    """By the end of the backoff; within an aligned second by activeQ's order, errors not."""
+    """Ordered by expiration, within an aligned second by activeQ's order, except after errors."""
     backoff = BackoffQueue(priority_sort, pops_from_backoff=pops_from_backoff)
     nobody = frozenset[str]()
     for queued in (
@@ -168,7 +168,7 @@ def test_pop_completed_leaves_the_others() -> None:
 
 
 def test_pop_rejected_never_takes_errors() -> None:
-    """Pods that met an error wait to the end."""
+    """Pods that failed with an error are not popped early."""
     backoff = BackoffQueue(priority_sort)
     backoff.add(failed("error", errors=1, plugins=frozenset()))
     assert (False, None) == (backoff.has_rejected, backoff.pop_rejected())
@@ -178,7 +178,7 @@ def test_pop_rejected_never_takes_errors() -> None:
 
 
 def test_add_leaves_a_pod_in_one_heap() -> None:
-    """A pod that comes with other reasons than before changes the heap."""
+    """A pod with other reasons than before moves to the other heap."""
     backoff = BackoffQueue(priority_sort)
     queued = failed("p", rejections=1)
     backoff.add(queued)
@@ -193,7 +193,7 @@ def test_add_leaves_a_pod_in_one_heap() -> None:
 
 
 def test_reorder_after_a_change() -> None:
-    """A pod whose priority changed takes its new place, in the heap it is in."""
+    """A pod whose priority changed is reordered in its heap."""
     backoff = BackoffQueue(priority_sort)
     first, second = failed("first", rejections=1), failed("second", rejections=1)
     error = failed("error", errors=1, plugins=frozenset())
@@ -214,7 +214,7 @@ def test_reorder_after_a_change() -> None:
     ],
 )
 def test_note_failure(plugins: frozenset[str], expected: tuple[int, int]) -> None:
-    """A rejection counts as such and ends a row of errors; an error lengthens the row."""
+    """A rejection is counted and resets the consecutive errors; an error increments them."""
     queued = failed(rejections=2, errors=4, plugins=plugins)
     queued.was_flushed = True
     BackoffQueue(priority_sort).expiration(queued)

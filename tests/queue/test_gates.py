@@ -32,7 +32,7 @@ def gates(answers: Answers) -> tuple[Gates, RejectionCounts]:
     ],
 )
 def test_ask(before: str, closed: str, after: str, asked: str) -> None:
-    """The gating plugin is asked first, each plugin once, up to the first no."""
+    """The gating plugin runs first, each plugin at most once, until one rejects the pod."""
     answers = Answers()
     for plugin in closed.split():
         answers.closed[plugin] = {"p"}
@@ -44,7 +44,7 @@ def test_ask(before: str, closed: str, after: str, asked: str) -> None:
 
 
 def test_a_closed_gate_rejects() -> None:
-    """The gate counts once as having rejected the pod, and its events are noted."""
+    """A gating plugin counts once as a rejecting plugin, and its events are stored."""
     answers = Answers()
     all_gates, counts = gates(answers)
     queued = QueuedPodInfo(make_pod_info("p"), unschedulable_plugins=frozenset({"Fit"}))
@@ -63,7 +63,7 @@ def test_a_closed_gate_rejects() -> None:
 
 
 def test_who_rejected_the_pod_already_is_not_counted_again() -> None:
-    """A plugin that is pending for the pod has been counted."""
+    """A pending plugin is not counted again."""
     answers = Answers()
     all_gates, counts = gates(answers)
     answers.closed["Gates"] = {"p"}
@@ -72,7 +72,7 @@ def test_who_rejected_the_pod_already_is_not_counted_again() -> None:
 
 
 def test_a_broken_gate_is_closed() -> None:
-    """A failure holds the pod back as a rejection does."""
+    """An error gates the pod as a rejection does."""
     answers = Answers()
     answers.broken = {"Gates"}
     queued = QueuedPodInfo(make_pod_info("p"))
@@ -81,7 +81,7 @@ def test_a_broken_gate_is_closed() -> None:
 
 
 def test_unknown_profile_has_no_gates() -> None:
-    """Nobody holds back a pod that nobody schedules."""
+    """A pod of an unknown profile is not gated."""
     queued = QueuedPodInfo(make_pod_info("p", spec={"schedulerName": "unknown"}), gating_plugin="X")
     gates(Answers())[0].ask(queued)
     assert not queued.is_gated

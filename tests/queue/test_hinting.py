@@ -44,7 +44,7 @@ def hints(answers: Answers) -> QueueingHints:
 
 
 def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> QueuedPodInfo:
-    """A pod that plugins, given as words, have rejected."""
+    """A pod that was rejected by the plugins in a text."""
     return QueuedPodInfo(
         make_pod_info("p", spec={"schedulerName": scheduler}),
         unschedulable_plugins=frozenset(by.split()),
@@ -108,7 +108,7 @@ def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> Queue
 def test_strategy(
     queued: QueuedPodInfo, event: ClusterEvent, helped: str, expected: QueueingStrategy, asked: str
 ) -> None:
-    """The best of what the plugins say that rejected the pod and registered the event."""
+    """The best strategy of the plugins that rejected the pod and registered the event."""
     answers = Answers()
     answers.helped = set(helped.split())
     assert expected is hints(answers).strategy(queued, ClusterChange(event))
@@ -126,14 +126,14 @@ def test_strategy(
     ],
 )
 def test_wildcard_may_be_meant_for_one_pod(new: object, expected: QueueingStrategy) -> None:
-    """A forced activation names the pod it is about."""
+    """A forced activation concerns only the pod that it names."""
     assert expected is hints(Answers()).strategy(
         rejected("Fit"), ClusterChange(FORCE_ACTIVATE, None, new)
     )
 
 
 def test_a_failing_hint_queues() -> None:
-    """A pod had better be tried in vain than wait for ever."""
+    """A hint that raises queues the pod, because a needless attempt does no harm."""
     answers = Answers()
     answers.raising = {"Fit"}
     assert LATER is hints(answers).strategy(rejected("Fit"), ClusterChange(NODE_ADD))
@@ -141,13 +141,13 @@ def test_a_failing_hint_queues() -> None:
 
 
 def test_a_missing_hint_queues() -> None:
-    """A registration without a hint is always worth a try."""
+    """A registration without a hint always queues the pod."""
     one = QueueingHints({PROFILE: [Registration("Fit", NODE_ADD)]})
     assert LATER is one.strategy(rejected("Fit"), ClusterChange(NODE_ADD))
 
 
 def test_hints_are_asked_through_the_shell() -> None:
-    """Who times or logs hints sees every question, and a failure as it is."""
+    """A wrapper of hints sees every call, and its exceptions."""
     seen: list[tuple[str, str, str]] = []
 
     def ask(registration: Registration, change: ClusterChange, pod: Pod) -> bool:
@@ -175,7 +175,7 @@ def test_hints_are_asked_through_the_shell() -> None:
 def test_strategy_of_all(
     labels: str, helped: str, pending: str, expected: QueueingStrategy, times: int
 ) -> None:
-    """The best over several events; no question is asked that cannot change the answer."""
+    """The best strategy of several events; hints that cannot improve it are not called."""
     answers = Answers()
     answers.helped = set(helped.split())
     changes = [ClusterChange(EVENTS[label]) for label in labels.split()]
@@ -194,7 +194,7 @@ def test_strategy_of_all(
     ],
 )
 def test_is_of_interest(event: ClusterEvent, expected: bool) -> None:
-    """An event matters if any profile's plugin registered it."""
+    """An event is of interest if a plugin of any profile registered it."""
     assert expected == hints(Answers()).is_of_interest(event)
 
 
@@ -226,7 +226,7 @@ def test_an_event_finds_every_pod_it_concerns(
     helped: set[str],
     new: Pod | None,
 ) -> None:
-    """Looking only under an event's topics misses no pod that a walk over all would move."""
+    """The topics of an event find all pods that it would move."""
     answers = Answers()
     answers.helped = helped
     all_hints = hints(answers)
@@ -238,7 +238,7 @@ def test_an_event_finds_every_pod_it_concerns(
 
 
 def test_topics_of_pod() -> None:
-    """One for each plugin that rejected it; a pod that anything may move has one of its own."""
+    """One topic per rejecting plugin; pods that any event moves have a topic of their own."""
     all_hints = hints(Answers())
     assert {(PROFILE, "Fit"), (PROFILE, "Spread")} == set(
         all_hints.topics_of_pod(rejected("Fit", "Spread"))
@@ -270,7 +270,7 @@ def _siblings(*names: str) -> list[QueuedPodInfo]:
 def test_hints_of_templates_are_asked_once(
     *, per_template: bool, new: object, asked: list[str]
 ) -> None:
-    """An answer counts for all pods of a template, if the plugin says that it does."""
+    """The result of a per-template hint is used for all pods of the template."""
     seen: list[str] = []
 
     def hint(pod: Pod, _old: object, _new: object) -> bool:
@@ -285,7 +285,7 @@ def test_hints_of_templates_are_asked_once(
 
 
 def test_a_shared_answer_is_for_pods_that_the_same_plugins_rejected() -> None:
-    """Who rejected a pod, and which plugins are pending, decides whose hints count."""
+    """Only hints of rejecting plugins count; pending plugins requeue immediately."""
     registrations = [
         Registration("Fit", NODE_ADD, lambda *_: False, per_template=True),
         Registration("Spread", NODE_ADD, lambda *_: True, per_template=True),
@@ -296,7 +296,7 @@ def test_a_shared_answer_is_for_pods_that_the_same_plugins_rejected() -> None:
 
 
 def test_an_event_asks_a_hint_of_templates_once() -> None:
-    """All siblings that wait are moved, each to where its own backoff sends it."""
+    """All pods of the template are moved, each according to its own backoff."""
     seen: list[str] = []
 
     def hint(pod: Pod, _old: object, _new: object) -> bool:
@@ -318,7 +318,7 @@ def test_an_event_asks_a_hint_of_templates_once() -> None:
 
 
 def test_a_pod_is_filed_under_its_names() -> None:
-    """A change with a name finds pods with that name, one without finds all that were rejected."""
+    """A change with a name finds pods with that name; one without finds all rejected pods."""
     filing = Filing(
         lambda pod: pod.metadata.labels.values(),
         lambda old, new: new if isinstance(new, str) else None,
@@ -337,7 +337,7 @@ def test_a_pod_is_filed_under_its_names() -> None:
 
 
 def test_a_hint_without_a_filing_is_asked_about_all() -> None:
-    """Also if the plugin has another hint for the event, with a filing."""
+    """The same holds if the plugin has another hint for the event, with a filing."""
     nothing = Filing(lambda pod: (), lambda old, new: "nothing")
     filed = Registration("Volumes", CLAIM_ADD, lambda pod, old, new: False, filing=nothing)
     all_hints = QueueingHints({PROFILE: [filed, Registration("Volumes", CLAIM_ADD)]})

@@ -66,7 +66,7 @@ def test_equals_one_list_of_pods_and_events(steps: list[tuple[str, int]]) -> Non
     ],
 )
 def test_trimming(story: str, left: str) -> None:
-    """The log never starts before the place of the pod that was popped first."""
+    """The log starts at the position of the first popped pod."""
     in_flight = InFlight()
     for word in story.split():
         if word.startswith("+"):

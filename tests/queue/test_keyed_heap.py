@@ -30,7 +30,7 @@ def waiting(name: str, timestamp: float = 0.0) -> QueuedPodInfo:
 
 @given(STEPS)
 def test_equals_a_sorted_list(steps: list[tuple[str, str, int]]) -> None:
-    """The first is the smallest, among equals the first to arrive; changes keep the arrival."""
+    """The smallest is first, among equals the first added; updates do not change that order."""
     heap = KeyedHeap(by_timestamp)
     twin: list[QueuedPodInfo] = []
     for step, name, timestamp in steps:
@@ -63,7 +63,7 @@ def test_equals_a_sorted_list(steps: list[tuple[str, str, int]]) -> None:
 
 
 def test_forgets_stale_entries() -> None:
-    """However often pods change or go, the heap stays as small as what is in it."""
+    """The heap's size is bounded by the number of pods after any updates and deletions."""
     heap = KeyedHeap(by_timestamp)
     staying = waiting("staying")
     for timestamp in range(1000):

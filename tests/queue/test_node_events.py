@@ -71,10 +71,10 @@ def events(old: NodeFields, new: NodeFields, *, declared_features: bool = True) 
     ],
 )
 def test_node_events(old: NodeFields, new: NodeFields, expected: str) -> None:
-    """One event for each thing that changed, in upstream's order; none if nothing matters."""
+    """One event per changed property, in upstream's order; none if nothing relevant changed."""
     assert expected == events(old, new)
 
 
 def test_declared_features_have_a_gate() -> None:
-    """With the gate off, features are not looked at."""
+    """With the gate off, declared features are ignored."""
     assert "" == events({}, {"declared_features": ["F"]}, declared_features=False)

@@ -18,7 +18,7 @@ _steps = st.lists(
 
 @given(_steps)
 def test_promises_equal_a_dictionary(steps: list[tuple[str, str | None]]) -> None:
-    """A pod has the promise made last; a node's pods stand in the order of their promises."""
+    """A pod has its last nomination; a node's pods are in the order of nomination."""
     nominator, twin = Nominator(), dict[str, str]()
     for name, node in steps:
         twin.pop(name, None)
@@ -48,7 +48,7 @@ def test_nodes_stand_in_the_order_of_their_first_promise() -> None:
 
 
 def test_a_newer_version_of_a_pod() -> None:
-    """A promise made again to the same pod keeps the newer object."""
+    """A repeated nomination keeps the newer object."""
     nominator = Nominator()
     nominator.add(PODS["p"], "a")
     newer = make_pod_info("p", priority=9)
@@ -57,7 +57,7 @@ def test_a_newer_version_of_a_pod() -> None:
 
 
 def test_lists_do_not_change_afterwards() -> None:
-    """What was asked may be iterated over while promises are taken back."""
+    """Results can be iterated over while nominations are deleted."""
     nominator = Nominator()
     for info in PODS.values():
         nominator.add(info, "a")
@@ -68,7 +68,7 @@ def test_lists_do_not_change_afterwards() -> None:
 
 @pytest.mark.parametrize("harm", ["pair", "node"])
 def test_check_notices(harm: str) -> None:
-    """A nominator that contradicts itself does not pass its own check."""
+    """`check` finds contradictions."""
     nominator = Nominator()
     nominator.add(PODS["p"], "a")
     if harm == "pair":

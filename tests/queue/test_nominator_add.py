@@ -19,7 +19,7 @@ from kubesched.testing.builders import make_pod, make_pod_info
 )
 @pytest.mark.parametrize("before", ["", "n0"])
 def test_add(before: str, in_status: str, given: str | None, expected: str) -> None:
-    """What was promised before is void; None goes by the status."""
+    """A nomination replaces the previous one; None uses the status."""
     nominator = Nominator()
     pod = make_pod_info("p", nominated_node_name=in_status)
     nominator.add(pod, before)
@@ -38,7 +38,7 @@ def test_add(before: str, in_status: str, given: str | None, expected: str) -> N
     ],
 )
 def test_only_waiting_pods_get_a_promise(observed: Pod | None, expected: str) -> None:
-    """A pod that is gone or bound by now is not nominated, and loses what it had."""
+    """A deleted or bound pod is not nominated, and loses its nomination."""
     pods: dict[tuple[str, str], Pod | None] = {("default", "p"): make_pod("p")}
     nominator = Nominator(lambda namespace, name: pods[namespace, name])
     pod = make_pod_info("p")
@@ -64,7 +64,7 @@ def test_only_waiting_pods_get_a_promise(observed: Pod | None, expected: str) ->
     ],
 )
 def test_update(memory: str, before: str, after: str, expected: str) -> None:
-    """A promise in memory outlives updates that name no node, no others."""
+    """A nomination in memory survives only updates that name no node."""
     nominator = Nominator()
     old = make_pod_info("p", nominated_node_name=before)
     new = make_pod_info("p", nominated_node_name=after)
@@ -77,7 +77,7 @@ def test_update(memory: str, before: str, after: str, expected: str) -> None:
 
 
 def test_update_to_another_pod_of_the_same_name() -> None:
-    """A promise in memory passes on to the pod that takes the old one's place."""
+    """A nomination in memory is inherited by a pod that replaces the old one."""
     nominator = Nominator()
     old, new = make_pod_info("p", uid="1"), make_pod_info("p", uid="2")
     nominator.add(old, "n1")
@@ -86,7 +86,7 @@ def test_update_to_another_pod_of_the_same_name() -> None:
 
 
 def test_update_moves_to_the_end() -> None:
-    """Pods of a node stand in the order of their last promise."""
+    """The pods of a node are in the order of their last nomination."""
     nominator = Nominator()
     first, second = make_pod_info("first"), make_pod_info("second")
     nominator.add(first, "n")

@@ -145,7 +145,7 @@ def events(old: PodFields, new: PodFields) -> str:
     ],
 )
 def test_pod_events(old: PodFields, new: PodFields, expected: str) -> None:
-    """One event for each thing that changed, in upstream's order; Update if there is none."""
+    """One event per changed property, in upstream's order; Update if there is none."""
     assert expected == events(old, new)
 
 
@@ -158,7 +158,7 @@ def test_pod_events(old: PodFields, new: PodFields, expected: str) -> None:
     ],
 )
 def test_resource(old: str, new: str, expected: str) -> None:
-    """Whether the pod has a node now decides what kind of pod the event is about."""
+    """The event's resource depends on whether the new version has a node."""
     found = pod_events(PodInfo(make_pod("p", node_name=old)), PodInfo(make_pod("p", node_name=new)))
     assert [expected] == [event.label for event in found]
 
@@ -171,7 +171,7 @@ _REPORTED = st.one_of(st.none(), _AMOUNTS)
 def test_scaling_down_is_told_by_the_requests(
     before: tuple[Any, Any, Any, bool], after: tuple[Any, Any, Any, bool]
 ) -> None:
-    """However it is found out, it is what the amounts say."""
+    """The fast path agrees with the amounts."""
     old, new = _resized_pod(*before), _resized_pod(*after)
     amounts = [pod_request_amounts(pod, use_status=True) for pod in (old, new)]
     expected = any(

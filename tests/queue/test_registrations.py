@@ -36,7 +36,7 @@ TAINT = ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)
 
 
 class Gate(PreEnqueuePlugin):
-    """A plugin that can reject; it registers what it is given."""
+    """A plugin that can reject, with the given registrations."""
 
     name: ClassVar[str] = "Gate"
 
@@ -45,11 +45,11 @@ class Gate(PreEnqueuePlugin):
         self.events = events
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Let everything in."""
+        """Admit every pod."""
         return SUCCESS
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint] | None:
-        """Return what the test wants."""
+        """Return the test's registrations."""
         return self.events
 
 
@@ -108,7 +108,7 @@ def never(pod: object, old: object, new: object) -> bool:
 def test_a_new_node_comes_with_its_taints(
     events: list[ClusterEvent], expected: list[tuple[ClusterEvent, object]]
 ) -> None:
-    """Who registers Node/Add without taints is told of taints too, and always tries."""
+    """A registration of Node/Add without taint updates also gets these, without a hint."""
     plugin = Gate([ClusterEventWithHint(event, never) for event in events])
     assert [Registration("Gate", event, hint) for event, hint in expected] == list(  # type: ignore[arg-type] # hints, seen as objects
         registrations_of([plugin])
@@ -116,7 +116,7 @@ def test_a_new_node_comes_with_its_taints(
 
 
 def test_without_registration_the_usual_resources() -> None:
-    """A plugin that says nothing hears of everything."""
+    """A plugin without registrations gets all default events."""
     expected = [Registration("Gate", ClusterEvent(kind, Action.ALL)) for kind in USUAL]
     assert expected == list(registrations_of([Gate(None)]))
     group = Registration("Gate", ClusterEvent("scheduling.k8s.io/PodGroup", Action.ALL))
@@ -130,6 +130,6 @@ def test_who_cannot_reject_is_left_out() -> None:
 
 
 def test_extenders() -> None:
-    """Extenders together count as a plugin that says nothing."""
+    """All extenders together are registered for all default events."""
     expected = [Registration(EXTENDER, ClusterEvent(kind, Action.ALL)) for kind in USUAL]
     assert expected == list(registrations_of([], has_extenders=True))

@@ -32,7 +32,7 @@ TOLERATION = {"key": "k", "operator": "Exists"}
 
 @pytest.fixture
 def scene() -> Scene:
-    """A queue with nothing in it."""
+    """An empty queue."""
     return Scene()
 
 
@@ -40,7 +40,7 @@ def scene() -> Scene:
 
 
 def test_add(scene: Scene) -> None:
-    """A new pod is active at once, and its first entry is noted once and for all."""
+    """A new pod is active at once; the time of its first entry never changes."""
     scene.now = 3.5
     assert scene.add("p")
     assert ACTIVE is scene.place_of("p")
@@ -55,7 +55,7 @@ def test_add(scene: Scene) -> None:
 
 
 def test_add_gated(scene: Scene) -> None:
-    """A gated pod waits in unschedulablePods, wakes nobody and was not tried."""
+    """A gated pod is in unschedulablePods, wakes no consumer and has no attempts."""
     assert not scene.add("p", scheduling_gates=["wait"])
     assert UNSCHEDULABLE is scene.place_of("p")
     queued = scene.waiting("p")
@@ -71,7 +71,7 @@ def test_add_gated(scene: Scene) -> None:
     [pytest.param((), "n", id="active"), pytest.param(("wait",), "", id="gated")],
 )
 def test_add_nominates(scene: Scene, gates: tuple[str, ...], expected: str) -> None:
-    """A pod that was promised a node before is nominated again once it may be tried."""
+    """A pod with a nominated node in its status is nominated when it becomes active."""
     scene.add("p", nominated_node_name="n", scheduling_gates=gates)
     assert expected == scene.queue.nominator.node_of("default/p")
 
@@ -108,7 +108,7 @@ def test_pop_puts_in_flight(scene: Scene) -> None:
     ],
 )
 def test_pop_from_backoff(options: QueueOptions | None, plugins: list[str], expected: str) -> None:
-    """An idle scheduler takes a rejected pod early, however long it should wait; never an error."""
+    """With an empty activeQ, a rejected pod is popped early, but not one after an error."""
     scene = Scene(options)
     scene.to_unschedulable("p", *plugins)
     if plugins:
@@ -121,7 +121,7 @@ def test_pop_from_backoff(options: QueueOptions | None, plugins: list[str], expe
 
 
 def test_pop_from_backoff_only_if_nothing_is_active(scene: Scene) -> None:
-    """An active pod comes first, whatever its priority."""
+    """A pod of activeQ is popped before those of backoffQ, regardless of priority."""
     scene.to_unschedulable("urgent", "Fit", priority=9)
     scene.event(NODE_ADD, helps=["Fit"])
     scene.add("p")
@@ -129,7 +129,7 @@ def test_pop_from_backoff_only_if_nothing_is_active(scene: Scene) -> None:
 
 
 def test_pop_keeps_the_plugin_sets(scene: Scene) -> None:
-    """What rejected the pod stays known for logs; the gauge counts it no longer."""
+    """The rejecting plugins stay known for logs, but the gauge no longer counts the pod."""
     scene.to_unschedulable("p", "Fit", "Spread")
     scene.event(NODE_ADD, helps=["Fit"])
     assert 1 == dict(gauge(scene))["Fit"]
@@ -139,7 +139,7 @@ def test_pop_keeps_the_plugin_sets(scene: Scene) -> None:
 
 
 def test_pop_discards_a_pod_that_is_in_flight_already(scene: Scene) -> None:
-    """The same pod in two places: the second is dropped and the next one taken."""
+    """If a popped pod is in flight already, it is discarded and the next one popped."""
     scene.add("p")
     scene.pop()
     scene.add("p", priority=9)
@@ -162,7 +162,7 @@ def test_pop_discards_a_pod_that_is_in_flight_already(scene: Scene) -> None:
     ],
 )
 def test_pop_specific_pod(scene: Scene, start: str, expected: str) -> None:
-    """Any waiting pod can be had, unless a gate holds it."""
+    """Any queued pod can be popped unless it is gated."""
     put(scene, start)
     before = scene.queue.statistics().in_flight
     assert expected == scene.pop_specific("p")
@@ -175,7 +175,7 @@ def test_pop_specific_pod(scene: Scene, start: str, expected: str) -> None:
 
 @pytest.mark.parametrize("start", ["active", "backoff", "error"])
 def test_update_in_place(scene: Scene, start: str) -> None:
-    """An active or backing off pod stays where it is, in its new place in the order."""
+    """A pod of activeQ or backoffQ stays there and is reordered."""
     scene.add("other")
     scene.pop_specific("other")
     scene.fail("other", *([] if start == "error" else ["Fit"]))
@@ -211,7 +211,7 @@ def test_update_in_place(scene: Scene, start: str) -> None:
 def test_update_unschedulable(
     scene: Scene, plugin: str, fields: dict[str, object], helps: str, event: str, expected: bool
 ) -> None:
-    """The pod's own change is an event like others: the plugin that rejected it decides."""
+    """The pod's own update is an event like others: the hints of rejecting plugins decide."""
     scene.to_unschedulable("p", plugin, requests={"cpu": 2})
     scene.answers.helped = set(helps.split())
     moves = len(scene.moves)
@@ -223,7 +223,7 @@ def test_update_unschedulable(
 
 
 def test_update_goes_active_when_the_backoff_is_over(scene: Scene) -> None:
-    """A pod that has waited long enough need not back off."""
+    """A pod whose backoff has ended becomes active."""
     scene.to_unschedulable("p", "Taints")
     scene.answers.helped = {"Taints"}
     scene.now = 5.0
@@ -232,7 +232,7 @@ def test_update_goes_active_when_the_backoff_is_over(scene: Scene) -> None:
 
 
 def test_update_opens_a_gate(scene: Scene) -> None:
-    """A pod whose last scheduling gate is gone becomes active, for the first time."""
+    """A pod without its last scheduling gate becomes active for the first time."""
     scene.add("p", scheduling_gates=["a", "b"])
     scene.answers.helped = {"Gates"}
     assert not scene.update("p", scheduling_gates=["a"])
@@ -245,7 +245,7 @@ def test_update_opens_a_gate(scene: Scene) -> None:
 
 
 def test_update_stays_behind_another_gate(scene: Scene) -> None:
-    """The gate is asked again; another one may close in its place."""
+    """PreEnqueue runs again; another plugin may gate the pod."""
     scene.add("p", scheduling_gates=["a"])
     scene.answers.helped = {"Gates"}
     scene.answers.closed["Preemption"] = {"p"}
@@ -256,7 +256,7 @@ def test_update_stays_behind_another_gate(scene: Scene) -> None:
 
 
 def test_update_in_flight_is_an_event_of_its_own(scene: Scene) -> None:
-    """What changed while the pod was tried may bring it back at once."""
+    """An update during the attempt may requeue the pod at once."""
     scene.add("p")
     scene.pop()
     assert not scene.update("p", tolerations=[TOLERATION], labels={"a": "b"})
@@ -270,7 +270,7 @@ def test_update_in_flight_is_an_event_of_its_own(scene: Scene) -> None:
 
 
 def test_update_of_an_unknown_pod_adds_it(scene: Scene) -> None:
-    """A pod that is nowhere becomes active."""
+    """An unknown pod becomes active."""
     scene.observe("p")
     assert scene.update("p", labels={"a": "b"}, nominated_node_name="n")
     assert ACTIVE is scene.place_of("p")
@@ -279,7 +279,7 @@ def test_update_of_an_unknown_pod_adds_it(scene: Scene) -> None:
 
 
 def test_update_keeps_a_promise_in_memory(scene: Scene) -> None:
-    """An update that does not know of the nomination yet does not take it back."""
+    """An update from before the nomination does not delete it."""
     scene.to_unschedulable("p", "Fit")
     scene.queue.nominator.add(scene.info("p"), "n")
     scene.update("p", labels={"a": "b"})
@@ -288,7 +288,7 @@ def test_update_keeps_a_promise_in_memory(scene: Scene) -> None:
 
 
 def test_update_without_early_pops_leaves_a_pod_in_one_place() -> None:
-    """A pod moved by one of an update's events is not put back by the next."""
+    """A pod moved by one event of an update is not moved back by the next."""
     scene = Scene(NO_EARLY_POPS)
     scene.to_unschedulable("p", "Spread")
     scene.answers.helped = {"Spread"}
@@ -302,7 +302,7 @@ def test_update_without_early_pops_leaves_a_pod_in_one_place() -> None:
 
 @pytest.mark.parametrize("start", ["active", "backoff", "error", "unschedulable", "gated"])
 def test_delete(scene: Scene, start: str) -> None:
-    """A pod leaves wherever it waits, and its promise with it."""
+    """A pod is deleted from every place, with its nomination."""
     put(scene, start)
     scene.queue.nominator.add(scene.info("p"), "n")
     scene.delete("p")
@@ -319,7 +319,7 @@ def test_delete(scene: Scene, start: str) -> None:
 
 
 def test_delete_in_flight(scene: Scene) -> None:
-    """A pod in flight is left alone until it fails or is bound; its promise goes."""
+    """A pod in flight stays until it fails or is bound; its nomination is deleted."""
     put(scene, "in flight")
     scene.queue.nominator.add(scene.info("p"), "n")
     scene.delete("p")
@@ -335,7 +335,7 @@ def test_delete_in_flight(scene: Scene) -> None:
     ],
 )
 def test_delete_and_the_gauge(scene: Scene, start: str, expected: int) -> None:
-    """The gauge forgets pods deleted from unschedulablePods, and, as upstream, no others."""
+    """As upstream, the gauge uncounts only pods deleted from unschedulablePods."""
     put(scene, start)
     scene.delete("p")
     assert expected == dict(gauge(scene))["Fit"]
@@ -357,7 +357,7 @@ def test_delete_and_the_gauge(scene: Scene, start: str, expected: int) -> None:
     ],
 )
 def test_activate(scene: Scene, start: str, expected: bool, place: QueuePlace) -> None:
-    """A pod that waits goes to activeQ without regard to its backoff, through its gates."""
+    """A queued pod goes to activeQ regardless of its backoff, if it is not gated."""
     put(scene, start)
     moves = len(scene.moves)
     assert expected == scene.activate("p")
@@ -367,13 +367,13 @@ def test_activate(scene: Scene, start: str, expected: bool, place: QueuePlace) -
 
 
 def test_activate_some(scene: Scene) -> None:
-    """One that gets there is enough to wake somebody."""
+    """One activated pod is enough to wake the consumer."""
     put(scene, "unschedulable")
     assert scene.activate("nobody", "p", "nobody-else")
 
 
 def test_activate_in_flight_helps_that_pod_only(scene: Scene) -> None:
-    """The event is remembered for the pod it is about."""
+    """The event is recorded for the pod in flight."""
     for name in ("p", "q"):
         scene.add(name)
         scene.pop()
@@ -385,7 +385,7 @@ def test_activate_in_flight_helps_that_pod_only(scene: Scene) -> None:
 
 
 def test_activate_asks_no_gate_twice() -> None:
-    """From backoffQ the gate has been passed; without early pops it has not been asked."""
+    """PreEnqueue runs before backoffQ; without pop-from-backoff it runs after it."""
     for options, expected in ((None, ACTIVE), (NO_EARLY_POPS, UNSCHEDULABLE)):
         scene = Scene(options)
         put(scene, "backoff")
@@ -422,7 +422,7 @@ def test_move_all(
     waited: float,
     expected: QueuePlace,
 ) -> None:
-    """Where an event sends a pod that was rejected for the first time."""
+    """The new place of a pod that was rejected once."""
     scene.add("p")
     scene.pop()
     scene.fail("p", *rejectors.split(), pending=pending.split())
@@ -432,7 +432,7 @@ def test_move_all(
 
 
 def test_move_all_does_not_wake_for_backoff_without_early_pops() -> None:
-    """A pod that only backs off cannot be popped."""
+    """Without pop-from-backoff, a pod in backoffQ cannot be popped."""
     scene = Scene(NO_EARLY_POPS)
     scene.to_unschedulable("p", "Fit")
     assert not scene.event(NODE_ADD, helps=["Fit"])
@@ -447,7 +447,7 @@ def test_move_all_treats_a_failing_hint_as_queue(scene: Scene) -> None:
 
 
 def test_move_all_with_pre_check(scene: Scene) -> None:
-    """Pods that the check leaves out are not even weighed."""
+    """Hints are not called for pods that the check excludes."""
     scene.to_unschedulable("p", "Fit", priority=1)
     scene.to_unschedulable("q", "Fit", priority=5)
     scene.event(ASSIGNED_DELETE, helps=["Fit"], pre_check=lambda q: q.pod_info.priority <= 2)
@@ -457,7 +457,7 @@ def test_move_all_with_pre_check(scene: Scene) -> None:
 
 
 def test_move_all_of_what_nobody_registered(scene: Scene) -> None:
-    """Such an event is not remembered for pods in flight either."""
+    """Such an event is not recorded for pods in flight, either."""
     put(scene, "in flight")
     assert not scene.event(ClusterEvent(CSI_NODE, Action.ADD))
     assert (("PodPopped", 1),) == scene.queue.statistics().in_flight_events
@@ -468,7 +468,7 @@ def test_move_all_of_what_nobody_registered(scene: Scene) -> None:
 
 
 def test_move_all_asks_only_pods_the_event_concerns(scene: Scene) -> None:
-    """However many pods wait, an event is weighed for those whose rejectors registered it."""
+    """Hints are called only for pods whose rejecting plugins registered the event."""
     for at in range(50):
         scene.to_unschedulable(f"fit-{at}", "Fit")
     scene.to_unschedulable("volumes", "Volumes")
@@ -489,7 +489,7 @@ def test_move_all_asks_only_pods_the_event_concerns(scene: Scene) -> None:
 def test_move_all_and_a_gate(
     scene: Scene, rejector: str, event: ClusterEvent, closed_still: bool, expected: QueuePlace
 ) -> None:
-    """The gate's events let the other plugins' hints run; then the gate is asked again."""
+    """Hints run only after an event of the gating plugin; then PreEnqueue runs again."""
     scene.add("p")
     scene.pop()
     scene.answers.closed["Preemption"] = {"p"}
@@ -505,7 +505,7 @@ def test_move_all_and_a_gate(
 
 
 def test_move_all_counts_a_gated_pod_again(scene: Scene) -> None:
-    """A pod that an event takes out and a gate puts back has come in once more."""
+    """A pod that an event moves and a plugin gates again counts as incoming again."""
     scene.to_unschedulable("p", "Fit")
     scene.answers.closed["Preemption"] = {"p"}
     assert not scene.event(NODE_ADD, helps=["Fit"])
@@ -527,7 +527,7 @@ def test_move_all_counts_a_gated_pod_again(scene: Scene) -> None:
 )
 @pytest.mark.parametrize("start", ["backoff", "error"])
 def test_flush_backoff(scene: Scene, start: str, now: float, expected: QueuePlace) -> None:
-    """Pods whose backoff has ended become active, rejected ones and errors alike."""
+    """Pods whose backoff has ended become active, after rejections and after errors."""
     put(scene, start)
     assert (expected is ACTIVE) == scene.queue.flush_backoff(now)
     assert expected is scene.place_of("p")
@@ -538,7 +538,7 @@ def test_flush_backoff(scene: Scene, start: str, now: float, expected: QueuePlac
 @pytest.mark.parametrize("start", ["backoff", "error"])
 @pytest.mark.parametrize("options", [None, NO_EARLY_POPS], ids=["early pops", "no early pops"])
 def test_next_backoff_flush(options: QueueOptions | None, start: str) -> None:
-    """No whole second before it moves a pod, and that one does."""
+    """It is the first whole second at which a flush moves a pod."""
     scene = Scene(options)
     assert scene.queue.next_backoff_flush(0.0) is None
     woken: list[None] = []
@@ -553,7 +553,7 @@ def test_next_backoff_flush(options: QueueOptions | None, start: str) -> None:
 
 
 def test_backoff_is_never_flushed_in_the_past() -> None:
-    """A pod whose backoff ended long ago goes with the next whole second."""
+    """A pod whose backoff ended long ago is moved at the next whole second."""
     scene = Scene(NO_EARLY_POPS)
     put(scene, "error")
     assert 101.0 == scene.queue.next_backoff_flush(100.0)
@@ -561,7 +561,7 @@ def test_backoff_is_never_flushed_in_the_past() -> None:
 
 
 def test_flush_backoff_and_gates() -> None:
-    """The gate was asked on the way in; without early pops it is asked on the way out."""
+    """PreEnqueue ran before backoffQ; without pop-from-backoff it runs after it."""
     for options, expected in ((None, ACTIVE), (NO_EARLY_POPS, UNSCHEDULABLE)):
         scene = Scene(options)
         put(scene, "backoff")
@@ -580,7 +580,7 @@ def test_flush_backoff_and_gates() -> None:
     ],
 )
 def test_flush_unschedulable(scene: Scene, now: float, expected: QueuePlace) -> None:
-    """After five minutes a pod is tried without any event."""
+    """After five minutes a pod is retried without any event."""
     put(scene, "unschedulable")
     assert (expected is ACTIVE) == scene.queue.flush_unschedulable(now)
     assert expected is scene.place_of("p")
@@ -590,7 +590,7 @@ def test_flush_unschedulable(scene: Scene, now: float, expected: QueuePlace) -> 
 
 
 def test_flush_unschedulable_leaves_gated_pods(scene: Scene) -> None:
-    """The timeout opens no gate; but the pod is marked, and pods in flight hear of it."""
+    """The timeout opens no gate, but marks the pod and is recorded for pods in flight."""
     put(scene, "gated")
     scene.add("q")
     scene.pop_specific("q")
@@ -602,7 +602,7 @@ def test_flush_unschedulable_leaves_gated_pods(scene: Scene) -> None:
 
 
 def test_flush_unschedulable_of_nobody_is_no_event(scene: Scene) -> None:
-    """If nobody waited too long, nothing happened."""
+    """Without pods that waited too long, nothing happens."""
     scene.add("q")
     scene.pop()
     scene.queue.flush_unschedulable(1000.0)
@@ -614,7 +614,7 @@ def test_flush_unschedulable_of_nobody_is_no_event(scene: Scene) -> None:
 
 
 def test_done(scene: Scene) -> None:
-    """A bound pod is forgotten; a second time does no harm."""
+    """A done pod is forgotten; a second call does nothing."""
     put(scene, "in flight")
     scene.event(NODE_LABEL)
     for _ in range(2):
@@ -631,7 +631,7 @@ def test_done(scene: Scene) -> None:
 
 
 def test_close(scene: Scene) -> None:
-    """Nobody is in flight afterwards, and whoever waits for a pod can tell why there is none."""
+    """No pod is in flight afterwards, and `is_closed` is set for consumers."""
     put(scene, "in flight")
     scene.event(NODE_LABEL)
     before = scene.queue.is_closed
@@ -647,7 +647,7 @@ def test_close(scene: Scene) -> None:
 
 @pytest.mark.parametrize("start", ["active", "backoff", "error", "unschedulable", "gated"])
 def test_get_pod(scene: Scene, start: str) -> None:
-    """A waiting pod is found wherever it waits."""
+    """A queued pod is found in every place."""
     put(scene, start)
     queued = scene.queue.get_pod("default/p")
     assert queued is not None
@@ -657,7 +657,7 @@ def test_get_pod(scene: Scene, start: str) -> None:
 
 
 def test_queueing_a_pod_twice(scene: Scene) -> None:
-    """A pod that waits already cannot come back; it is in flight no longer all the same."""
+    """A queued pod cannot be put back, but is not in flight afterwards."""
     put(scene, "in flight")
     scene.queue.add(make_pod_info("p", uid="reborn"), 1.0)
     with pytest.raises(QueueError, match="Pod default/p is already present in the active queue"):
@@ -668,7 +668,7 @@ def test_queueing_a_pod_twice(scene: Scene) -> None:
 
 
 def test_a_profile_without_registrations() -> None:
-    """A pod of a profile that nobody knows is moved by anything that anybody registered."""
+    """A pod of an unknown profile is moved by any registered event."""
     rules = {PROFILE: ProfileRules({}, [Registration("Fit", NODE_ADD)])}
     queue = SchedulingQueue(priority_sort, rules)
     queue.add(make_pod_info("p", spec={"schedulerName": "unknown"}), 0.0)
@@ -682,7 +682,7 @@ def test_a_profile_without_registrations() -> None:
 
 
 def test_check_finds_a_pod_in_two_places(scene: Scene) -> None:
-    """Nobody may wait and be in flight."""
+    """No pod may be queued and in flight."""
     put(scene, "in flight")
     scene.queue.check()
     scene.add("p")
@@ -698,7 +698,7 @@ def gauge(scene: Scene) -> tuple[tuple[str, int], ...]:
 
 
 def put(scene: Scene, start: str) -> None:
-    """Bring a pod called p to a place."""
+    """Bring the pod p to a place."""
     if start == "unknown":
         return
     scene.add("p", scheduling_gates=["wait"] if start == "gated" else [])

@@ -24,7 +24,7 @@ ACTIVE, BACKOFF, UNSCHEDULABLE = QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePla
     ],
 )
 def test_quiet_failure(plugins: str, pending: str, expected: QueuePlace, early: str) -> None:
-    """An error backs off; a rejection waits for something to happen, if nothing has meanwhile."""
+    """After an error a pod backs off; after a rejection it waits, unless an event occurred."""
     scene = Scene()
     scene.add("p")
     scene.pop()
@@ -63,7 +63,7 @@ def test_quiet_failure(plugins: str, pending: str, expected: QueuePlace, early: 
 def test_events_while_in_flight(
     events: list[object], plugins: str, pending: str, helps: str, expected: QueuePlace
 ) -> None:
-    """What happened during the attempt is weighed when the pod comes back."""
+    """Events during the attempt are considered when the pod is put back."""
     scene = Scene()
     scene.add("p")
     scene.pop()
@@ -77,7 +77,7 @@ def test_events_while_in_flight(
 
 
 def test_events_before_the_attempt_do_not_count() -> None:
-    """Another pod's older log is not this one's."""
+    """Events before the pod was popped do not count."""
     scene = Scene()
     for name in ("p", "q"):
         scene.add(name)
@@ -92,7 +92,7 @@ def test_events_before_the_attempt_do_not_count() -> None:
 
 
 def test_backoff_grows_with_each_rejection() -> None:
-    """1, 2, 4, 8, 10, 10 seconds; an error in between has a row of its own."""
+    """1, 2, 4, 8, 10, 10 seconds; errors are counted separately."""
     scene = Scene()
     scene.add("p")
     waits = []
@@ -109,7 +109,7 @@ def test_backoff_grows_with_each_rejection() -> None:
 
 
 def test_without_backoff_a_failed_pod_is_active_at_once() -> None:
-    """A maximum of 0 turns backoff off for errors too."""
+    """A maximum of 0 also turns backoff off after errors."""
     scene = Scene(QueueOptions(max_backoff_seconds=0))
     scene.add("p")
     scene.pop()
@@ -118,7 +118,7 @@ def test_without_backoff_a_failed_pod_is_active_at_once() -> None:
 
 
 def test_a_failed_pod_meets_its_gate() -> None:
-    """A preemptor waits for its victims behind a gate instead of backing off."""
+    """A preemptor is gated until its victims are gone, instead of backing off."""
     scene = Scene()
     scene.add("p")
     scene.pop()
@@ -132,7 +132,7 @@ def test_a_failed_pod_meets_its_gate() -> None:
 
 
 def test_a_gated_error_comes_back_as_rejected() -> None:
-    """The gate has rejected the pod, so it waits among the rejected once it is open."""
+    """The gating plugin counts as a rejecting plugin, so the pod is in that heap afterwards."""
     scene = Scene()
     scene.add("p")
     scene.pop()
@@ -146,7 +146,7 @@ def test_a_gated_error_comes_back_as_rejected() -> None:
 
 
 def test_a_pod_that_is_not_in_flight_backs_off() -> None:
-    """That is a fault of somebody's, and no reason to lose the pod."""
+    """The caller has a bug then, but the pod must not be lost."""
     scene = Scene()
     scene.add("p")
     scene.pop()
@@ -164,7 +164,7 @@ def test_a_pod_that_is_not_in_flight_backs_off() -> None:
     ],
 )
 def test_members_of_pod_groups(gate: bool, group: bool, expected: QueuePlace) -> None:
-    """They go by backoff alone, whatever rejected them."""
+    """They are retried after backoff alone, regardless of the rejecting plugins."""
     scene = Scene(QueueOptions(generic_workload=gate))
     spec = {"schedulingGroup": {"podGroupName": "g"}} if group else {}
     scene.add("p", spec=spec)
@@ -174,7 +174,7 @@ def test_members_of_pod_groups(gate: bool, group: bool, expected: QueuePlace) ->
 
 
 def test_a_pod_that_is_gone_or_bound_is_done() -> None:
-    """The failure handler does not hand it back; what it kept in the log goes."""
+    """The failure handler does not put it back; its part of the log is dropped."""
     scene = Scene()
     scene.add("p")
     scene.pop()
@@ -186,7 +186,7 @@ def test_a_pod_that_is_gone_or_bound_is_done() -> None:
 
 
 def test_the_gauge_follows_rejections() -> None:
-    """A plugin's waiting pods are counted from the failure to the next attempt."""
+    """The pods that a plugin rejected are counted from the failure to the next attempt."""
     scene = Scene()
     series = []
     for name, scheduler in (("p", "default-scheduler"), ("q", OTHER_PROFILE)):

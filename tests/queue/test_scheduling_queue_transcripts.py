@@ -130,13 +130,13 @@ def test_story(story: str) -> None:
 
 
 def test_story_without_early_pops() -> None:
-    """With the gate SchedulerPopFromBackoffQ off: exact ends, and gates asked on the way out."""
+    """Without SchedulerPopFromBackoffQ: exact expirations, and PreEnqueue after backoffQ."""
     scene = Scene(QueueOptions(pops_from_backoff=False))
     assert WITHOUT_EARLY_POPS == told(scene, WITHOUT_EARLY_POPS)
 
 
 def told(scene: Scene, story: str) -> str:
-    """Do what a story says and return it with the moves that really followed."""
+    """Play a transcript and return it with the actual moves."""
     lines = [""]
     for line in story.strip("\n").split("\n"):
         when, command, *_ = line.split("|")
@@ -154,7 +154,7 @@ def told(scene: Scene, story: str) -> str:
 
 
 def written(scene: Scene, at: int) -> str:
-    """Return a move in words."""
+    """Return a move as text."""
     move = scene.moves[at]
     name = move.pod.removeprefix("default/")
     gate = f", gated by {move.gating_plugin}" if move.gating_plugin else ""
@@ -163,7 +163,7 @@ def written(scene: Scene, at: int) -> str:
 
 
 def perform(scene: Scene, verb: str, *words: str) -> None:
-    """Do one command."""
+    """Run one command."""
     settings = dict(word.split("=") for word in words if "=" in word)
     plain = [word for word in words if "=" not in word]
     commands: dict[str, Callable[[], object]] = {

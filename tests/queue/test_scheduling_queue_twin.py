@@ -71,13 +71,13 @@ FIELDS = st.fixed_dictionaries(
 
 
 class QueueAndTwin(RuleBasedStateMachine):
-    """Do the same to a queue and to its slow twin, and find them equal after each step."""
+    """Compare a queue with its slow twin after each random step."""
 
     options = QueueOptions()
 
     @initialize()
     def start(self) -> None:
-        """Start with nothing."""
+        """Start with empty queues."""
         self.scene = Scene(self.options)
         self.queue = self.scene.queue
         rules = self.scene.answers.rules()
@@ -106,7 +106,7 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @rule(quarters=st.sampled_from([1, 2, 3, 4, 9, 1201]))
     def wait(self, quarters: int) -> None:
-        """Time passes, in exact fractions."""
+        """Advance the time by an exact fraction."""
         self.scene.now += quarters / 4
 
     @rule(
@@ -114,17 +114,17 @@ class QueueAndTwin(RuleBasedStateMachine):
         raising=st.sampled_from([frozenset[str]()] * 3) | st.sets(PLUGINS, max_size=1),
     )
     def change_hints(self, helped: AbstractSet[str], raising: AbstractSet[str]) -> None:
-        """Hints answer differently from now on."""
+        """Change the results of hints."""
         self.scene.answers.helped, self.scene.answers.raising = set(helped), set(raising)
 
     @rule(name=NAMES, plugin=st.sampled_from(["Gates", "Preemption"]))
     def turn_gate(self, name: str, plugin: str) -> None:
-        """A gate closes for a pod, or opens."""
+        """Gate a pod, or open its gate."""
         self.scene.answers.closed[plugin] ^= {name}
 
     @rule(name=NAMES, fields=FIELDS)
     def add_or_update(self, name: str, fields: dict[str, object]) -> None:
-        """A pod appears or changes."""
+        """Add or update a pod."""
         old = self.scene.observed.get(f"default/{name}")
         if old is None:
             self.born += 1
@@ -139,7 +139,7 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
-        """A pod goes."""
+        """Delete a pod."""
         info = self.scene.observed.pop(f"default/{name}", None)
         if info is not None:
             self.twin.delete(info)
@@ -147,14 +147,14 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @rule(names=st.lists(NAMES, max_size=3))
     def activate(self, names: list[str]) -> None:
-        """Somebody wants pods tried now, known ones or not."""
+        """Activate pods, known or unknown."""
         infos = [self.scene.info(name) for name in names]
         expected = self.twin.activate(infos, FORCE_ACTIVATE, self.now)
         assert expected == self.queue.activate(infos, self.now)
 
     @rule(event=EVENTS, name=NAMES, is_narrow=st.booleans())
     def happen(self, event: ClusterEvent, name: str, is_narrow: bool) -> None:
-        """Something happens in the cluster."""
+        """A cluster event occurs."""
         new = self.scene.info(name).pod
         limit = 0 if is_narrow else 100
         expected = self.twin.move_all(
@@ -166,7 +166,7 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def claim_comes(self, data: st.DataObject) -> None:
-        """Something happens that concerns one waiting pod by name."""
+        """An event occurs that concerns one pod by name."""
         waiting = [queued.pod_info for queued in self.queue.pods(QueuePlace.UNSCHEDULABLE)]
         if waiting:
             new = data.draw(st.sampled_from(waiting)).pod
@@ -175,13 +175,13 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @rule(times=st.integers(1, 4))
     def try_in_vain(self, times: int) -> None:
-        """An idle scheduler tries what it can get, and meets errors."""
+        """Pop pods until none is left; their attempts end in errors."""
         for _ in range(times):
             self.pop_and_fail(set(), set())
 
     @rule()
     def pop(self) -> None:
-        """The next pod is tried."""
+        """Pop a pod."""
         assert self.queue.has_ready() == bool(
             self.twin.active or (self.twin.backoff and self.options.pops_from_backoff)
         )
@@ -189,14 +189,14 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def pop_specific(self, name: str) -> None:
-        """One pod is tried."""
+        """Pop a specific pod."""
         info = self.scene.info(name)
         self.take_off(
             self.queue.pop_specific_pod(info, self.now), self.twin.pop_specific(info, self.now)
         )
 
     def take_off(self, queued: QueuedPodInfo | None, pod: NaivePod | None) -> None:
-        """Both queues gave the same."""
+        """Assert that both queues returned the same."""
         assert (pod is None) == (queued is None)
         if queued is not None and pod is not None:
             assert pod.info is queued.pod_info
@@ -205,13 +205,13 @@ class QueueAndTwin(RuleBasedStateMachine):
     @precondition(lambda self: self.flying)
     @rule(data=st.data(), unschedulable=REJECTIONS, pending=PENDING)
     def fail(self, data: st.DataObject, unschedulable: set[str], pending: set[str]) -> None:
-        """A try fails; the pod comes back if it still exists."""
+        """An attempt fails; the pod is put back if it still exists."""
         at = data.draw(st.integers(0, len(self.flying) - 1))
         self.come_back(*self.flying.pop(at), unschedulable, pending)
 
     @rule(unschedulable=REJECTIONS, pending=PENDING)
     def pop_and_fail(self, unschedulable: set[str], pending: set[str]) -> None:
-        """The next pod is tried in vain."""
+        """Pop a pod whose attempt fails."""
         self.pop()
         if self.flying:
             self.come_back(*self.flying.pop(), unschedulable, pending)
@@ -219,7 +219,7 @@ class QueueAndTwin(RuleBasedStateMachine):
     def come_back(
         self, queued: QueuedPodInfo, pod: NaivePod, unschedulable: set[str], pending: set[str]
     ) -> None:
-        """Hand a pod back to both queues, as the failure handler does."""
+        """Put a pod back into both queues, as the failure handler does."""
         latest = self.scene.observed.get(queued.pod_info.key)
         if latest is None or latest.uid != queued.pod_info.uid:
             self.twin.done(pod.info.uid)
@@ -245,21 +245,21 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @rule(name=NAMES, node=st.sampled_from(["n1", "n2", "", None]))
     def nominate(self, name: str, node: str | None) -> None:
-        """Preemption promises a node, ahead of the API server."""
+        """Preemption nominates a pod before the API server does."""
         info = self.scene.info(name)
         self.twin.nominate(info, node)
         self.queue.nominator.add(info, node)
 
     @rule()
     def flush(self) -> None:
-        """Both timers fire."""
+        """Both flushes run."""
         assert self.twin.flush_backoff(self.now) == self.queue.flush_backoff(self.now)
         expected = self.twin.flush_unschedulable(UNSCHEDULABLE_TIMEOUT, self.now)
         assert expected == self.queue.flush_unschedulable(self.now)
 
     @invariant()
     def is_sound(self) -> None:
-        """Every pod is in one place, and every index is true."""
+        """Every pod is in one place, and every index is right."""
         self.queue.check()
 
     @invariant()
@@ -280,7 +280,7 @@ class QueueAndTwin(RuleBasedStateMachine):
 
     @invariant()
     def has_equal_numbers(self) -> None:
-        """The same sizes, gauges, counters and promises."""
+        """The same sizes, gauges, counters and nominations."""
         statistics, twin = self.queue.statistics(), self.twin
         gated = sum(bool(pod.gate) for pod in twin.unschedulable)
         assert len(twin.active) == statistics.active
@@ -313,7 +313,7 @@ class QueueAndTwin(RuleBasedStateMachine):
 
 
 def story(pod: NaivePod) -> tuple[object, ...]:
-    """Return what is known of the twin's pod."""
+    """Return the state of the twin's pod."""
     return (
         pod.info,
         pod.timestamp,
@@ -329,7 +329,7 @@ def story(pod: NaivePod) -> tuple[object, ...]:
 
 
 def queued_story(queued: QueuedPodInfo) -> tuple[object, ...]:
-    """Return what is known of the queue's pod."""
+    """Return the state of the queue's pod."""
     info: PodInfo = queued.pod_info
     return (
         info,
@@ -346,7 +346,7 @@ def queued_story(queued: QueuedPodInfo) -> tuple[object, ...]:
 
 
 class QueueAndTwinWithoutEarlyPops(QueueAndTwin):
-    """The same with the gate SchedulerPopFromBackoffQ off."""
+    """The same without the gate SchedulerPopFromBackoffQ."""
 
     options = QueueOptions(pops_from_backoff=False)
 

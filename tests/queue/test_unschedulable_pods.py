@@ -23,7 +23,7 @@ STEPS = st.lists(
 def test_equals_a_dictionary(
     steps: list[tuple[str, list[Topic] | None, bool]], asked: list[Topic]
 ) -> None:
-    """What is filed under topics is what a walk over all pods finds, in order of arrival."""
+    """The pods of topics equal those of a search through all pods, in order of arrival."""
     pods = UnschedulablePods()
     twin: dict[str, tuple[QueuedPodInfo, list[Topic]]] = {}
     for name, topics, is_gated in steps:
@@ -44,7 +44,7 @@ def test_equals_a_dictionary(
 
 
 def test_check_finds_what_was_not_put_back() -> None:
-    """A pod that changes while it is here must be put again."""
+    """A pod that changes must be put again."""
     pods = UnschedulablePods()
     queued = QueuedPodInfo(make_pod_info("p"))
     pods.put(queued, [("a", "Fit")])

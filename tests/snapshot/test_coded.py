@@ -101,7 +101,7 @@ def test_values_nobody_has_are_forgotten_without_harm_to_selections() -> None:
 
 
 def test_codes_are_read_only() -> None:
-    """Who reads a column cannot change it."""
+    """Readers cannot change a column."""
     column = column_of(["a"])
     with pytest.raises(ValueError, match="read-only"):
         column.codes[0] = 0

@@ -74,7 +74,7 @@ QUESTIONS = (
 def test_views_equal_fresh_sums(
     before: list[tuple[int, int]], after: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    """A view asked for at any time follows the pods that come and go, and rows that go."""
+    """A view created at any time follows added and removed pods and removed rows."""
     pods = [(make_pod_info(f"a{at}", **KINDS[kind]), row) for at, (kind, row) in enumerate(before)]
     groups = groups_with(pods)
     asked_before = data.draw(st.sets(st.sampled_from(range(len(QUESTIONS)))))
@@ -176,7 +176,7 @@ def test_old_questions_are_forgotten_not_broken() -> None:
 
 
 def test_counts_are_read_only() -> None:
-    """Who asks cannot change the view."""
+    """Readers cannot change the view."""
     counts = groups_with([]).count(PodSum(lambda group: 1)).column()
     with pytest.raises(ValueError, match="read-only"):
         counts[0] = 1

@@ -68,7 +68,7 @@ def picture(
     labels: Collection[str] = LABELS,
     questions: Collection[str] = tuple(QUESTIONS),
 ) -> dict[str, object]:
-    """Everything a table says, row by row, in plain values."""
+    """The contents of a table, row by row, as plain values."""
     rows = range(len(table))
     resources = sorted(table.resources)
     return {
@@ -105,7 +105,7 @@ def picture(
 
 
 def from_scratch(table: NodeColumns) -> NodeColumns:
-    """Build the table anew from its nodes and pods."""
+    """Build a new table from the same nodes and pods."""
     fresh = NodeColumns()
     for node in table.nodes:
         fresh.add_node(node)
@@ -178,7 +178,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(self.table.pods))
     @rule(data=st.data())
     def remove_pod(self, data: st.DataObject) -> None:
-        """A pod goes."""
+        """Delete a pod."""
         choices = [(row, uid) for row, pods in enumerate(self.table.pods) for uid in pods]
         row, uid = data.draw(st.sampled_from(choices))
         self.table.remove_pod(self.table.pods[row][uid], row)
@@ -208,7 +208,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def changes_name_every_row_that_changed(self) -> None:
-        """Who follows the changes misses none."""
+        """Readers of `changes` miss none."""
         table = self.table
         epoch, nodes, pods = self.remembered
         if epoch == table.epoch:
@@ -318,7 +318,7 @@ def test_a_selection_of_a_selection_is_independent() -> None:
 
 
 def test_resources_nobody_offers_are_zero() -> None:
-    """A resource the table has never heard of is asked for and offered by none."""
+    """An unknown resource has zero amounts."""
     table = make_table([make_node()])
     assert [0] == table.allocatable_of("example.com/none").tolist()
     assert [0] == table.requested_of("example.com/none").tolist()
@@ -338,7 +338,7 @@ def test_sums_wrap_as_int64() -> None:
 
 @pytest.mark.parametrize("column", ["unschedulable", "allocatable", "requested", "pod_counts"])
 def test_columns_are_read_only(column: str) -> None:
-    """Who reads the table cannot change it."""
+    """Readers cannot change the table."""
     array = getattr(make_table([make_node()]), column)
     with pytest.raises(ValueError, match="read-only"):
         array[...] = 1
@@ -352,7 +352,7 @@ def test_adding_a_node_twice_is_a_bug() -> None:
 
 
 def test_changes_are_bounded() -> None:
-    """Entries nobody will read any more are dropped, and counted."""
+    """Old entries are dropped and counted."""
     table, pod = make_table([make_node()]), make_pod_info()
     for _ in range(4_000):
         table.add_pod(pod, 0)

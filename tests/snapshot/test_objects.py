@@ -17,7 +17,7 @@ def service(name: str, namespace: str, uid: str = "") -> Service:
 
 @given(st.lists(st.tuples(st.booleans(), NAMES), max_size=30))
 def test_store_is_a_dictionary(changes: list[tuple[bool, tuple[str, str]]]) -> None:
-    """After any changes everything is found as in a dictionary; the version tells of each."""
+    """After any changes, objects are found as in a dictionary; the version counts the changes."""
     store, twin = ObjectStore(), dict[tuple[str, str], Service]()
     for number, (puts, key) in enumerate(changes):
         item, version = service(*key, uid=str(number)), store.version(Service)

@@ -37,7 +37,7 @@ IN_PROGRESS = {"type": "PodResizeInProgress", "reason": "Error"}
     ],
 )
 def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
-    """Pods that differ in nothing scheduling reads have the very same template."""
+    """Pods that are equal in all fields that scheduling reads have the same template."""
     assert make_pod_info("a", **one).template is make_pod_info("b", **other).template
 
 
@@ -109,12 +109,12 @@ def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
     ],
 )
 def test_what_scheduling_reads_tells_templates_apart(one: PodFields, other: PodFields) -> None:
-    """Pods that differ in something scheduling reads have templates of their own."""
+    """Pods that differ in a field that scheduling reads have different templates."""
     assert make_pod_info("a", **one).template is not make_pod_info("b", **other).template
 
 
 def test_template_answers() -> None:
-    """What a template derives is what the pod says."""
+    """The derived values are those of the pod."""
     pod = make_pod_info(
         labels={"b": "2", "a": "1"},
         requests={"cpu": "500m", "memory": "1Gi", "example.com/gpu": 2},
@@ -154,13 +154,13 @@ def test_held_follows_an_in_place_resize() -> None:
 
 
 def test_best_effort_pods_hold_defaults() -> None:
-    """A container that asks for nothing counts 100m and 200Mi where scores are made."""
+    """A container without requests counts as 100m and 200Mi for scores."""
     assert {} == make_pod_info().template.requests
     assert (100, 200 << 20) == make_pod_info().template.held_non_zero
 
 
 def test_a_pod_without_uid_is_known_by_its_name() -> None:
-    """Two pods without uid are told apart by namespace and name."""
+    """Two pods without uid are distinguished by namespace and name."""
     assert "ns/a" == make_pod_info("a", namespace="ns", uid="").uid
     assert "default/pod" == make_pod_info().key
 
@@ -190,7 +190,7 @@ _other_field = st.sampled_from(sorted(_fields)).flatmap(
 def test_a_shared_template_answers_for_every_status(
     whole: Any, status: dict[str, Any], changes: list[dict[str, Any]]
 ) -> None:
-    """Whatever a template derives equals what a template of the pod's own would derive."""
+    """Derived values equal those of a template that is not shared."""
     derived = [name for name, value in vars(PodTemplate).items() if _is_derived(value)]
     assert "held" in derived
     namespace = f"ns-{next(_numbers)}"

@@ -33,7 +33,7 @@ OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
     ],
 )
 def test_zone_key(labels: dict[str, str], expected: str) -> None:
-    """Region and zone make the key; a legacy label that is there hides its successor."""
+    """The key is region and zone; a legacy label takes precedence."""
     assert expected == zone_key(labels)
 
 

@@ -37,7 +37,7 @@ def test_dice_are_seeded() -> None:
 
 
 def test_filter_rows_gives_the_first_rejection() -> None:
-    """Plugins are asked in their order, and each rejection says whose it is."""
+    """Plugins run in their order, and each rejection has its plugin's name."""
     handle = handle_with_plugins()
     cluster = make_snapshot(
         [make_node("a"), make_node("b")], [make_pod("x", node_name="b", host_ports=[80])]

@@ -58,7 +58,7 @@ class CacheHistory(RuleBasedStateMachine):
 
     @rule(name=_names)
     def forget(self, name: str) -> None:
-        """An assumed pod is dropped; an added one is not; an absent one is fine."""
+        """An assumed pod is forgotten, an added one is not, an absent one is ignored."""
         node, size = self.assumed.get(name) or self.added.get(name) or ("a", 1)
         info = PodInfo(_pod(name, node, size))
         if name in self.added:
@@ -82,7 +82,7 @@ class CacheHistory(RuleBasedStateMachine):
 
     @rule(name=_names)
     def confirm(self, name: str) -> None:
-        """The informer brings the pod exactly as it was assumed."""
+        """The informer observes the pod exactly as assumed."""
         if name in self.assumed:
             node, size = self.added[name] = self.assumed.pop(name)
             self.cache.add_pod(_pod(name, node, size))
@@ -101,7 +101,7 @@ class CacheHistory(RuleBasedStateMachine):
 
     @rule(name=_names)
     def remove(self, name: str) -> None:
-        """A pod in any state goes."""
+        """Remove a pod in any state."""
         found = self.cache.remove_pod(f"default/{name}")
         known = name in self.assumed or name in self.added
         assert known == (found is not None)
@@ -110,20 +110,20 @@ class CacheHistory(RuleBasedStateMachine):
 
     @rule(node=_nodes, cpu=st.integers(1, 4), known=st.booleans())
     def put_node(self, node: str, cpu: int, *, known: bool) -> None:
-        """A node comes or changes, whichever word the informer uses."""
+        """Add or update a node, by either method."""
         put = self.cache.update_node if known else self.cache.add_node
         put(make_node(node, allocatable={"cpu": cpu}))
         self.nodes[node] = cpu
 
     @rule(node=_nodes)
     def remove_node(self, node: str) -> None:
-        """A node goes; its pods stay known."""
+        """Remove a node; its pods are kept."""
         self.cache.remove_node(node)
         self.nodes.pop(node, None)
 
     @invariant()
     def is_consistent(self) -> None:
-        """The cache's own invariants hold."""
+        """The cache's invariants hold."""
         self.cache.check()
 
     @invariant()
@@ -140,7 +140,7 @@ class CacheHistory(RuleBasedStateMachine):
 
     @invariant()
     def the_table_shows_what_is_on_its_nodes(self) -> None:
-        """Each node's row holds its pods' sums; pods without a node are on no row."""
+        """Each row has its pods' sums; pods of unknown nodes are on no row."""
         everything = {**self.assumed, **self.added}
         table = self.cache.snapshot().nodes
         assert set(self.nodes) == set(table.names)
@@ -170,7 +170,7 @@ def _cache(*nodes: str) -> Cache:
 
 
 def test_the_usual_confirmation_changes_no_row() -> None:
-    """A pod that comes back as it was assumed makes no row new, but is the newer object."""
+    """Confirming a pod as assumed changes no row, but stores the newer object."""
     cache = _cache("a")
     assumed = cache.assume_pod(make_pod_info("p", requests=HUNDRED), "a")
     changes = len(cache.nodes.changes)
@@ -183,7 +183,7 @@ def test_the_usual_confirmation_changes_no_row() -> None:
 
 
 def _reported(pod: Pod, cpu: str) -> Pod:
-    """The pod with a kubelet's report of what its container was given."""
+    """The pod with allocated resources in its status."""
     name = pod.spec.containers[0].name
     resources = ResourceRequirements(requests={"cpu": cpu})
     given = ContainerStatus(name=name, allocated_resources={"cpu": cpu}, resources=resources)
@@ -221,7 +221,7 @@ def test_a_confirmation_elsewhere_moves_the_pod() -> None:
 
 
 def test_a_confirmed_pod_that_is_terminating() -> None:
-    """A pod that comes back with a deletion timestamp counts as terminating."""
+    """A pod that is confirmed with a deletion timestamp counts as terminating."""
     cache = _cache("a")
     cache.assume_pod(make_pod_info("p"), "a")
     cache.add_pod(
@@ -232,7 +232,7 @@ def test_a_confirmed_pod_that_is_terminating() -> None:
 
 
 def test_pods_wait_for_their_node() -> None:
-    """Pods that arrive before their node count as soon as it is there, and wait when it goes."""
+    """Pods that are observed before their node count once it is added, until it is removed."""
     cache = Cache()
     cache.add_pod(make_pod("p", node_name="late", requests=HUNDRED))
     cache.assume_pod(make_pod_info("q", requests=HUNDRED), "late")
@@ -248,7 +248,7 @@ def test_pods_wait_for_their_node() -> None:
 
 
 def test_nodes_that_are_not_there() -> None:
-    """Removing a node that is not there is fine."""
+    """Removing an unknown node does nothing."""
     cache = _cache("a")
     cache.remove_node("b")
     assert ["a"] == list(cache.nodes.names)
@@ -266,7 +266,7 @@ def test_a_heartbeat_makes_nothing_new() -> None:
 
 
 def test_other_objects() -> None:
-    """Other objects are put, replaced and deleted; the snapshot sees them at once."""
+    """Other objects are added, replaced and deleted, and are in the snapshot at once."""
     cache = Cache()
     old, new = (
         msgspec.convert(
@@ -293,7 +293,7 @@ def test_a_pod_without_uid() -> None:
 
 @pytest.mark.parametrize("harm", ["place", "row", "state"])
 def test_check_notices(harm: str) -> None:
-    """A cache that contradicts itself does not pass its own check."""
+    """`check` finds contradictions."""
     cache = _cache("a")
     info = cache.add_pod(make_pod("p", node_name="a"))
     if harm == "place":

@@ -41,7 +41,7 @@ def _states(state: PodGroupState | None) -> dict[str, list[str]]:
 
 
 class GroupHistory(RuleBasedStateMachine):
-    """What handlers and cache tell the groups, against a dictionary of pods with their states."""
+    """Groups against a dictionary of pods with their states, after random operations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,42 +52,42 @@ class GroupHistory(RuleBasedStateMachine):
 
     @rule(name=_names)
     def appear(self, name: str) -> None:
-        """A pod without a node is observed."""
+        """Observe a pod without a node."""
         if name not in self.state:
             self.groups.add(_info(name))
             self.state[name] = "unscheduled"
 
     @rule(name=_names, node=_nodes)
     def appear_bound(self, name: str, node: str) -> None:
-        """A pod with a node is observed first."""
+        """Observe a pod with a node first."""
         if name not in self.state:
             self.cache.add_pod(_pod(name, node))
             self.state[name] = "assigned"
 
     @rule(name=_names, node=_nodes)
     def assume(self, name: str, node: str) -> None:
-        """A pod is placed, perhaps on a node that is not known."""
+        """Assume a pod, perhaps on an unknown node."""
         if self.state.get(name) == "unscheduled":
             self.cache.assume_pod(_info(name), node)
             self.state[name] = "assumed"
 
     @rule(name=_names)
     def forget(self, name: str) -> None:
-        """A placed pod is taken back."""
+        """Forget an assumed pod."""
         if self.state.get(name) == "assumed":
             self.cache.forget_pod(_info(name))
             self.state[name] = "unscheduled"
 
     @rule(name=_names, node=_nodes)
     def confirm(self, name: str, node: str) -> None:
-        """A placed pod is observed on its node, or on another one."""
+        """Observe an assumed pod on its node, or on another one."""
         if self.state.get(name) == "assumed":
             self.cache.add_pod(_pod(name, node))
             self.state[name] = "assigned"
 
     @rule(name=_names)
     def change(self, name: str) -> None:
-        """A pod changes otherwise."""
+        """Update a pod in another way."""
         if self.state.get(name) == "assigned":
             known = self.cache.get_pod(_info(name).uid)
             assert known is not None
@@ -97,7 +97,7 @@ class GroupHistory(RuleBasedStateMachine):
 
     @rule(name=_names)
     def disappear(self, name: str) -> None:
-        """A pod is deleted; a placed one is forgotten after that."""
+        """Delete a pod; forget it afterwards if it was assumed."""
         state = self.state.pop(name, None)
         if state == "assigned":
             self.cache.remove_pod(_info(name).uid)
@@ -107,7 +107,7 @@ class GroupHistory(RuleBasedStateMachine):
 
     @invariant()
     def agrees(self) -> None:
-        """Counts and lists are those of the dictionary; groups without pods are not there."""
+        """Counts and lists are those of the dictionary; groups without pods do not exist."""
         self.cache.check()
         for group in ("gang", "other"):
             members = {n: s for n, s in self.state.items() if pod_group_name_of(_pod(n)) == group}
@@ -151,7 +151,7 @@ def test_an_assumed_pod_is_listed_where_it_was_placed() -> None:
 
 
 def test_a_pod_bound_by_somebody_else_stays_unscheduled_till_it_changes() -> None:
-    """As upstream: it is in two states, and in the right one after the next change."""
+    """As upstream, it is in two states until its next update."""
     cache = Cache(groups := PodGroupStore())
     groups.add(_info("p"))
     cache.add_pod(_pod("p", "a"))
@@ -162,7 +162,7 @@ def test_a_pod_bound_by_somebody_else_stays_unscheduled_till_it_changes() -> Non
 
 
 def test_a_pod_that_got_its_node_is_assigned() -> None:
-    """An update that brings the node ends the other states."""
+    """An update with a node ends the other states."""
     groups = PodGroupStore()
     groups.add(_info("p"))
     groups.assume(_info("p").on_node("a"))
@@ -174,7 +174,7 @@ def test_a_pod_that_got_its_node_is_assigned() -> None:
 
 @pytest.mark.parametrize("change", ["assume", "forget", "update", "delete"])
 def test_a_group_that_is_gone_stays_gone(change: str) -> None:
-    """What comes late for a deleted pod makes no group."""
+    """A late operation for a deleted pod creates no group."""
     groups = PodGroupStore()
     match change:
         case "update":
@@ -189,7 +189,7 @@ def test_a_group_that_is_gone_stays_gone(change: str) -> None:
 
 
 def test_groups_of_two_namespaces_are_two() -> None:
-    """The name alone does not make a group."""
+    """The namespace is part of a group's key."""
     groups = PodGroupStore()
     spec = {"schedulingGroup": {"podGroupName": "gang"}}
     for namespace in ("one", "two"):

@@ -12,7 +12,7 @@ from kubesched.config.types import API_VERSION, Int32
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True):
-    """Arguments with a field of each kind that needs care."""
+    """Arguments with a field of each special kind."""
 
     bind_timeout_seconds: Int32 = 600
     filter_timeout_seconds: DurationSeconds | None = field(default=None, name="filterTimeout")
@@ -31,7 +31,7 @@ def _unknown_field(path: str, near: str) -> str:
 
 
 def test_absent_args_are_defaults() -> None:
-    """None, nothing and nulls all leave the defaults."""
+    """None, {} and nulls all give the defaults."""
     for raw in (None, {}, {"bindTimeoutSeconds": None, "resources": None}):
         assert VolumeBindingArgs() == decode_args(VolumeBindingArgs, raw, "args")
 
@@ -106,6 +106,6 @@ def test_rejected(raw: dict[str, Any], expected: list[str]) -> None:
 
 
 def test_kind_by_plugin_name() -> None:
-    """A class of any name serves a plugin that is named."""
+    """With a plugin's name, the class may have any name."""
     with pytest.raises(ConfigError, match="args for plugin Mine were not of type MineArgs"):
         decode_args(VolumeBindingArgs, {"kind": "VolumeBindingArgs"}, "args", plugin="Mine")

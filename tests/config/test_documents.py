@@ -44,7 +44,7 @@ def _read(text: str | bytes) -> Any:
     ],
 )
 def test_values(text: str | bytes, value: object) -> None:
-    """Scalars mean what go-yaml v2 makes of them."""
+    """Scalars have the values of go-yaml v2."""
     assert value == _read(text)
 
 
@@ -85,7 +85,7 @@ _BOMB = "\n".join(
     ],
 )
 def test_unreadable(text: str | bytes, message: str) -> None:
-    """What cannot be read is one field error, of one line."""
+    """Text that cannot be parsed has one error of one line."""
     with pytest.raises(ConfigError) as error:
         _read(text)
     assert message in str(error.value)
@@ -93,5 +93,5 @@ def test_unreadable(text: str | bytes, message: str) -> None:
 
 
 def test_enormous_number_is_text() -> None:
-    """A number nothing can hold does not stop the reader."""
+    """A number that is too large for any type is read as text."""
     assert _read("a: " + "9" * 9999) == {"a": "9" * 9999}

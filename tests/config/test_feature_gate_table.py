@@ -9,7 +9,7 @@ def test_names_are_unique() -> None:
 
 
 def test_only_finished_features_are_locked() -> None:
-    """A gate is locked once its feature is generally available, or going away."""
+    """Only gates of stage GA or DEPRECATED are locked."""
     stages = {gate.stage for gate in GATES.values() if gate.locked}
     assert stages <= {Stage.GA, Stage.DEPRECATED}
 

@@ -63,7 +63,7 @@ def test_each_gate_of_the_scheduler_has_an_effect_or_a_reason() -> None:
 
 
 def test_unknown_name_raises() -> None:
-    """To ask for a gate that does not exist is a mistake of the program."""
+    """An unknown gate raises KeyError."""
     with pytest.raises(KeyError, match="not registered"):
         FeatureGates().enabled("NoSuchGate")
 
@@ -139,19 +139,19 @@ def test_parse_sets_gates() -> None:
     ],
 )
 def test_parse_rejects(text: str, messages: list[str]) -> None:
-    """All field errors of a flag line are reported, in upstream's words."""
+    """All errors of a flag are reported, with upstream's messages."""
     with pytest.raises(ConfigError) as error:
         FeatureGates.parse(text)
     assert messages == [field_error.message for field_error in error.value.errors]
 
 
 def test_setting_a_locked_gate_to_its_default_is_allowed() -> None:
-    """Only a change is refused."""
+    """A locked gate can be set to its own value."""
     assert FeatureGates.parse("SchedulerQueueingHints=true").enabled("SchedulerQueueingHints")
 
 
 def test_all_alpha_and_all_beta_address_gates_of_a_stage() -> None:
-    """A switch moves the gates of its stage, except those set themselves, in any order."""
+    """A switch sets the gates of its stage except those set individually, in any order."""
     off = {gate.name for gate in GATES.values() if gate.refused} | {"VolumeLimitScaling"}
     line = ",".join(f"{name}=false" for name in sorted(off))
     gates = FeatureGates.parse(f"{line},AllAlpha=true")

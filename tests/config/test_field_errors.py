@@ -46,7 +46,7 @@ def test_field_error_text(field_error: FieldError, text: str) -> None:
 
 
 def test_child() -> None:
-    """A path grows by names and indices, from nothing too."""
+    """A path is extended by names and indices, also an empty one."""
     expected = "profiles[0].plugins"
     assert expected == child("", "profiles", 0, "plugins")
 

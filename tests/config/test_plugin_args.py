@@ -83,7 +83,7 @@ _BOTH = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 def test_complete_args(
     plugin: str, raw: dict[str, Any] | None, settings: dict[str, bool], expected: dict[str, Any]
 ) -> None:
-    """Every default of upstream is filled in, and nothing else."""
+    """Exactly upstream's defaults are filled in."""
     head = {"apiVersion": API_VERSION, "kind": f"{plugin}Args"}
     assert {**head, **expected} == complete_args(plugin, raw, FeatureGates.of(settings))
 
@@ -102,7 +102,7 @@ def _with_extender(plugins: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_extenders_resources_are_ignored_by_fit() -> None:
-    """What an extender manages alone replaces NodeResourcesFit's own list."""
+    """The extenders' ignored resources replace NodeResourcesFit's own list."""
     configuration = load_configuration(_with_extender({}), FeatureGates())
     changed = ignore_extender_resources(configuration)
     args = {entry.name: entry.args or {} for entry in changed.profiles[0].plugin_config}

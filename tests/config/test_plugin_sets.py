@@ -70,7 +70,7 @@ def test_default_plugins() -> None:
 
 
 def test_gated_default_plugins() -> None:
-    """Gates add plugins at the end, and are what NodeDeclaredFeatures is there for."""
+    """Gates add plugins at the end; NodeDeclaredFeatures has one."""
     on = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
     gates = FeatureGates(dict.fromkeys(on, True) | {"NodeDeclaredFeatures": False})
     names = [plugin.name for plugin in default_plugins(gates).multi_point.enabled]
@@ -108,7 +108,7 @@ def test_merge(default: PluginSet, custom: PluginSet, expected: PluginSet) -> No
 
 
 def _merge_twin(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """Merging, step by step, on a list of entries that are crossed out."""
+    """Merge step by step, by crossing out entries of a list."""
     disabled = [p.name for p in custom.disabled] + [p.name for p in default.disabled]
     left = list(custom.enabled)
     result: list[PluginEntry] = []
@@ -144,7 +144,7 @@ def test_merge_equals_twin(default: PluginSet, custom: PluginSet) -> None:
 
 @given(_plugin_sets(twice=False))
 def test_merging_the_result_again_changes_nothing(custom: PluginSet) -> None:
-    """A completed configuration that is written out and read back stays what it is."""
+    """Writing a defaulted configuration and reading it again changes nothing."""
     default = Plugins(multi_point=_set("A:3 B C:2 D"))
     once = merge_plugins(default, Plugins(multi_point=custom))
     assert once.multi_point.enabled == merge_plugins(default, once).multi_point.enabled
@@ -210,7 +210,7 @@ def test_expand(filter_set: PluginSet, multi_point: str, expected: tuple[str, ..
     ],
 )
 def test_expand_rejects(plugins: Plugins, expected: list[str]) -> None:
-    """All field errors are reported, in upstream's words."""
+    """All field errors are reported, with upstream's messages."""
     with pytest.raises(ConfigError) as error:
         expand(plugins, _implements, _exists, scheduler_name="S", path="p")
     assert expected == [str(field_error) for field_error in error.value.errors]

@@ -119,7 +119,7 @@ def test_plain_fields(fields: dict[str, Any], expected: list[str]) -> None:
     ],
 )
 def test_leader_election(election: dict[str, Any], expected: list[str]) -> None:
-    """Leader election is only checked when there is one."""
+    """Leader election is validated only if enabled."""
     messages = _messages({"leaderElection": election})
     assert [f"leaderElection.{message}" for message in expected] == messages
 
@@ -171,7 +171,7 @@ def test_leader_election(election: dict[str, Any], expected: list[str]) -> None:
     ],
 )
 def test_profiles(profiles: dict[str, Any], expected: list[str]) -> None:
-    """Profiles have unique names and plugins of today."""
+    """Profiles have unique names and no removed plugins."""
     assert expected == _messages(profiles)
 
 

@@ -76,7 +76,7 @@ def test_label_value(value: str, count: int) -> None:
     ],
 )
 def test_extended_resource_name(name: str, is_extended: bool) -> None:
-    """An extended resource has a domain that is not Kubernetes' and leaves room for a prefix."""
+    """An extended resource has another domain than Kubernetes', and room for a prefix."""
     assert is_extended is is_extended_resource_name(name)
 
 

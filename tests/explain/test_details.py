@@ -20,7 +20,7 @@ from kubesched.testing.builders import make_node, make_pod_info
 
 
 class Mute(FilterPlugin[None]):
-    """Rejects everything and cannot say why."""
+    """Rejects everything; its `describe` raises."""
 
     name: ClassVar = "Mute"
 

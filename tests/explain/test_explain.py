@@ -36,7 +36,7 @@ def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod]) -> Cluster:
 
 
 def explain(cluster: Cluster, pod: Pod, *, all_filters: bool = False) -> PodExplanation:
-    """Explain what is decided for the pod."""
+    """Explain the decision for the pod."""
     info = PodInfo(pod)
     profile = cluster.profile_of(info)
     assert profile is not None
@@ -236,7 +236,7 @@ def test_own_nomination_is_tried_first() -> None:
 
 
 def test_pod_rejected_as_a_whole() -> None:
-    """Where PreFilter rejects the pod, no node is tried and all have that answer."""
+    """If PreFilter rejects the pod, no node is tried and all have that answer."""
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]
     report = explain(cluster_of([make_node("a"), make_node("b")], []), make_pod(volumes=volumes))
     assert report.pre_filter is not None
@@ -256,7 +256,7 @@ def test_no_nodes() -> None:
 
 
 def test_events_are_those_of_the_rejecting_plugins() -> None:
-    """Only plugins that rejected the pod are listed, with what they wait for."""
+    """Only plugins that rejected the pod are listed, with their events."""
     report = explain(cluster_of([make_node("a", taints=[TAINT])], []), make_pod())
     (entry,) = report.retry_after
     assert entry.plugin == "TaintToleration"
@@ -264,7 +264,7 @@ def test_events_are_those_of_the_rejecting_plugins() -> None:
 
 
 def test_gate() -> None:
-    """A gated pod has the gate's answer and no nodes."""
+    """A gated pod has the PreEnqueue plugin's answer and no nodes."""
     cluster = cluster_of([make_node("a")], [])
     info = PodInfo(make_pod(scheduling_gates=["wait"]))
     profile = cluster.profile_of(info)

@@ -41,7 +41,7 @@ def test_every_action_has_a_name() -> None:
 
 
 def test_no_registration() -> None:
-    """None means any event, an empty list none at all; a name comes once."""
+    """None means any event, an empty list none; names are not repeated."""
     twice = [ClusterEventWithHint(ClusterEvent("Pod", Action.DELETE))] * 2
     assert event_names(None) == ANY_EVENT
     assert event_names([]) == ()

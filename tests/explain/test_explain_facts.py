@@ -207,7 +207,7 @@ def explain(asked: Json, *others: Json) -> PodExplanation:
 
 
 def details(report: PodExplanation) -> list[str]:
-    """Return what decided on each node."""
+    """Return the detail of each node."""
     return [verdict.rejections[0].detail if verdict.rejections else "" for verdict in report.nodes]
 
 
@@ -287,7 +287,7 @@ def test_claims_that_reject_the_pod(name: str, reason: str, detail: str) -> None
     ],
 )
 def test_claims_that_reject_nodes(name: str, expected: list[str]) -> None:
-    """Each node has the volume or class that decided there."""
+    """Each node has the volume or class that rejected it."""
     assert expected == details(explain(pod("p", name), *STORAGE))
 
 
@@ -362,7 +362,7 @@ def test_simulated_pod_that_waits_for_a_volume() -> None:
     ],
 )
 def test_devices(name: str, expected: list[str]) -> None:
-    """The request that cannot be served, and what the node's devices lack."""
+    """The request that cannot be allocated, and what the node's devices lack."""
     report = explain(pod("p", claim=name), *DEVICES)
     assert ("cannot allocate all claims",) == report.nodes[0].rejections[0].reasons
     assert expected == details(report)
@@ -422,7 +422,7 @@ def test_allocated_claims() -> None:
     ],
 )
 def test_affinity(asked: Json, expected: list[str]) -> None:
-    """The pods, their nodes, and the selector that is about them."""
+    """The pods, their nodes, and the selector that matches them."""
     assert expected == details(explain(asked))
 
 

@@ -22,7 +22,7 @@ def test_not_eligible() -> None:
 
 
 def test_candidates_and_choice() -> None:
-    """Candidates come by name, victims in order of importance, with what decided."""
+    """Candidates are sorted by name, victims by importance, with the deciding criterion."""
     victims = tuple(
         make_pod_info(name, priority=priority) for name, priority in (("v1", 5), ("v2", 1))
     )
@@ -42,7 +42,7 @@ def test_candidates_and_choice() -> None:
 
 
 def test_ties() -> None:
-    """Candidates that are equal in everything are named."""
+    """Candidates that tie are named."""
     victim = make_pod_info("v", start_time="2026-01-01T00:00:00Z")
     report = PreemptionReport.of(DryRun(tuple(Candidate(name, (victim,)) for name in "ba")))
     found = explain_preemption(report, NodeToStatus.of([FULL, FULL]))

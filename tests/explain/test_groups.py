@@ -50,7 +50,7 @@ def test_every_rejected_node_is_in_one_group(found: list[NodeVerdict]) -> None:
 
 
 def test_frequent_details_come_first() -> None:
-    """What decided most often comes first in a group."""
+    """The most frequent detail comes first in a group."""
     nodes = [
         NotHelped(name, Answer("", "Unschedulable", ("no victims",), detail))
         for name, detail in (("a", "x"), ("b", "y"), ("c", "y"))

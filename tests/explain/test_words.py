@@ -143,7 +143,7 @@ CANDIDATE = PreemptionCandidate("a", (Victim("x/y", 0), Victim("x/z", 0)))
     ],
 )
 def test_headline_and_summary(found: PodExplanation, first: str, second: str) -> None:
-    """The first two sentences say what becomes of the pod, and how close it was."""
+    """The first two sentences state the outcome and how the node was chosen."""
     assert (first, second) == (headline(found), summary(found))
 
 

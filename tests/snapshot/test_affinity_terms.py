@@ -18,7 +18,7 @@ REASON = '"Near" is not a valid pod selector operator'
 
 
 def test_pods_without_terms() -> None:
-    """Without pod affinity there is nothing; an empty one has no terms."""
+    """Without pod affinity the result is None; an empty one has no terms."""
     assert affinity_terms_of(make_pod()) is None
     assert affinity_terms_of(make_pod(node_affinity={})) is None
     empty = affinity_terms_of(make_pod(pod_affinity={}))
@@ -36,7 +36,7 @@ def test_pods_without_terms() -> None:
     ],
 )
 def test_namespaces(more: dict[str, Any], namespaces: set[str]) -> None:
-    """A term is about the owner's namespace unless it names or selects others."""
+    """A term selects the owner's namespace unless it names or selects others."""
     pod = make_pod(namespace="team", pod_affinity={REQUIRED: [{**TERM, **more}]})
     terms = affinity_terms_of(pod)
     assert terms is not None
@@ -50,7 +50,7 @@ def test_namespaces(more: dict[str, Any], namespaces: set[str]) -> None:
 
 
 def test_kinds_that_cannot_be_parsed() -> None:
-    """A kind with a wrong term is left out, the others stay; every wrong kind is named."""
+    """A kind with an invalid term is left out and reported; other kinds are kept."""
     weighted = [{"weight": 7, "podAffinityTerm": TERM}]
     pod = make_pod(
         pod_affinity={REQUIRED: [TERM, WRONG], PREFERRED: weighted},

@@ -33,7 +33,7 @@ def rows_of(column: Coded[str]) -> list[str]:
 
 @given(OPERATIONS)
 def test_column_is_a_list_with_swap_remove(operations: list[tuple[str, ...]]) -> None:
-    """After any changes every row reads as in a plain list changed the same way."""
+    """After any changes, rows equal those of a plain list with the same changes."""
     column: CodedColumn[str] = CodedColumn()
     twin: list[str] = []
     for name, *arguments in operations:
@@ -56,7 +56,7 @@ def test_column_is_a_list_with_swap_remove(operations: list[tuple[str, ...]]) ->
 
 @given(st.lists(VALUES, max_size=30), st.lists(VALUES, max_size=5), VALUES)
 def test_questions_equal_asking_every_row(values: list[str], wanted: list[str], one: str) -> None:
-    """`map`, `equals` and `is_in` answer as a loop over the rows does."""
+    """`map`, `equals` and `is_in` equal a loop over the rows."""
     column = column_of(values)
     assert [len(value) for value in values] == column.map(len, np.int64).tolist()
     assert [value == one for value in values] == column.equals(one).tolist()
@@ -65,7 +65,7 @@ def test_questions_equal_asking_every_row(values: list[str], wanted: list[str], 
 
 @given(st.lists(VALUES, min_size=1, max_size=30), st.data())
 def test_selection_reads_as_its_rows(values: list[str], data: st.DataObject) -> None:
-    """A selection has the chosen rows' values, under the codes they had before."""
+    """A selection has the values and codes of the chosen rows."""
     column = column_of(values)
     rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=10))
     taken = column.take(np.array(rows, np.intp))
@@ -78,7 +78,7 @@ def test_selection_reads_as_its_rows(values: list[str], data: st.DataObject) -> 
 
 
 def test_map_asks_once_per_distinct_value() -> None:
-    """A thousand rows with two values are two questions."""
+    """A function is called twice for a thousand rows with two values."""
     asked: list[str] = []
 
     def ask(value: str) -> int:
@@ -90,7 +90,7 @@ def test_map_asks_once_per_distinct_value() -> None:
 
 
 def test_values_nobody_has_are_forgotten_without_harm_to_selections() -> None:
-    """Ever new values do not pile up; a selection taken before keeps its dictionary."""
+    """Unused values are removed; earlier selections keep their dictionary."""
     column = column_of(["first", "second"])
     taken = column.take(np.array([0, 1]))
     for number in range(1_000):
@@ -111,7 +111,7 @@ def test_codes_are_read_only() -> None:
 def test_with_row_changes_one_row_of_a_copy(
     values: list[str], value: str, data: st.DataObject
 ) -> None:
-    """Other rows, codes and the column itself stay as they were."""
+    """Other rows, codes and the column itself are unchanged."""
     column, row = column_of(values), data.draw(st.integers(0, len(values) - 1))
     changed = column.with_row(row, value)
     assert [*values[:row], value, *values[row + 1 :]] == rows_of(changed)

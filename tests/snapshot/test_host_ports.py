@@ -23,27 +23,27 @@ def conflict(one: HostPort, other: HostPort) -> bool:
 
 @given(st.lists(PORTS, max_size=6), PORTS)
 def test_conflicts_equal_pairwise_comparison(used: list[HostPort], wanted: HostPort) -> None:
-    """A port is taken exactly if it conflicts with one in use."""
+    """A port conflicts if and only if it overlaps with one in use."""
     assert any(conflict(port, wanted) for port in used) == NO_PORTS.plus(used).conflicts(wanted)
 
 
 @given(st.sets(PORTS, max_size=6), st.sets(PORTS, max_size=4))
 def test_minus_undoes_plus(used: set[HostPort], added: set[HostPort]) -> None:
-    """Adding and removing free ports leaves what was there."""
+    """Adding and removing free ports restores the value."""
     before = NO_PORTS.plus(used - added)
     assert before == before.plus(added).minus(added)
 
 
 @given(st.lists(PORTS, max_size=6), st.lists(PORTS, max_size=4))
 def test_minus_leaves_no_holder(used: list[HostPort], freed: list[HostPort]) -> None:
-    """Freeing a port frees it of all its holders, and no other port."""
+    """Removing a port removes it for all its users, and no other port."""
     left = NO_PORTS.plus(used).minus(freed)
     assert sorted({repr(port) for port in used if port not in freed}) == sorted(map(repr, left))
 
 
 @given(st.permutations([("TCP", 80), ("UDP", 80), ("TCP", 81)]))
 def test_order_does_not_tell_values_apart(numbers: list[tuple[str, int]]) -> None:
-    """Nodes whose pods hold the same ports have equal values, whoever came first."""
+    """Nodes with the same ports in use have equal values, in any order of arrival."""
     ports = [HostPort(address, *number) for number in numbers for address in ("a", "b")]
     assert NO_PORTS.plus(ports) == NO_PORTS.plus(reversed(ports))
     assert hash(NO_PORTS.plus(ports)) == hash(NO_PORTS.plus(reversed(ports)))
@@ -51,7 +51,7 @@ def test_order_does_not_tell_values_apart(numbers: list[tuple[str, int]]) -> Non
 
 
 def test_emptied_is_no_ports() -> None:
-    """A node that gave back its last port has the value of one that never gave any away."""
+    """A node without ports has the same value as before its first one."""
     port = HostPort(ANY_ADDRESS, "TCP", 80)
     assert NO_PORTS is NO_PORTS.plus([port]).minus([port])
     assert NO_PORTS is NO_PORTS.minus([port])

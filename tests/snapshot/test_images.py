@@ -24,7 +24,7 @@ def node_with(name: str, images: list[tuple[list[str], int]]) -> Node:
 
 
 def sizes_and_nodes(states: ImageStates) -> dict[str, tuple[int, list[str]]]:
-    """What the states say of every name."""
+    """The state of every image name."""
     found = {name: states.get(name) for name in "abc"}
     return {name: (s.size_bytes, sorted(s.nodes)) for name, s in found.items() if s is not None}
 
@@ -61,7 +61,7 @@ def test_removing_nodes_leaves_the_others(
 
 
 def test_a_name_that_vanished_takes_the_size_of_its_next_reporter() -> None:
-    """Once no node lists a name, its size is forgotten."""
+    """A name without nodes has no size."""
     states = ImageStates()
     first = node_with("first", [(["a"], 1)])
     states.add(first)

@@ -44,12 +44,12 @@ def groups_with(pods: list[tuple[PodInfo, int]], rows: int = 4) -> LabelGroups:
 
 
 def weigh_web(group: LabelGroup) -> int:
-    """Count pods that stay and are labelled so."""
+    """Count pods with a label that are not terminating."""
     return int(group.labels.get("app") == "web" and not group.is_terminating)
 
 
 def weigh_anti(group: LabelGroup) -> int:
-    """Count pods with terms, by a weight of their own."""
+    """Count pods with terms, with another weight."""
     return -7 if group.affinity is not None else 0
 
 
@@ -112,7 +112,7 @@ def test_groups_are_what_selectors_can_tell_apart() -> None:
 
 
 def test_topology_keys_of_terms_in_use() -> None:
-    """Keys are listed while a pod with such a term is on a node."""
+    """Topology keys are listed while a pod with such a term is on a node."""
     pod = make_pod_info(pod_anti_affinity=ANTI)
     groups = groups_with([(pod, 0)])
     assert ["host", "zone"] == sorted(groups.affinity_topology_keys)
@@ -123,7 +123,7 @@ def test_topology_keys_of_terms_in_use() -> None:
 
 
 def test_asking_again_asks_no_group() -> None:
-    """The second answer to a question is the kept one."""
+    """The same question returns the same counts."""
     groups = groups_with([(make_pod_info(), 0)])
     asked: list[LabelGroup] = []
 
@@ -138,7 +138,7 @@ def test_asking_again_asks_no_group() -> None:
 
 
 def test_a_question_looks_only_at_groups_with_a_marker() -> None:
-    """Whichever comes first, the group or the question."""
+    """The group and the question may come in any order."""
     asked: list[str] = []
 
     def weigh(group: LabelGroup) -> int:
@@ -159,7 +159,7 @@ def _weigh_as(weight: int) -> Callable[[LabelGroup], int]:
 
 @pytest.mark.slow
 def test_old_questions_are_forgotten_not_broken() -> None:
-    """More questions than are kept: each is still answered right."""
+    """With more questions than views are kept, all counts are right."""
     rows = 1 << 19
     groups = LabelGroups()
     for _ in range(2):

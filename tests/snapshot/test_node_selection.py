@@ -53,14 +53,14 @@ node_labels = st.lists(
 
 
 def integer(text: str) -> int | None:
-    """A number as Go reads it."""
+    """Parse a number as Go does."""
     if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(2**63) <= int(text) < 2**63:
         return None
     return int(text)
 
 
 def is_well_formed(requirement: Json) -> bool:
-    """What upstream parses."""
+    """Whether upstream can parse it."""
     key, operator, values = requirement["key"], requirement["operator"], requirement["values"]
     assert isinstance(values, list)
     counts = {
@@ -76,7 +76,7 @@ def is_well_formed(requirement: Json) -> bool:
 
 
 def holds(requirement: Json, labels: Labels) -> bool:
-    """One expression on one node."""
+    """Match one expression against one node."""
     label, values = labels.get(str(requirement["key"])), requirement["values"]
     assert isinstance(values, list)
     match requirement["operator"]:
@@ -95,13 +95,13 @@ def holds(requirement: Json, labels: Labels) -> bool:
 
 
 def field_holds(requirement: Json, name: str) -> bool:
-    """One field on one node."""
+    """Match one field against one node."""
     value = name if requirement["key"] == "metadata.name" else ""
     return ([value] == requirement["values"]) == (requirement["operator"] == "In")
 
 
 def term_matches(term: Mapping[str, list[Json]], labels: Labels, name: str) -> bool:
-    """A term on one node, read off the specification."""
+    """Match a term against one node, by the specification."""
     expressions, named = term["matchExpressions"], term["matchFields"]
     if not expressions and not named:
         return False
@@ -123,7 +123,7 @@ def term_matches(term: Mapping[str, list[Json]], labels: Labels, name: str) -> b
 def test_every_row_is_answered_as_by_itself(
     labels: list[Labels], written: list[dict[str, list[Json]]], data: st.DataObject
 ) -> None:
-    """Columns, the one-node matcher, a selection of rows and the specification agree."""
+    """Columns, the single-node matcher, a selection of rows and the specification agree."""
     table = make_table(make_node(f"node-{row}", labels=each) for row, each in enumerate(labels))
     selector = msgspec.convert({"nodeSelectorTerms": written}, NodeSelector)
     matched = match_node_selector(selector, table)
@@ -167,7 +167,7 @@ FAULTY = {"matchExpressions": [{"key": "x", "operator": "In"}]}
     ],
 )
 def test_required_node_affinity(fields: Json, expected: bool) -> None:
-    """The node selector and the required affinity must hold both."""
+    """The node selector and the required affinity must both match."""
     affinity = None
     if "terms" in fields:
         terms_ = {"nodeSelectorTerms": fields["terms"]}
@@ -180,7 +180,7 @@ def test_required_node_affinity(fields: Json, expected: bool) -> None:
 
 
 def test_many_values() -> None:
-    """A long list of values is looked up as a short one is."""
+    """A long list of values gives the same result as a short one."""
     values = [f"v{number}" for number in range(0, 100, 2)]
     term = {"matchExpressions": [{"key": "x", "operator": "In", "values": values}]}
     selector = msgspec.convert({"nodeSelectorTerms": [term]}, NodeSelector)

@@ -116,7 +116,7 @@ def from_scratch(table: NodeColumns) -> NodeColumns:
 
 
 def node_side(table: NodeTable, row: int) -> object:
-    """What plugins read of a Node object."""
+    """The fields of a Node that plugins read."""
     node = table.nodes[row]
     return (
         node.metadata.labels,
@@ -128,7 +128,7 @@ def node_side(table: NodeTable, row: int) -> object:
 
 
 class TableMachine(RuleBasedStateMachine):
-    """Nodes and pods come, change and go in any order."""
+    """Nodes and pods are added, updated and removed in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(fields=node_fields)
     def add_node(self, fields: NodeFields) -> None:
-        """A node comes."""
+        """Add a node."""
         self.number += 1
         row = self.table.add_node(make_node(f"node-{self.number}", **fields))
         assert len(self.table) - 1 == row
@@ -153,14 +153,14 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.table) > 0)
     @rule(data=st.data(), fields=node_fields)
     def update_node(self, data: st.DataObject, fields: NodeFields) -> None:
-        """A node changes."""
+        """Update a node."""
         name = self.table.names[self.draw_row(data)]
         self.table.update_node(make_node(name, **fields))
 
     @precondition(lambda self: len(self.table) > 0)
     @rule(data=st.data())
     def remove_node(self, data: st.DataObject) -> None:
-        """A node goes, and its pods with it."""
+        """Remove a node with its pods."""
         row = self.draw_row(data)
         expected = sorted(self.table.pods[row])
         assert expected == sorted(pod.uid for pod in self.table.remove_node(self.table.names[row]))
@@ -168,7 +168,7 @@ class TableMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.table) > 0)
     @rule(data=st.data(), fields=pod_fields)
     def add_pod(self, data: st.DataObject, fields: PodFields) -> None:
-        """A pod comes."""
+        """Add a pod."""
         self.number += 1
         pod, row = make_pod_info(f"pod-{self.number}", **fields), self.draw_row(data)
         # Two holders of one port would leave a trace: the first to go frees it, as upstream.
@@ -185,23 +185,23 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(LABELS))
     def ask_label(self, key: str) -> None:
-        """Begin to keep a column."""
+        """Start to keep a column."""
         self.labels[key] = None
 
     @rule(key=st.sampled_from(sorted(QUESTIONS)))
     def ask_groups(self, key: str) -> None:
-        """Begin to keep a view."""
+        """Start to keep a view."""
         self.questions[key] = None
 
     @invariant()
     def sums_hold(self) -> None:
-        """Usage columns and views are the sums over the pods."""
+        """Usage columns and views equal the sums over the pods."""
         self.table.check()
         self.table.groups.check()
 
     @invariant()
     def equals_one_built_from_scratch(self) -> None:
-        """History leaves no trace."""
+        """The table equals a new one with the same nodes and pods."""
         # Only what has been asked is asked again: columns and views begin at any time.
         asked = (self.labels, self.questions)
         assert picture(from_scratch(self.table), *asked) == picture(self.table, *asked)
@@ -234,7 +234,7 @@ TestTable.settings = settings(max_examples=60, stateful_step_count=25, deadline=
 def test_selected_rows_are_a_table_of_their_own(
     nodes: list[NodeFields], pods: list[PodFields], data: st.DataObject
 ) -> None:
-    """What-if pods change a selection as they would change the table, and not the table."""
+    """What-if pods change a selection as they would change the table, which stays unchanged."""
     table = make_table(make_node(f"node-{at}", **fields) for at, fields in enumerate(nodes))
     infos = [make_pod_info(f"pod-{at}", **fields) for at, fields in enumerate(pods)]
     places = data.draw(
@@ -275,12 +275,12 @@ def test_selected_rows_are_a_table_of_their_own(
 
 
 def holders(table: NodeTable, row: int = 0) -> list[str]:
-    """The ports in use, one entry a holder."""
+    """The ports in use, with one entry per user."""
     return sorted(map(repr, table.used_ports[row]))
 
 
 def two_holders_of_port_80() -> tuple[NodeColumns, list[PodInfo]]:
-    """A node with two pods that were bound by hand."""
+    """A node with two pods that were bound manually."""
     pods = [make_pod_info(name, host_ports=[80]) for name in ("a", "b")]
     table = make_table([make_node()])
     for pod in pods:
@@ -289,14 +289,14 @@ def two_holders_of_port_80() -> tuple[NodeColumns, list[PodInfo]]:
 
 
 def test_a_port_is_free_once_one_of_its_holders_leaves() -> None:
-    """As upstream, the table keeps a set of ports and does not count their holders."""
+    """As upstream, the table keeps a set of ports without counting their users."""
     table, pods = two_holders_of_port_80()
     table.remove_pod(pods[0], 0)
     assert [] == holders(table)
 
 
 def test_what_if_frees_a_port_that_another_pod_holds_too() -> None:
-    """Upstream keeps a set of ports, so a pod taken away in preemption frees it for good."""
+    """Upstream keeps a set of ports, so a pod removed by preemption frees its port."""
     table, pods = two_holders_of_port_80()
     node = table.take(np.array([0]))
     node.remove_pod(pods[0])
@@ -307,7 +307,7 @@ def test_what_if_frees_a_port_that_another_pod_holds_too() -> None:
 
 
 def test_a_selection_of_a_selection_is_independent() -> None:
-    """What-ifs may be nested."""
+    """Selections can be nested."""
     table = make_table([make_node()])
     outer = table.take(np.array([0]))
     outer.add_pod(make_pod_info("a", requests={"cpu": 1}))
@@ -325,7 +325,7 @@ def test_resources_nobody_offers_are_zero() -> None:
 
 
 def test_sums_wrap_as_int64() -> None:
-    """Amounts beyond 64 bits overflow as upstream's do, and come back when pods leave."""
+    """Amounts beyond 64 bits overflow as upstream's, and are right again when pods leave."""
     table = make_table([make_node()])
     pods = [make_pod_info(name, requests={"memory": (1 << 63) - 1}) for name in ("a", "b")]
     for pod in pods:

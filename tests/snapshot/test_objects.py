@@ -38,7 +38,7 @@ def test_store_is_a_dictionary(changes: list[tuple[bool, tuple[str, str]]]) -> N
 
 @given(st.lists(st.tuples(st.booleans(), NAMES), max_size=12), st.integers(-1, 13))
 def test_changes_since_a_version(changes: list[tuple[bool, tuple[str, str]]], version: int) -> None:
-    """They are those that have moved the version since; other kinds do not count."""
+    """Changes since a version are those that increased it; other kinds do not count."""
     store, moved = ObjectStore(), list[tuple[str, str]]()
     for puts, key in changes:
         item = service(*key)
@@ -51,7 +51,7 @@ def test_changes_since_a_version(changes: list[tuple[bool, tuple[str, str]]], ve
 
 
 def test_changes_of_long_ago_are_not_known() -> None:
-    """A log without end would fill the memory."""
+    """The log of changes is limited."""
     store = ObjectStore()
     for _ in range(5000):
         store.put(service("a", "x"))
@@ -72,7 +72,7 @@ def test_kinds_do_not_mix() -> None:
 
 
 def test_order_is_that_of_arrival() -> None:
-    """Objects of a namespace are listed as they came; a replaced one keeps its place."""
+    """Objects of a namespace are listed in order of arrival; a replaced one keeps its place."""
     store = ObjectStore()
     for name in ("c", "a", "b", "a"):
         store.put(service(name, "x"))

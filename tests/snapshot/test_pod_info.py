@@ -140,7 +140,7 @@ def test_template_answers() -> None:
 
 
 def test_held_follows_an_in_place_resize() -> None:
-    """What the kubelet still runs with counts on the node, not for the incoming pod."""
+    """Resources in effect count on the node, but not for the incoming pod."""
     pod = make_pod_info(
         requests={"cpu": "1"},
         status={
@@ -231,7 +231,7 @@ def test_requests_that_are_shared_equal_requests_added_up(
     overhead: dict[str, str],
     status: dict[str, Any],
 ) -> None:
-    """A template adds up once where two kinds of requests must be the same."""
+    """A template adds up requests only once if two kinds of them must be equal."""
     listed = [
         [{"name": f"{at}", "resources": {"requests": each}} for at, each in enumerate(requests)]
         for requests in (containers, init_containers)

@@ -19,7 +19,7 @@ ROWS = 200
 def test_listed_rows_and_an_array_are_the_same_counts(
     additions: list[tuple[int, int]], domains: int, is_array: bool, some: bool
 ) -> None:
-    """Whether few rows are listed or many are held: per row and per domain, the plain sums."""
+    """Sums per row and per domain are right as a list and as an array."""
     counts, expected = PodCounts(ROWS), [0] * ROWS
     if is_array:
         for row in range(ROWS):
@@ -41,7 +41,7 @@ def test_listed_rows_and_an_array_are_the_same_counts(
 
 
 def test_rows_come_and_go() -> None:
-    """The last row takes the place of one that is removed, however counts are held."""
+    """The last row takes the place of a removed one, as a list and as an array."""
     for filled in (2, ROWS):
         counts = PodCounts(ROWS)
         for row in range(ROWS - filled, ROWS):

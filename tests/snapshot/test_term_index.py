@@ -18,7 +18,7 @@ NAMESPACES = {"default": {"team": "x"}, "other": {"team": "y"}, "plain": {}}
 
 @st.composite
 def terms(draw: st.DrawFn) -> dict[str, Any]:
-    """A term that names or selects namespaces, or is about the owner's."""
+    """A term that names namespaces, selects them, or uses the owner's."""
     app = draw(st.sampled_from(["foo", "bar"]))
     term: dict[str, Any] = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
     if draw(st.booleans()):
@@ -43,14 +43,14 @@ def owners(draw: st.DrawFn) -> PodInfo:
 
 
 def found(index: TermIndex, namespace: str) -> Counter[object]:
-    """What matches a pod app=foo of the namespace, in any order."""
+    """The terms that select a pod app=foo of the namespace, sorted."""
     return Counter(index.matching(namespace, {"app": "foo"}, NAMESPACES[namespace]))
 
 
 @pytest.mark.slow
 @given(st.lists(owners(), max_size=5), st.data())
 def test_matching_equals_asking_every_owner(pods: list[PodInfo], data: st.DataObject) -> None:
-    """The index finds each distinct term of the owners that are there, once."""
+    """The index finds each distinct term of the current owners once."""
     terms = OwnedTerms()
     for pod in pods:
         assert pod.template.affinity is not None
@@ -85,7 +85,7 @@ def test_matching_equals_asking_every_owner(pods: list[PodInfo], data: st.DataOb
 
 
 def test_versions_move_with_the_set_of_terms() -> None:
-    """Another owner of the same term changes nothing; the last owner's leaving does."""
+    """Only the first and the last owner of a term change the version."""
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "foo"}}}
     pod = PodInfo(make_pod(pod_anti_affinity={REQUIRED: [term]}))
     table = make_table([make_node()])

@@ -38,7 +38,7 @@ def test_zone_key(labels: dict[str, str], expected: str) -> None:
 
 
 def one_of_each_zone_in_turn(zones: list[str]) -> list[int]:
-    """Go round the zones by hand."""
+    """Compute the round-robin order by hand."""
     queues: dict[str, list[int]] = {}
     for row, zone in enumerate(zones):
         queues.setdefault(zone, []).append(row)
@@ -50,7 +50,7 @@ def one_of_each_zone_in_turn(zones: list[str]) -> list[int]:
 
 @given(st.lists(st.sampled_from("abcd"), max_size=30))
 def test_round_robin_takes_one_row_of_each_zone_in_turn(zones: list[str]) -> None:
-    """The first row of each zone, the second of each, and so on; zones by first row."""
+    """The rows are the first of each zone, then the second of each, with zones by first row."""
     column: CodedColumn[str] = CodedColumn()
     for zone in zones:
         column.append(zone)

@@ -6,7 +6,7 @@ from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_
 
 
 def test_pod_defaults() -> None:
-    """A pod without wishes has one container and a uid of its own."""
+    """A pod without keywords has one container and a uid."""
     pod = make_pod("a", namespace="ns")
     assert ("ns", "a", "ns/a") == (
         pod.metadata.namespace,
@@ -20,7 +20,7 @@ def test_pod_defaults() -> None:
 
 
 def test_json_wins_over_keywords() -> None:
-    """What is given as JSON replaces what the keywords say."""
+    """Fields given as JSON override those of keywords."""
     pod = make_pod(priority=1, spec={"priority": 2, "hostNetwork": True})
     assert (2, True) == (pod.spec.priority, pod.spec.host_network)
     assert "x" == make_node("a", metadata={"name": "x"}).metadata.name

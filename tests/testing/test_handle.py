@@ -71,7 +71,7 @@ def test_nominated_pods_count(priority: int, fits: bool) -> None:
 
 
 def test_what_ifs_change_the_row() -> None:
-    """Pods are put on the row and taken off it."""
+    """Pods are added to the row and removed from it."""
     handle = handle_with_plugins()
     other = make_pod_info("x", host_ports=[80])
     cluster = make_snapshot([make_node("a")])
@@ -85,7 +85,7 @@ def test_what_ifs_change_the_row() -> None:
 
 
 def test_activated_pods_are_noted() -> None:
-    """A test can see which pods were to be tried."""
+    """Activated pods are recorded."""
     handle, pod = FakeHandle(), make_pod_info()
     handle.activate([pod])
     assert [pod] == handle.activated

@@ -41,9 +41,6 @@ CRUMBS: Final = {
 
 SHARED_NAMES: Final = {
     "Comparison",
-    "Counter",
-    "DaemonSetSpec",
-    "DeploymentSpec",
     "FieldError",
     "Handler",
     "Latencies",
@@ -53,7 +50,6 @@ SHARED_NAMES: Final = {
     "Registry",
     "Request",
     "WaitingPods",
-    "Workload",
 }
 """Public classes of which there are two or more."""
 

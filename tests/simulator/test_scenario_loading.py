@@ -10,16 +10,16 @@ import pytest
 
 from kubesched.config.field_errors import ConfigError
 from kubesched.simulator.scenario import (
-    DeploymentSpec,
     NodeFailure,
     NodeGroup,
     PodArrivals,
     RunTime,
     Scaling,
     Scenario,
+    ScenarioDeployment,
     ScenarioEvent,
+    ScenarioWorkload,
     Uniform,
-    Workload,
 )
 from kubesched.simulator.scenario_loading import load_scenario
 
@@ -55,8 +55,8 @@ def test_reads_everything() -> None:
             ),
         ),
         workloads=(
-            Workload("web", deployment=DeploymentSpec(2, scale=(Scaling(3600.0, 3),))),
-            Workload(
+            ScenarioWorkload("web", deployment=ScenarioDeployment(2, scale=(Scaling(3600.0, 3),))),
+            ScenarioWorkload(
                 "batch",
                 pods=PodArrivals(every=30.0, run_time=RunTime(uniform=Uniform(60.0, 5400.0))),
                 requests={"cpu": "500m"},

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kubesched.simulator.scenario import (
-    DaemonSetSpec,
-    DeploymentSpec,
     NodeGroup,
     PriorityClassSpec,
-    Workload,
+    ScenarioDaemonSet,
+    ScenarioDeployment,
+    ScenarioWorkload,
 )
 from kubesched.simulator.scenario_objects import (
     daemon_set_of,
@@ -46,7 +46,7 @@ def test_nodes() -> None:
 
 def test_template() -> None:
     """Requests belong to the first container; labels have the workload's name."""
-    workload = Workload(
+    workload = ScenarioWorkload(
         name="web",
         requests={"cpu": "1"},
         labels={"tier": "front"},
@@ -72,14 +72,14 @@ def test_template() -> None:
 
 def test_template_without_anything() -> None:
     """A workload that says nothing has a container that asks for nothing."""
-    template = template_of(Workload(name="web"))
+    template = template_of(ScenarioWorkload(name="web"))
     assert [container.name for container in template.spec.containers] == ["main"]
 
 
 def test_controllers_select_their_pods() -> None:
     """Replica sets and daemon sets select the pods of their template."""
-    workload = Workload(
-        name="web", deployment=DeploymentSpec(replicas=3), daemon_set=DaemonSetSpec()
+    workload = ScenarioWorkload(
+        name="web", deployment=ScenarioDeployment(replicas=3), daemon_set=ScenarioDaemonSet()
     )
     template = template_of(workload)
     replica_set = replica_set_of(workload, template)

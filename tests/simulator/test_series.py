@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.simulator.series import BINS_MAX, Counter, Gauge
+from kubesched.simulator.series import BINS_MAX, CountSeries, Gauge
 
 STEPS = st.lists(st.tuples(st.floats(0, 1_000), st.floats(0, 100)), min_size=1, max_size=40)
 
@@ -68,7 +68,7 @@ def test_gauge_without_time_is_its_value() -> None:
 @given(st.lists(st.floats(0, 500), min_size=1, max_size=60))
 def test_counter_counts_everything(delays: list[float]) -> None:
     """Merging bins loses nothing."""
-    counter = Counter(1.0)
+    counter = CountSeries(1.0)
     now = 0.0
     for delay in delays:
         now += delay
@@ -82,7 +82,7 @@ def test_counter_counts_everything(delays: list[float]) -> None:
 
 def test_memory_is_bounded() -> None:
     """Ten thousand hours take no more bins than one."""
-    counter, gauge = Counter(1.0), Gauge(1.0)
+    counter, gauge = CountSeries(1.0), Gauge(1.0)
     for hour in range(10_000):
         counter.add(hour * 3600.0)
         gauge.set(hour * 3600.0, hour)

@@ -28,7 +28,13 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.openb import is_openb
 from kubesched.simulator.pod_reports import RUN_SECONDS
-from kubesched.simulator.scenario import NodeGroup, Scenario, SchedulerSpec, TraceSpec, Workload
+from kubesched.simulator.scenario import (
+    NodeGroup,
+    Scenario,
+    ScenarioWorkload,
+    SchedulerSpec,
+    TraceSpec,
+)
 from kubesched.simulator.scenario_loading import load_scenario
 from kubesched.simulator.timestamps import SECONDS_MAX
 from kubesched.simulator.trace_pods import trace_pods
@@ -143,7 +149,7 @@ def read_trace(files: Sequence[Path]) -> Play:
         name=pods[0].name.removesuffix(".gz").removesuffix(".csv"),
         nodes=tuple(NodeGroup(trace=str(file)) for file in nodes),
         workloads=tuple(
-            Workload(name=f"trace-{number}", trace=TraceSpec(pods=str(file)))
+            ScenarioWorkload(name=f"trace-{number}", trace=TraceSpec(pods=str(file)))
             for number, file in enumerate(pods)
         ),
     )

@@ -127,7 +127,7 @@ class Scaling(_Part, frozen=True):
     replicas: Count
 
 
-class DeploymentSpec(_Part, frozen=True):
+class ScenarioDeployment(_Part, frozen=True):
     """Pods that are replaced when they end.
 
     Attributes:
@@ -141,7 +141,7 @@ class DeploymentSpec(_Part, frozen=True):
     scale: tuple[Scaling, ...] = ()
 
 
-class DaemonSetSpec(_Part, frozen=True):
+class ScenarioDaemonSet(_Part, frozen=True):
     """A pod per node, created from a time on."""
 
     at: DurationSeconds = 0.0
@@ -177,7 +177,7 @@ class DisruptionBudget(_Part, frozen=True):
     unhealthy_pod_eviction_policy: str | None = None
 
 
-class Workload(_Part, frozen=True):
+class ScenarioWorkload(_Part, frozen=True):
     """Pods of one template; exactly one of `pods`, `deployment`, `daemonSet` and `trace` is set.
 
     Attributes:
@@ -194,8 +194,8 @@ class Workload(_Part, frozen=True):
     name: str
     namespace: str = "default"
     pods: PodArrivals | None = None
-    deployment: DeploymentSpec | None = None
-    daemon_set: DaemonSetSpec | None = None
+    deployment: ScenarioDeployment | None = None
+    daemon_set: ScenarioDaemonSet | None = None
     trace: TraceSpec | None = None
     requests: Amounts = {}
     labels: dict[str, str] = {}
@@ -344,7 +344,7 @@ class Scenario(_Part, frozen=True):
     nodes: tuple[NodeGroup, ...] = ()
     priority_classes: tuple[PriorityClassSpec, ...] = ()
     objects: tuple[str, ...] = ()
-    workloads: tuple[Workload, ...] = ()
+    workloads: tuple[ScenarioWorkload, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     faults: FaultPlan = FaultPlan()
     latencies: Latencies = Latencies()

@@ -34,7 +34,7 @@ from kubesched.simulator.scenario import (
     RunTime,
     Scenario,
     ScenarioEvent,
-    Workload,
+    ScenarioWorkload,
 )
 from kubesched.simulator.scenario_objects import nodes_of, template_of
 from kubesched.simulator.soundness import spec_errors
@@ -244,7 +244,7 @@ def _class_errors(scenario: Scenario) -> Iterator[FieldError]:
             yield duplicate(child("priorityClasses", i, "name"), spec.name)
 
 
-def _workload_errors(workload: Workload, path: str) -> Iterator[FieldError]:
+def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError]:
     given = [
         name
         for name, part in zip(
@@ -268,7 +268,7 @@ def _workload_errors(workload: Workload, path: str) -> Iterator[FieldError]:
             yield from spec_errors(template.spec, child(path, "template.spec"))
 
 
-def _budget_errors(workload: Workload, path: str) -> Iterator[FieldError]:
+def _budget_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError]:
     budget = workload.disruption_budget
     assert budget is not None, "asked only of workloads that have one"
     if workload.trace is not None:

@@ -16,7 +16,7 @@ from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
-from kubesched.simulator.scenario import NodeGroup, PriorityClassSpec, Workload
+from kubesched.simulator.scenario import NodeGroup, PriorityClassSpec, ScenarioWorkload
 
 _ZONE = "topology.kubernetes.io/zone"
 _HOSTNAME = "kubernetes.io/hostname"
@@ -54,7 +54,7 @@ def nodes_of(group: NodeGroup) -> Iterator[Node]:
         yield cast("Node", decode_object(node))
 
 
-def template_of(workload: Workload) -> PodTemplateSpec:
+def template_of(workload: ScenarioWorkload) -> PodTemplateSpec:
     """Return the template of a workload's pods.
 
     Raises:
@@ -81,7 +81,7 @@ def template_of(workload: Workload) -> PodTemplateSpec:
     return PodTemplateSpec(metadata=replace(decoded.metadata, name=""), spec=decoded.spec)
 
 
-def replica_set_of(workload: Workload, template: PodTemplateSpec) -> ReplicaSet:
+def replica_set_of(workload: ScenarioWorkload, template: PodTemplateSpec) -> ReplicaSet:
     """Return the replica set of a workload that is a deployment."""
     deployment = workload.deployment
     assert deployment is not None, "only of deployments"
@@ -95,7 +95,7 @@ def replica_set_of(workload: Workload, template: PodTemplateSpec) -> ReplicaSet:
     )
 
 
-def daemon_set_of(workload: Workload, template: PodTemplateSpec) -> DaemonSet:
+def daemon_set_of(workload: ScenarioWorkload, template: PodTemplateSpec) -> DaemonSet:
     """Return the daemon set of a workload that is a daemon set."""
     return DaemonSet(
         api_version="apps/v1",
@@ -105,7 +105,7 @@ def daemon_set_of(workload: Workload, template: PodTemplateSpec) -> DaemonSet:
     )
 
 
-def disruption_budget_of(workload: Workload) -> PodDisruptionBudget | None:
+def disruption_budget_of(workload: ScenarioWorkload) -> PodDisruptionBudget | None:
     """Return a workload's disruption budget; None if it has none."""
     budget = workload.disruption_budget
     if budget is None:

@@ -30,8 +30,8 @@ from kubesched.simulator.scenario import (
     PodSelection,
     Scenario,
     ScenarioEvent,
+    ScenarioWorkload,
     TraceSpec,
-    Workload,
 )
 from kubesched.simulator.scenario_objects import (
     daemon_set_of,
@@ -126,7 +126,7 @@ class Script:
 
     # Workloads.
 
-    def _start_workload(self, workload: Workload) -> None:
+    def _start_workload(self, workload: ScenarioWorkload) -> None:
         if workload.trace is not None:
             self._start_trace(workload, workload.trace)
             return
@@ -158,12 +158,12 @@ class Script:
             item_of_daemons = daemon_set_of(workload, template)
             self._at(workload.daemon_set.at, workloads.add_daemon_set, item_of_daemons)
 
-    def _start_trace(self, workload: Workload, trace: TraceSpec) -> None:
+    def _start_trace(self, workload: ScenarioWorkload, trace: TraceSpec) -> None:
         pods = iter(trace_pods(trace.pods, trace.speed, trace.count))
         self._next_of_trace(workload, trace, pods)
 
     def _next_of_trace(
-        self, workload: Workload, trace: TraceSpec, pods: Iterator[tuple[float, Pod]]
+        self, workload: ScenarioWorkload, trace: TraceSpec, pods: Iterator[tuple[float, Pod]]
     ) -> None:
         for at, pod in pods:
             seconds = trace.start + at
@@ -174,12 +174,16 @@ class Script:
                 return
 
     def _create_traced_and_continue(
-        self, workload: Workload, trace: TraceSpec, pod: Pod, pods: Iterator[tuple[float, Pod]]
+        self,
+        workload: ScenarioWorkload,
+        trace: TraceSpec,
+        pod: Pod,
+        pods: Iterator[tuple[float, Pod]],
     ) -> None:
         self._create_traced(workload, pod)
         self._next_of_trace(workload, trace, pods)
 
-    def _create_traced(self, workload: Workload, pod: Pod) -> None:
+    def _create_traced(self, workload: ScenarioWorkload, pod: Pod) -> None:
         metadata = replace(pod.metadata, namespace=workload.namespace)
         pod = replace(pod, metadata=metadata)
         if workload.priority_class_name:
@@ -187,7 +191,9 @@ class Script:
             pod = replace(pod, spec=spec)
         self._try(self._world.server.create, pod)
 
-    def _create_pod(self, workload: Workload, template: PodTemplateSpec, number: int) -> None:
+    def _create_pod(
+        self, workload: ScenarioWorkload, template: PodTemplateSpec, number: int
+    ) -> None:
         """Create a workload's pod, with a controller if it is to be restarted."""
         name = f"{workload.name}-{number}"
         if workload.pods is not None and workload.pods.restart:

@@ -151,7 +151,7 @@ class _CountBins(_Bins):
         return one + other
 
 
-class Counter:
+class CountSeries:
     """Counts occurrences per bin.
 
     Attributes:

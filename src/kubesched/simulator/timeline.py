@@ -21,7 +21,7 @@ from kubesched.simulator.fragmentation import AveragePod, fragmentation
 from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
 from kubesched.simulator.quantile_sketch import QuantileSketch
-from kubesched.simulator.series import Counter, Gauge
+from kubesched.simulator.series import CountSeries, Gauge
 from kubesched.simulator.timeline_report import (
     Histogram,
     MoveCount,
@@ -129,14 +129,14 @@ class Timeline(LedgerReader):
         self._pending = Gauge(width_seconds)
         self._running = Gauge(width_seconds)
         self._queued = {place: Gauge(width_seconds) for place in _QUEUE_PLACES}
-        self._arrivals = Counter(width_seconds)
-        self._bindings = Counter(width_seconds)
-        self._rejections = Counter(width_seconds)
-        self._attempts = Counter(width_seconds)
-        self._preemptions = Counter(width_seconds)
-        self._disruptions = {each: Counter(width_seconds) for each in Disruption}
-        self._lost = Counter(width_seconds)
-        self._binding_failures = Counter(width_seconds)
+        self._arrivals = CountSeries(width_seconds)
+        self._bindings = CountSeries(width_seconds)
+        self._rejections = CountSeries(width_seconds)
+        self._attempts = CountSeries(width_seconds)
+        self._preemptions = CountSeries(width_seconds)
+        self._disruptions = {each: CountSeries(width_seconds) for each in Disruption}
+        self._lost = CountSeries(width_seconds)
+        self._binding_failures = CountSeries(width_seconds)
 
     @property
     def attempts(self) -> int:

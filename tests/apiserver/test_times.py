@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import UTC, datetime
 from random import Random
@@ -61,16 +62,12 @@ def test_far_moments_wrap_as_upstream_s_do() -> None:
     assert clock().timestamp(2**63 - 1) == "2024-05-01T11:59:59Z"
 
 
-_SECONDS = '"{}" as "2006-01-02T15:04:05Z07:00": cannot parse "{}" as "{}"'
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         pytest.param("2024-01-02T03:04:05Z", "2024-01-02T03:04:05Z", id="as it is"),
         pytest.param("2024-01-02T03:04:05.9Z", "2024-01-02T03:04:05Z", id="fraction"),
         pytest.param("2024-01-02T03:04:05+02:00", "2024-01-02T01:04:05Z", id="zone"),
-        pytest.param("2024-01-02T3:04:05Z", "2024-01-02T03:04:05Z", id="hour of one digit"),
         pytest.param("2024-02-29T00:00:00Z", "2024-02-29T00:00:00Z", id="leap year"),
     ],
 )
@@ -86,36 +83,27 @@ def test_microseconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        pytest.param("", _SECONDS.format("", "", "2006"), id="nothing"),
-        pytest.param("2024-01-02", _SECONDS.format("2024-01-02", "", "T"), id="a date and no time"),
-        pytest.param("2024-13-02T", '"2024-13-02T": month out of range', id="month"),
-        pytest.param("2023-02-29T00:00:00Z", '"2023-02-29T00:00:00Z": day out of range', id="day"),
-        pytest.param("2024-01-02T24:", '"2024-01-02T24:": hour out of range', id="hour"),
-        pytest.param(
-            "2024-01-02T03:04:05Zx", '"2024-01-02T03:04:05Zx": extra text: "x"', id="more"
-        ),
-        pytest.param(
-            "2024-01-02T03:04:05",
-            _SECONDS.format("2024-01-02T03:04:05", "", "Z07:00"),
-            id="no zone",
-        ),
-        pytest.param(
-            "2024-01-02T03:04:05+25:00",
-            '"2024-01-02T03:04:05+25:00": time zone offset hour out of range',
-            id="zone",
-        ),
+        pytest.param("", id="nothing"),
+        pytest.param("2024-01-02", id="a date and no time"),
+        pytest.param("2024-13-02T00:00:00Z", id="month"),
+        pytest.param("2023-02-29T00:00:00Z", id="day"),
+        pytest.param("2024-01-02T25:00:00Z", id="hour"),
+        pytest.param("2024-01-02T03:04:05Zx", id="more"),
+        pytest.param("2024-01-02T03:04:05", id="no zone"),
+        pytest.param("2024-01-02T03:04:05+25:00", id="zone"),
+        pytest.param("20240102T030405Z", id="another form"),
+        pytest.param("0001-01-01T00:00:00+01:00", id="before the first year"),
     ],
 )
-def test_faults(text: str, message: str) -> None:
-    """What is no time is told in Go's words."""
-    with pytest.raises(TimeError) as caught:
+def test_what_is_no_time(text: str) -> None:
+    """The message names the text."""
+    with pytest.raises(TimeError, match=f'parsing time "{re.escape(text)}"'):
         canonical_time(text)
-    assert f"parsing time {message}" == str(caught.value)
 
 
 def test_microseconds_have_to_be_given() -> None:
     """A time to the second is none to the microsecond."""
-    with pytest.raises(TimeError, match=r'cannot parse "Z" as ".000000"'):
+    with pytest.raises(TimeError, match=r"such as 2006-01-02T15:04:05\.000000Z"):
         canonical_micro_time("2024-01-02T03:04:05Z")

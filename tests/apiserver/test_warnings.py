@@ -220,15 +220,15 @@ def test_what_is_sent(texts: list[str], expected: tuple[str, ...]) -> None:
     assert expected == sendable(texts)
 
 
-def test_what_came_before_the_room_was_full_is_sent() -> None:
-    """Nothing follows after the shortened texts have filled the room, but all before stays."""
+def test_what_comes_before_the_room_is_full_is_sent() -> None:
+    """Texts are sent, shortened, as long as there is room."""
     short = [f"{number:03d}" for number in range(400)]
     long = [f"{number:03d}" + "x" * 300 for number in range(400)]
     assert tuple(short) == sendable(short)
     sent = sendable([*short, *long])
-    # 1,200 characters of short ones; ten whole long ones fit, cut ones until 4,096 are reached.
-    assert len(sent) == 400 + 12
-    assert sent[400:] == tuple(one[:256] for one in long[:12])
+    # After 1,200 characters of short ones there is room for eleven of the others, cut to 256.
+    assert len(sent) == 400 + 11
+    assert sent[400:] == tuple(one[:256] for one in long[:11])
 
 
 @given(st.lists(st.text(max_size=400), max_size=40))

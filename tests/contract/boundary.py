@@ -63,12 +63,14 @@ _GO_TYPE: Final = re.compile(
 _FOUND: Final = re.compile(
     r"(expected (?:string|numeric \(int or float\)|boolean|list|map|any scalar)), got [^\n]*"
 )
+_TIME: Final = re.compile(r'(parsing time \\?"[^"]*").*')
 _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 
 
 def wording(message: str) -> str:
     """Return a message without Go's types, values of its structs, and their differences."""
     message = _FOUND.sub(r"\1", _GO_TYPE.sub(r"\1", message))
+    message = _TIME.sub(r"\1", message)
     message = _GO_MAP.sub("", _DIFFERENCE.sub("", message))
     at = 0
     while (match := _VALUE.search(message, at)) is not None:

@@ -8,7 +8,7 @@ Differs:  the rules are those of the default roles; roles that are stored give n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,8 +21,6 @@ from kubesched.apiserver.status import StatusError, details_of
 _MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"
 SCHEDULER: Final = "system:kube-scheduler"
-_READ: Final = ("get", "list", "watch")
-_CHANGE: Final = ("update", "patch")
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -49,14 +47,19 @@ class Attributes(msgspec.Struct, frozen=True):
     path: str = ""
 
 
-class _Rule(msgspec.Struct, frozen=True):
-    groups: tuple[str, ...]
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
+class _Rule(NamedTuple):
+    """Verbs that are allowed on resources, perhaps only on objects of some names."""
+
+    verbs: frozenset[str]
+    resources: frozenset[str]
     names: tuple[str, ...] = ()
 
 
-class _Grant(msgspec.Struct, frozen=True):
+def _rule(verbs: str, resources: str, *names: str) -> _Rule:
+    return _Rule(frozenset(verbs.split()), frozenset(resources.split()), names)
+
+
+class _Grant(NamedTuple):
     """Rules that one binding gives.
 
     Attributes:
@@ -72,79 +75,57 @@ class _Grant(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
+_READ: Final = "get list watch"
+_CLAIMS: Final = "resourceclaims.resource.k8s.io"
+_LEASES: Final = "leases.coordination.k8s.io"
+_CANDIDATES: Final = "leasecandidates.coordination.k8s.io"
 _SCHEDULER_GRANTS: Final = (
     _Grant(
         'ClusterRoleBinding "system:kube-scheduler"',
         'ClusterRole "system:kube-scheduler"',
         (
-            _Rule(("", "events.k8s.io"), ("events",), ("create", "patch", "update")),
-            _Rule(("coordination.k8s.io",), ("leases",), ("create",)),
-            _Rule(
-                ("coordination.k8s.io",),
-                ("leases",),
-                ("get", "list", "update", "watch"),
-                ("kube-scheduler",),
-            ),
-            _Rule(
-                ("coordination.k8s.io",),
-                ("leasecandidates",),
-                ("create", "delete", "deletecollection", *_READ, *_CHANGE),
-            ),
-            _Rule(("",), ("nodes",), _READ),
-            _Rule(("",), ("pods",), ("delete", *_READ)),
-            _Rule(("",), ("bindings", "pods/binding"), ("create",)),
-            _Rule(("",), ("pods/status",), _CHANGE),
-            _Rule(("",), ("pods/finalizers",), ("update",)),
-            _Rule(("",), ("replicationcontrollers", "services", "namespaces"), _READ),
-            _Rule(("apps", "extensions"), ("replicasets",), _READ),
-            _Rule(("apps",), ("statefulsets",), _READ),
-            _Rule(("policy",), ("poddisruptionbudgets",), _READ),
-            _Rule(("",), ("persistentvolumeclaims", "persistentvolumes"), _READ),
-            _Rule(("authentication.k8s.io",), ("tokenreviews",), ("create",)),
-            _Rule(("authorization.k8s.io",), ("subjectaccessreviews",), ("create",)),
-            _Rule(
-                ("storage.k8s.io",),
-                ("csinodes", "csidrivers", "csistoragecapacities", "volumeattachments"),
-                _READ,
-            ),
-            _Rule(("resource.k8s.io",), ("deviceclasses", "resourceslices"), _READ),
-            _Rule(("resource.k8s.io",), ("devicetaintrules",), _READ),
-            _Rule(
-                ("resource.k8s.io",),
-                ("resourceclaims", "resourceclaims/status"),
-                (*_READ, *_CHANGE),
-            ),
-            _Rule(("resource.k8s.io",), ("resourceclaims",), ("create", "delete")),
-            _Rule(("resource.k8s.io",), ("resourceclaims/binding",), _CHANGE),
-            _Rule(("scheduling.k8s.io",), ("podgroups", "workloads"), _READ),
-            _Rule(("scheduling.k8s.io",), ("podgroups/status",), _CHANGE),
+            _rule("create patch update", "events events.events.k8s.io"),
+            _rule("create", _LEASES),
+            _rule("get list update watch", _LEASES, "kube-scheduler"),
+            _rule(f"create delete deletecollection {_READ} update patch", _CANDIDATES),
+            _rule(_READ, "nodes replicationcontrollers services namespaces"),
+            _rule(f"delete {_READ}", "pods"),
+            _rule("create", "bindings pods/binding"),
+            _rule("update patch", "pods/status"),
+            _rule("update", "pods/finalizers"),
+            _rule(_READ, "replicasets.apps replicasets.extensions statefulsets.apps"),
+            _rule(_READ, "poddisruptionbudgets.policy persistentvolumeclaims persistentvolumes"),
+            _rule("create", "tokenreviews.authentication.k8s.io"),
+            _rule("create", "subjectaccessreviews.authorization.k8s.io"),
+            _rule(_READ, "csinodes.storage.k8s.io csidrivers.storage.k8s.io"),
+            _rule(_READ, "csistoragecapacities.storage.k8s.io volumeattachments.storage.k8s.io"),
+            _rule(_READ, "deviceclasses.resource.k8s.io resourceslices.resource.k8s.io"),
+            _rule(_READ, "devicetaintrules.resource.k8s.io"),
+            _rule(f"{_READ} update patch", f"{_CLAIMS} {_CLAIMS}/status"),
+            _rule("create delete", _CLAIMS),
+            _rule("update patch", f"{_CLAIMS}/binding"),
+            _rule(_READ, "podgroups.scheduling.k8s.io workloads.scheduling.k8s.io"),
+            _rule("update patch", "podgroups.scheduling.k8s.io/status"),
         ),
     ),
     _Grant(
         'ClusterRoleBinding "system:volume-scheduler"',
         'ClusterRole "system:volume-scheduler"',
         (
-            _Rule(("",), ("persistentvolumes",), (*_READ, *_CHANGE)),
-            _Rule(("storage.k8s.io",), ("storageclasses",), _READ),
-            _Rule(("",), ("persistentvolumeclaims",), (*_READ, *_CHANGE)),
+            _rule(f"{_READ} update patch", "persistentvolumes persistentvolumeclaims"),
+            _rule(_READ, "storageclasses.storage.k8s.io"),
         ),
     ),
     _Grant(
         'RoleBinding "system::extension-apiserver-authentication-reader/kube-system"',
         'Role "extension-apiserver-authentication-reader"',
-        (_Rule(("",), ("configmaps",), _READ, ("extension-apiserver-authentication",)),),
+        (_rule(_READ, "configmaps", "extension-apiserver-authentication"),),
         "kube-system",
     ),
     _Grant(
         'RoleBinding "system::leader-locking-kube-scheduler/kube-system"',
         'Role "system::leader-locking-kube-scheduler"',
-        (
-            _Rule(
-                ("coordination.k8s.io",),
-                ("leases", "leasecandidates"),
-                ("create", "get", "list", "update", "watch"),
-            ),
-        ),
+        (_rule("create get list update watch", f"{_LEASES} {_CANDIDATES}"),),
         "kube-system",
     ),
 )
@@ -235,12 +216,11 @@ def _decide_by(grants: Sequence[_Grant], wanted: Attributes) -> Decision:
 
 
 def _matches(rule: _Rule, wanted: Attributes) -> bool:
-    resource = wanted.resource
+    resource = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
     if wanted.subresource:
         resource = f"{resource}/{wanted.subresource}"
     return (
         wanted.verb in rule.verbs
-        and wanted.group in rule.groups
         and resource in rule.resources
         and (not rule.names or wanted.name in rule.names)
     )

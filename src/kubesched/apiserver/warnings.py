@@ -3,7 +3,7 @@
 Upstream: pkg/api/{pod,node}/warnings.go, staging/src/k8s.io/apiserver/pkg/endpoints/filters
           (warning.go), staging/src/k8s.io/apimachinery/pkg/util/net/http.go (v1.36)
 Differs:  only what decides where a pod goes, what it asks for and which of its settings hold is
-          looked at, in pods and their templates.
+          looked at, in pods and their templates. Too many warnings are cut to the room for all.
 """
 
 from __future__ import annotations
@@ -171,27 +171,18 @@ def sendable(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the warnings that can be sent, each once and in order.
 
     Together they have at most 4,096 characters; where that is too little, each is cut to 256, and
-    what comes after these have filled the room is left out.
+    what no longer finds room is left out.
     """
-    distinct = [text for text in dict.fromkeys(texts) if text]
-    fit = [text for text in distinct if _is_sendable(text)]
+    fit = [text for text in dict.fromkeys(texts) if text and _is_sendable(text)]
     if sum(map(len, fit)) <= _TOTAL_MAX:
         return tuple(fit)
-    return tuple(_shortened(distinct))
-
-
-def _shortened(texts: list[str]) -> Iterator[str]:
-    # All that came before the first that was too much is sent, whatever it adds up to.
-    whole = written = 0
-    for text in texts:
-        if whole > _TOTAL_MAX and written >= _TOTAL_MAX:
-            return
-        short = text[:_TEXT_MAX]
-        if _is_sendable(text):
-            whole += len(text)
-        if _is_sendable(short):
-            written += len(short)
-            yield short
+    room, kept = _TOTAL_MAX, []
+    for text in fit:
+        room -= len(text[:_TEXT_MAX])
+        if room < 0:
+            break
+        kept.append(text[:_TEXT_MAX])
+    return tuple(kept)
 
 
 def _is_sendable(text: str) -> bool:

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from kubesched.apiserver.admission import (
     limit_ranges,
-    nodes,
     pods,
-    priority,
-    runtime_classes,
     services,
     storage,
 )
-from kubesched.apiserver.admission.namespaces import admit_into_namespace, immortal_namespace
-from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest, Lookup
+from kubesched.apiserver.admission.request import (
+    CREATE,
+    UPDATE,
+    AdmissionRequest,
+    Lookup,
+    admit_into_namespace,
+    immortal_namespace,
+)
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, User
 from kubesched.apiserver.resources import Resource
@@ -32,15 +35,15 @@ topology_labels = pods.topology_labels
 # In upstream's order: tolerations that are added first come first in the pod.
 _STEPS = (
     limit_ranges.admit,
-    nodes.admit,
-    priority.admit,
+    pods.add_not_ready_taint,
+    pods.set_priority,
     pods.add_default_tolerations,
     storage.admit,
-    runtime_classes.admit,
+    pods.apply_runtime_class,
     pods.add_topology_labels,
     services.admit,
 )
-_CHECKS = (limit_ranges.check, priority.check, storage.check, runtime_classes.check)
+_CHECKS = (limit_ranges.check, pods.check_default_class, storage.check, pods.check_overhead)
 
 
 def admit(
@@ -104,5 +107,5 @@ def admit_delete(resource: Resource, name: str) -> None:
     """
     if resource.kind == "Namespace" and immortal_namespace(name):
         raise forbidden(resource, name, "this namespace may not be deleted")
-    if resource.kind == "PriorityClass" and priority.is_system_class(name):
+    if resource.kind == "PriorityClass" and pods.is_system_class(name):
         raise forbidden(resource, name, "this is a system priority class and cannot be deleted")

@@ -1,15 +1,24 @@
-"""What pods get from the cluster: tolerations of failing nodes, labels of the node's place.
+"""What pods get from the cluster: priority, tolerations, what their runtime class asks for, labels.
 
-Upstream: plugin/pkg/admission/{defaulttolerationseconds,podtopologylabels}/admission.go (v1.36)
-Differs:  nothing.
+New nodes get a taint: no pod goes there before somebody says that they are ready.
+
+Upstream: plugin/pkg/admission/{defaulttolerationseconds,nodetaint,podtopologylabels,priority,
+          runtimeclass}, pkg/util/tolerations (v1.36)
+Reads:    PriorityClass and RuntimeClass objects, nodes' labels
+Differs:  pod groups get no priority.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
+from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest, Lookup
+from kubesched.apiserver.field_errors import go_quoted
+from kubesched.apiserver.formats import path_segment
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.status import internal
 
 _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_SECONDS: Final = 300
@@ -60,3 +69,242 @@ def topology_labels(node_name: str, lookup: Lookup) -> dict[str, str]:
     node = lookup.get("nodes", "", node_name)
     labels = {} if node is None else node["metadata"].get("labels", {})
     return {name: labels[name] for name in _TOPOLOGY_LABELS if name in labels}
+
+
+# Nodes.
+
+_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+def add_not_ready_taint(request: AdmissionRequest, node: Plain) -> Plain:
+    """Return a new node with the taint of one that is not ready."""
+    if not request.is_for("Node", CREATE):
+        return node
+    taints = node["spec"].get("taints") or []
+    if any((one.get("key"), one.get("effect")) == tuple(_NOT_READY.values()) for one in taints):
+        return node
+    return {**node, "spec": {**node["spec"], "taints": [*taints, dict(_NOT_READY)]}}
+
+
+# Priority.
+
+_PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
+_PREEMPT: Final = "PreemptLowerPriority"
+_SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+_COMPUTED: Final = (
+    "must not be provided in pod spec; priority admission controller computed {} "
+    "from the given PriorityClass name"
+)
+
+
+class _Priority(NamedTuple):
+    class_name: str
+    value: int
+    preemption_policy: str | None
+
+
+def is_system_class(name: str) -> bool:
+    """Whether a class belongs to every cluster."""
+    return name in _SYSTEM_CLASSES
+
+
+def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
+    """Return the pod with the priority of its class.
+
+    Raises:
+        StatusError: There is no such class, or the pod says something else.
+    """
+    if request.is_for("Pod", UPDATE) and request.old is not None:
+        kept = {
+            name: request.old["spec"][name]
+            for name in ("preemptionPolicy", "priority")
+            if name in request.old["spec"]
+        }
+        return {**pod, "spec": {**kept, **pod["spec"]}}
+    return _with_priority(request, pod) if request.is_for("Pod", CREATE) else pod
+
+
+def _with_priority(request: AdmissionRequest, pod: Plain) -> Plain:
+    spec = {**pod["spec"]}
+    found = _priority_of(request, pod)
+    if found.class_name:
+        spec["priorityClassName"] = found.class_name
+    given = spec.get("priority")
+    if given not in (None, found.value):
+        why = f"the integer value of priority ({given}) {_COMPUTED.format(found.value)}"
+        raise request.refusal(pod, why)
+    spec["priority"] = found.value
+    policy, given = found.preemption_policy, spec.get("preemptionPolicy")
+    if policy is not None:
+        if given not in (None, policy):
+            why = f"the string value of PreemptionPolicy ({given}) {_COMPUTED.format(policy)}"
+            raise request.refusal(pod, why)
+        spec["preemptionPolicy"] = policy
+    return {**pod, "spec": spec}
+
+
+def _priority_of(request: AdmissionRequest, pod: Plain) -> _Priority:
+    name = pod["spec"].get("priorityClassName", "")
+    if name:
+        found = request.lookup.get(_PRIORITY_CLASSES, "", name)
+        if found is None:
+            raise request.refusal(pod, f"no PriorityClass with name {name} was found")
+        return _Priority(name, found["value"], found.get("preemptionPolicy"))
+    default = _default_class(request)
+    if default is None:
+        return _Priority("", 0, _PREEMPT)
+    name = default["metadata"]["name"]
+    return _Priority(name, default["value"], default.get("preemptionPolicy"))
+
+
+def _default_class(request: AdmissionRequest) -> Plain | None:
+    """Return the default class; of several the one of the lowest value."""
+    defaults = [one for one in request.lookup.items(_PRIORITY_CLASSES) if one.get("globalDefault")]
+    return min(defaults, key=lambda one: int(one["value"]), default=None)
+
+
+def check_default_class(request: AdmissionRequest, obj: Plain) -> None:
+    """Refuse a second default class.
+
+    Raises:
+        StatusError: There is one already.
+    """
+    if not request.is_for("PriorityClass", CREATE, UPDATE) or not obj.get("globalDefault"):
+        return
+    default = _default_class(request)
+    if default is None:
+        return
+    name = default["metadata"]["name"]
+    if request.operation == CREATE or name != obj["metadata"]["name"]:
+        why = f"PriorityClass {name} is already marked as default. Only one default can exist"
+        raise request.refusal(obj, why)
+
+
+# Runtime classes.
+
+_RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
+_OTHER_OVERHEAD: Final = (
+    "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+)
+_NO_OVERHEAD: Final = (
+    "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+)
+
+
+def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
+    """Return the pod with what its runtime class asks for.
+
+    Raises:
+        StatusError: There is no such class, or the pod says something else.
+    """
+    if not request.is_for("Pod", CREATE):
+        return pod
+    runtime_class = _class_of(request, pod)
+    if runtime_class is None:
+        return pod
+    spec = {**pod["spec"]}
+    overhead = _overhead(runtime_class)
+    if overhead is not None:
+        if spec.get("overhead") and not _is_same(spec["overhead"], overhead):
+            raise request.refusal(pod, _OTHER_OVERHEAD)
+        if overhead:
+            spec["overhead"] = dict(overhead)
+    scheduling = runtime_class.get("scheduling")
+    if scheduling is not None:
+        _select_nodes(request, pod, spec, scheduling.get("nodeSelector") or {})
+        tolerations = [*spec.get("tolerations", ()), *scheduling.get("tolerations", ())]
+        if tolerations:
+            spec["tolerations"] = _merged(tolerations)
+    return {**pod, "spec": spec}
+
+
+def check_overhead(request: AdmissionRequest, pod: Plain) -> None:
+    """Refuse a pod whose overhead is not that of its class.
+
+    Raises:
+        StatusError: It is not.
+    """
+    if not request.is_for("Pod", CREATE):
+        return
+    runtime_class = _class_of(request, pod)
+    overhead = None if runtime_class is None else _overhead(runtime_class)
+    given = pod["spec"].get("overhead")
+    if overhead is None:
+        if given is not None:
+            raise request.refusal(pod, _NO_OVERHEAD)
+    elif not _is_same(given or {}, overhead):
+        raise request.refusal(pod, _OTHER_OVERHEAD)
+
+
+def _class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:
+    name = pod["spec"].get("runtimeClassName")
+    if name is None:
+        return None
+    # Upstream asks itself, and its own client refuses to send such names.
+    if not name:
+        raise internal("resource name may not be empty")
+    if path_segment(name):
+        shown = " ".join(path_segment(name))
+        raise internal(f"invalid resource name {go_quoted(name)}: [{shown}]")
+    found = request.lookup.get(_RUNTIME_CLASSES, "", name)
+    if found is None:
+        raise request.refusal(pod, f"pod rejected: RuntimeClass {go_quoted(name)} not found")
+    return found
+
+
+def _overhead(runtime_class: Plain) -> Mapping[str, str] | None:
+    overhead = runtime_class.get("overhead")
+    return None if overhead is None else overhead.get("podFixed") or {}
+
+
+def _is_same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    return one.keys() == other.keys() and all(
+        parse_quantity(amount).compare(parse_quantity(other[name])) == 0
+        for name, amount in one.items()
+    )
+
+
+def _select_nodes(
+    request: AdmissionRequest, pod: Plain, spec: Plain, wanted: Mapping[str, str]
+) -> None:
+    own = spec.get("nodeSelector") or {}
+    for key, value in wanted.items():
+        if own.get(key, value) != value:
+            why = (
+                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+                f"pod.spec.nodeSelector[{key}] = {own[key]}"
+            )
+            raise request.refusal(pod, why)
+    if wanted:
+        spec["nodeSelector"] = {**own, **wanted}
+
+
+def _merged(tolerations: Sequence[Plain]) -> list[Plain]:
+    """Return the tolerations without those that others include."""
+    merged: list[Plain] = []
+    for index, toleration in enumerate(tolerations):
+        later = [one for one in tolerations[index + 1 :] if one != toleration]
+        if not any(_includes(one, toleration) for one in (*merged, *later)):
+            merged.append(toleration)
+    return merged
+
+
+def _includes(wider: Plain, narrower: Plain) -> bool:
+    if wider == narrower:
+        return True
+    key, operator = wider.get("key", ""), wider.get("operator") or "Equal"
+    effect = wider.get("effect", "")
+    if key != narrower.get("key", "") and (key or operator != "Exists"):
+        return False
+    if effect not in ("", narrower.get("effect", "")):
+        return False
+    seconds = wider.get("tolerationSeconds")
+    if effect == "NoExecute" and seconds is not None:
+        asked = narrower.get("tolerationSeconds")
+        if asked is None or asked > seconds:
+            return False
+    if operator == "Exists":
+        return True
+    # An operator that is left out means Equal, but does not count as equal here.
+    is_equal = narrower.get("operator") == "Equal"
+    return is_equal and wider.get("value", "") == narrower.get("value", "")

@@ -1,4 +1,4 @@
-"""DynamicResources: devices for pods."""
+"""DynamicResources: allocates devices to the resource claims of pods."""
 
 from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResources
 

@@ -1,13 +1,13 @@
-"""The search for devices that satisfy all claims of a pod on one node.
+"""Allocator: searches one node for devices that satisfy all claims of a pod.
 
-One claim after the other, one request after the other, one device after the other: the first that
-will do is taken, and given back if what follows fails. The first full solution wins.
+The search backtracks over claims, requests and devices in order: it takes the first suitable device
+and returns it if the rest fails. The first complete solution wins.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           allocator_incubating.go (v1.36)
-Reads:    claims, ResourceSlices, DeviceClasses, what is allocated
-Differs:  the search ends after a number of tries, where upstream looks at the clock; the ids of
-          shares are given out when the node is chosen.
+Reads:    claims, ResourceSlices, DeviceClasses, allocated devices
+Differs:  the search ends after a number of tries, where upstream uses the clock; share ids are
+          generated when the node is chosen.
 """
 
 import operator
@@ -49,19 +49,19 @@ Requests = list[tuple[ParsedRequest, ...]]
 
 
 class NodeRejected(Exception):  # noqa: N818 - a rejection, not a failure
-    """The node cannot be used, for a reason worth telling."""
+    """The node cannot be used; the text is the reason to report."""
 
 
 class SearchExhausted(Exception):  # noqa: N818 - the search gave up, nothing is wrong
-    """The search took too many tries."""
+    """The search exceeded its number of tries."""
 
 
 class _TooManyResults(Exception):  # noqa: N818 - steers the search
-    """More devices than a claim's result can hold; what follows cannot change that."""
+    """A claim needs more devices than a result can hold, which ends the search."""
 
 
 class Allocator:
-    """Allocates claims on nodes; for one pod, in one cycle."""
+    """Allocates the claims of one pod on nodes, during one cycle."""
 
     def __init__(
         self,
@@ -73,17 +73,17 @@ class Allocator:
         tries_max: int = 0,
         searches: RememberedSearches | None = None,
     ) -> None:
-        """Prepare.
+        """Create an allocator.
 
         Args:
-            allocated: What is taken.
+            allocated: The allocated devices.
             classes: The device classes.
             index: The slices.
-            matcher: Answers of selectors.
-            features: What may be used.
-            tries_max: After how many tries of a device the search on a node gives up; 0: never.
-            searches: What was found for other pods, of these slices and classes, with these
-                features and tries; None to remember nothing.
+            matcher: Evaluates selectors.
+            features: The enabled features.
+            tries_max: How many devices the search on a node may try; 0 means no limit.
+            searches: Cached results for other pods, with the same slices, classes, features and
+                tries; None to cache nothing.
         """
         self.allocated = allocated
         self.features = features
@@ -93,33 +93,36 @@ class Allocator:
         self._classes = classes
         self._index = index
         self._matcher = matcher
-        # Shares of devices, and what is left of them, are more than taken or not.
+        # Shared devices are not cached, because their state is more than allocated or not.
         is_known_by_taken = not (allocated.shared or allocated.capacity or index.shares_accounts)
         self._searches = searches if is_known_by_taken else None
         self._asked: tuple[list[ResourceClaim], dict[str, Found]] = ([], {})
 
     def requests(self, claim: ResourceClaim) -> Requests:
-        """The requests of a claim, which are the same on every node. Raises AllocationError."""
+        """Return the requests of a claim, which do not depend on the node.
+
+        Raises AllocationError.
+        """
         written = claim.spec.devices.requests
         known = self._requests.get(id(written))
         if known is None:
-            # The tuple is kept so that its id stays its own.
+            # The tuple is kept so that its id stays unique.
             known = self._requests[id(written)] = (written, requests_of(claim))
         return known[1]
 
     def devices(self, node: Node) -> NodeDevices:
-        """What the node can reach. Raises AllocationError."""
+        """Return the devices that the node can use. Raises AllocationError."""
         return NodeDevices(node, self._index, self._classes, self._matcher, self.features)
 
     def allocate(
         self, node: Node, claims: Sequence[ResourceClaim]
     ) -> tuple[AllocationResult, ...] | None:
-        """One result per claim, None if there is no solution on the node.
+        """Return one result per claim, or None if there is no solution on the node.
 
         Raises:
-            AllocationError: Something is wrong with a claim, a class or a device.
+            AllocationError: A claim, class or device is invalid.
             NodeRejected: There is no solution, and pools of the node are invalid.
-            SearchExhausted: The search gave up.
+            SearchExhausted: The search exceeded its number of tries.
         """
         if self._searches is None:
             return _Search(self, node, claims).run()
@@ -133,7 +136,7 @@ class Allocator:
         return results
 
     def _found(self, claims: Sequence[ResourceClaim]) -> dict[str, Found]:
-        """Return what was found for such claims, which nearly always are those asked last."""
+        """Return the cached results for such claims, which nearly always are the latest ones."""
         asked, found = self._asked
         if len(asked) != len(claims) or any(map(operator.is_not, asked, claims)):
             assert self._searches is not None, "asked before"
@@ -142,7 +145,7 @@ class Allocator:
         return found
 
     def _taken(self, node: Node) -> tuple[bool, ...]:
-        """Per device that the node can reach whether it is taken. Raises AllocationError."""
+        """Return for each device of the node whether it is allocated. Raises AllocationError."""
         try:
             ids = self._index.device_ids(node)
         except PoolError as error:
@@ -182,7 +185,7 @@ class _Search:
         return None
 
     def _want(self, claim: ResourceClaim, allocated: AllocatedState) -> list[tuple[Wanted, ...]]:
-        """Per request of the claim its alternatives. Raises AllocationError."""
+        """Return, per request of the claim, its alternatives. Raises AllocationError."""
         every: list[tuple[Wanted, ...]] = []
         for alternatives in self._requests_of(claim):
             self._check_features(claim, alternatives)
@@ -215,7 +218,7 @@ class _Search:
                     " DRAConsumableCapacity feature is disabled"
                 )
 
-    # The search. Every method is whether the rest can be solved from here.
+    # The search. Every method returns whether the rest can be solved from here.
 
     def _next_request(self, claim: int, request: int) -> bool:
         if claim >= len(self._claims):
@@ -224,7 +227,7 @@ class _Search:
             try:
                 return self._next_request(claim + 1, 0)
             except _TooManyResults:
-                # With fewer devices for an earlier claim a later one may still succeed.
+                # A later claim may still succeed if an earlier one takes fewer devices.
                 return False
         alternatives = self._wanted[claim][request]
         if alternatives[0].request.parent_name:
@@ -247,9 +250,9 @@ class _Search:
         return False
 
     def _devices(self, claim: int, request: int, wanted: Wanted, taken: int, start: int) -> bool:
-        """Take the devices of a request from the `taken`-th on, then go on.
+        """Take the devices of a request from number `taken` on, then continue with the rest.
 
-        Devices of one request are taken in order, so that no set of them is tried twice.
+        The devices of a request are taken in order, so that no set is tried twice.
         """
         takes_all = wanted.request.mode == ALL
         if takes_all and not wanted.all_devices:

@@ -15,11 +15,11 @@ from kubesched.config.field_errors import ConfigError, FieldError, child, forbid
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Arguments.
+    """The arguments.
 
     Attributes:
-        filter_timeout_seconds: How long the search on one node may take; 0: for ever, None: 10.
-        binding_timeout_seconds: How long devices may take to become ready; None: 600.
+        filter_timeout_seconds: The timeout of the search on one node; 0 means none, None means 10.
+        binding_timeout_seconds: How long devices may take to become ready; None means 600.
     """
 
     filter_timeout_seconds: DurationSeconds | None = msgspec.field(
@@ -33,9 +33,10 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, 
 def decode_dynamic_resources_args(
     raw: dict[str, object] | None, gates: FeatureGates, path: str
 ) -> DynamicResourcesArgs:
-    """Decode and validate; each timeout is allowed only if it has an effect.
+    """Decode and validate; a timeout is allowed only if its feature gate is on.
 
-    Raises ConfigError with every field error.
+    Raises:
+        ConfigError: With every field error found.
     """
     args = decode_args(DynamicResourcesArgs, raw, path)
     filter_path, binding_path = child(path, "filterTimeout"), child(path, "bindingTimeout")
@@ -74,7 +75,7 @@ def _binding_timeout_errors(
 
 
 def has_binding_conditions(gates: FeatureGates) -> bool:
-    """Whether devices may have to be waited for before binding."""
+    """Whether binding may have to wait for devices."""
     return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
         "DRAResourceClaimDeviceStatus"
     )

@@ -1,11 +1,11 @@
-"""What an attempt to satisfy all claims has taken so far.
+"""AllocationAttempt: the devices that a search has taken so far.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           allocator_incubating.go, allocateDevice (v1.36)
-Invariants: giving back what was taken last, again and again, leads back to the beginning, except
-            for what is left behind as upstream leaves it.
-Differs:  nothing. As upstream, a device that is refused late leaves behind what was booked for it
-          until then, and shares that are given back leave their counters behind.
+Invariants: returning all devices in reverse order restores the initial state, apart from the
+            leftovers that upstream has, too.
+Differs:  nothing. As upstream, a device that is rejected late leaves behind what was counted for it
+          until then, and returned shares leave their counters behind.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,10 +31,10 @@ GiveBack = Callable[[], None]
 
 
 class AllocationAttempt:
-    """Devices taken, and what constraints, counters and capacities know of them.
+    """The taken devices, with the resulting constraints, counters and capacities.
 
     Attributes:
-        chosen: Per claim its devices, in the order they were taken.
+        chosen: Per claim, its devices in the order in which they were taken.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class AllocationAttempt:
         counters: ConsumedCounters,
         features: Features,
     ) -> None:
-        """Begin with nothing taken. Raises AllocationError for a constraint of an unknown kind."""
+        """Start without devices. Raises AllocationError for a constraint of an unknown kind."""
         self._claims = claims
         self._devices = devices
         self._allocated = allocated
@@ -57,14 +57,14 @@ class AllocationAttempt:
         self.chosen: list[list[Chosen]] = [[] for _ in claims]
 
     def is_free(self, claim: int, request: ParsedRequest, device: DeviceID) -> bool:
-        """Whether nobody has the device; with admin access, whether the claim itself has not."""
+        """Whether no claim has the device; with admin access, whether this claim does not."""
         users = self._users.get(device, ())
         if request.admin_access:
             return claim not in users
         return not users and device not in self._allocated.devices
 
     def has_capacity(self, request: ParsedRequest, candidate: CandidateDevice) -> bool:
-        """Whether enough is left of the device's capacities."""
+        """Whether the device has enough capacity left."""
         return self._devices.has_capacity(
             request, candidate, self._allocated.capacity, self._capacity
         )
@@ -72,9 +72,9 @@ class AllocationAttempt:
     def take(
         self, claim: int, wanted: Wanted, candidate: CandidateDevice, *, must: bool
     ) -> GiveBack | None:
-        """Take a selectable device; how to give it back, None if it cannot be taken.
+        """Take a selectable device; return a function that returns it, or None if it is unusable.
 
-        Raises AllocationError if a device that `must` be taken does not satisfy a constraint.
+        Raises AllocationError if a device that `must` be taken violates a constraint.
         """
         request, device = wanted.request, candidate.device
         is_shared = self._features.consumable_capacity and bool(device.allow_multiple_allocations)
@@ -115,7 +115,7 @@ class AllocationAttempt:
         if not self._features.partitionable_devices:
             return False
         in_use = candidate.id in self._allocated.capacity or candidate.id in self._capacity
-        # The first share of a device takes its counters for all of them.
+        # The first share of a device uses its counters on behalf of all shares.
         if is_shared and in_use:
             return True
         return self._counters.take(candidate.pool, candidate.device)
@@ -123,7 +123,7 @@ class AllocationAttempt:
     def _is_usable(
         self, claim: int, request: ParsedRequest, candidate: CandidateDevice, *, must: bool
     ) -> bool:
-        """Whether taints and constraints allow the device, which constraints then know of."""
+        """Whether taints and constraints allow the device; if so, constraints record it."""
         if self._features.device_taints and not request.tolerates(candidate.device.taints):
             return False
         names = (request.base_name, request.subrequest_name)

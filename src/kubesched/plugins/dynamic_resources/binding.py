@@ -2,10 +2,10 @@
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, bindClaim, PreBind
           (v1.36)
-Differs:  pods that share a claim write into it one after the other, each into the version that the
-          one before has left; upstream, they meet conflicts, of which the fifth fails the pod. A
-          claim that was allocated the very same devices meanwhile, by another pod of the group,
-          is reserved; upstream, the pod fails and comes again.
+Differs:  pods that share a claim write it one after another, each based on the version before;
+          upstream, they run into conflicts, of which the fifth fails the pod. If another pod of
+          the group has allocated the same devices to the claim meanwhile, the claim is reserved;
+          upstream, the pod fails and is retried.
 """
 
 import asyncio
@@ -39,15 +39,15 @@ _NANOSECONDS = 1_000_000_000
 
 
 class ClaimBindingError(Exception):
-    """A claim could not be bound; the pod is tried again later."""
+    """A claim could not be bound; the pod will be retried."""
 
 
 class BindingTimeoutError(ClaimBindingError):
-    """A device was not made ready in time."""
+    """A device did not become ready in time."""
 
 
 class ClaimBinder:
-    """Binds the claims of one pod to it."""
+    """Binds the claims of one pod."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class ClaimBinder:
         allocation = self._state.allocations[at]
         is_special = self._state.is_special(at)
         if is_special and allocation is None and not claim.spec.devices.requests:
-            # The node offers the resources by itself.
+            # The node's allocatable amounts include the resources.
             return claim
         uids = {claim.metadata.uid, self._state.special_uid if is_special else ""}
-        # Another pod of the group may still write what this one fails to write.
+        # If this write fails, another pod of the group may still succeed.
         user: str | None = uid_of(self._pod)
         try:
             is_created = is_special and is_in_memory(claim)
@@ -104,7 +104,7 @@ class ClaimBinder:
         return claim
 
     def _newest(self, claim: ResourceClaim) -> ResourceClaim:
-        """The claim as the pod whose turn it was before has left it."""
+        """Return the claim as the previous writer left it."""
         namespace, name = claim.metadata.namespace, claim.metadata.name
         known = self._tracker.get(self._objects, namespace, name)
         is_same = known is not None and known.metadata.uid == claim.metadata.uid
@@ -150,7 +150,7 @@ class ClaimBinder:
     async def _write(
         self, claim: ResourceClaim, allocation: AllocationResult | None
     ) -> ResourceClaim:
-        """Write allocation and reservation; after a conflict, into the newest version."""
+        """Write allocation and reservation; after a conflict, retry with the newest version."""
         for attempt in range(_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -189,7 +189,7 @@ class ClaimBinder:
 
     @property
     def must_wait(self) -> bool:
-        """Whether some device has to be made ready first."""
+        """Whether a device is not ready yet."""
         return any(has_binding_conditions(claim) for claim in self._state.claims)
 
     async def wait(self, timeout_seconds: float) -> None:
@@ -212,7 +212,7 @@ class ClaimBinder:
     async def _until_ready(self, timeout_seconds: float) -> None:
         try:
             async with asyncio.timeout(timeout_seconds):
-                # Nobody tells us when a device is ready, so look now and then, as upstream.
+                # As upstream, poll, because no event reports that a device is ready.
                 while not self._is_ready(timeout_seconds):  # noqa: ASYNC110
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
@@ -243,7 +243,7 @@ class ClaimBinder:
 
 
 def _devices_of(allocation: AllocationResult) -> list[tuple[str, ...]]:
-    """The devices, and shares of devices, that an allocation gives to requests."""
+    """Return the devices, and shares of devices, of an allocation."""
     return [
         (one.request, one.driver, one.pool, one.device, one.share_id or "")
         for one in allocation.devices.results
@@ -251,7 +251,7 @@ def _devices_of(allocation: AllocationResult) -> list[tuple[str, ...]]:
 
 
 async def _worded(what: str, call: Awaitable[ResourceClaim]) -> ResourceClaim:
-    """Await a call; say what it was for if it is refused."""
+    """Await a call; on failure raise ClaimBindingError with `what` in the text."""
     try:
         return await call
     except ApiRefusedError as error:
@@ -259,7 +259,7 @@ async def _worded(what: str, call: Awaitable[ResourceClaim]) -> ResourceClaim:
 
 
 def with_finalizer(claim: ResourceClaim) -> ResourceClaim:
-    """The claim with the finalizer that keeps it while devices belong to it."""
+    """Return the claim with the finalizer that protects it while it has devices."""
     metadata = claim.metadata
     if FINALIZER in metadata.finalizers:
         return claim
@@ -267,7 +267,7 @@ def with_finalizer(claim: ResourceClaim) -> ResourceClaim:
 
 
 def is_timed_out(claim: ResourceClaim, timeout_seconds: float, now: Callable[[], str]) -> bool:
-    """Whether the claim's devices have had long enough to become ready."""
+    """Whether the time for the claim's devices to become ready has passed."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None:
         return False

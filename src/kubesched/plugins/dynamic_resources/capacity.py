@@ -3,7 +3,8 @@
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           consumable_capacity.go (v1.36)
 Reads:    device.capacity, request.capacity
-Differs:  a request equal in amount to the policy's default counts as the default however written.
+Differs:  a request of the same amount as the policy's default counts as the default, even if it is
+          written differently.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ Amounts = Mapping[str, int]
 
 
 def consumed_capacity(request: CapacityRequirements | None, device: Device) -> dict[str, Quantity]:
-    """What an allocation of the device takes of each of its capacities."""
+    """Return what an allocation of the device uses of each capacity."""
     requested = {} if request is None else request.requests
     return {
         name: _consumed(requested.get(name), capacity) for name, capacity in device.capacity.items()
@@ -32,13 +33,13 @@ def consumed_capacity(request: CapacityRequirements | None, device: Device) -> d
 def has_capacity(
     request: CapacityRequirements | None, device: Device, allocated: Amounts, allocating: Amounts
 ) -> bool:
-    """Whether the device has enough left, and its policies allow the request.
+    """Whether the device has enough capacity left, and its policies allow the request.
 
     Args:
-        request: What is asked for.
+        request: The requested capacity.
         device: The device.
-        allocated: What allocated claims take of the device.
-        allocating: What this attempt takes of it so far.
+        allocated: The amounts that allocated claims use.
+        allocating: The amounts that this search uses so far.
     """
     if request is not None and not request.requests.keys() <= device.capacity.keys():
         return False
@@ -98,7 +99,7 @@ def _violates_range(amount: int, valid_range: CapacityRequestPolicyRange) -> boo
 
 
 def _whole(quantity: Quantity) -> int:
-    """Whole units, rounded up."""
+    """Return the quantity in whole units, rounded up."""
     return _round_up(nano_value(quantity))
 
 

@@ -1,9 +1,9 @@
-"""The claims of a pod: which they are, and whether the pod may use them.
+"""Finds the claims of a pod, and checks whether the pod may use them.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/resourceclaim/{resourceclaim,pod}.go;
           pkg/scheduler/framework/plugins/dynamicresources/claims.go (v1.36)
 Reads:    pod.spec.resourceClaims, pod.status.resourceClaimStatuses; ResourceClaims
-Differs:  claims of pod groups are alpha and left out.
+Differs:  the claims of pod groups, an alpha feature, are not supported.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from kubesched.api.resource import (
 _TRUE = "True"
 
 GetClaim = Callable[[str, str], ResourceClaim | None]
-"""From namespace and name to the claim."""
+"""(namespace, name) -> claim, or None."""
 
 
 class ClaimsNotReadyError(Exception):
@@ -28,11 +28,11 @@ class ClaimsNotReadyError(Exception):
 
 
 class BindingFailedError(Exception):
-    """A device of the claim says that it cannot be made ready."""
+    """A device of the claim reports that it cannot become ready."""
 
 
 def pod_resource_claims(pod: Pod, get: GetClaim) -> list[ResourceClaim]:
-    """The claims of the pod, in its own order, without those it turned out not to need.
+    """Return the claims of the pod in its order, without those that it does not need.
 
     Raises ClaimsNotReadyError.
     """
@@ -57,7 +57,7 @@ def pod_resource_claims(pod: Pod, get: GetClaim) -> list[ResourceClaim]:
 
 
 def claim_name(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
-    """The name of the claim, None if none is needed; whether it was generated.
+    """Return the claim's name (None if no claim is needed), and whether it was generated.
 
     Raises ClaimsNotReadyError.
     """
@@ -81,32 +81,32 @@ def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether the pod is among those that may use the claim."""
+    """Whether the claim is reserved for the pod."""
     return any(reference.uid == pod.metadata.uid for reference in claim.status.reserved_for)
 
 
 def can_be_deallocated(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether nobody else uses the claim."""
+    """Whether no other pod uses the claim."""
     users = claim.status.reserved_for
     return not users or (len(users) == 1 and users[0].uid == pod.metadata.uid)
 
 
 def consumer_reference(pod: Pod) -> ResourceClaimConsumerReference:
-    """The pod as a user of claims."""
+    """Return the pod's entry for `status.reservedFor`."""
     return ResourceClaimConsumerReference(
         resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
     )
 
 
 def has_binding_conditions(claim: ResourceClaim) -> bool:
-    """Whether some device of the claim has to be made ready after it was allocated."""
+    """Whether a device of the claim has binding conditions."""
     return any(result.binding_conditions for result in results_of(claim))
 
 
 def is_ready_for_binding(claim: ResourceClaim) -> bool:
     """Whether all devices of the claim are ready.
 
-    Raises BindingFailedError if a device cannot be made ready.
+    Raises BindingFailedError if a device cannot become ready.
     """
     if claim.status.allocation is None:
         return False
@@ -123,7 +123,7 @@ def is_ready_for_binding(claim: ResourceClaim) -> bool:
 
 
 def results_of(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
-    """The devices that the claim is allocated."""
+    """Return the devices allocated to the claim."""
     allocation = claim.status.allocation
     return () if allocation is None else allocation.devices.results
 

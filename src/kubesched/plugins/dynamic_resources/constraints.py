@@ -14,10 +14,10 @@ from kubesched.plugins.dynamic_resources.pools import DeviceID
 
 
 class Constraint(Protocol):
-    """What is remembered of the devices chosen so far."""
+    """A constraint, with the devices chosen so far."""
 
     def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
-        """Take the device in, if the constraint allows; whether it did."""
+        """Add the device if the constraint allows it; return whether it does."""
         ...
 
     def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:
@@ -26,7 +26,7 @@ class Constraint(Protocol):
 
 
 def constraint_of(spec: DeviceConstraint) -> Constraint | None:
-    """The constraint, None for one of an unknown kind."""
+    """Return the constraint, or None if its kind is unknown."""
     if spec.match_attribute is not None:
         return MatchAttribute(spec.match_attribute, spec.requests)
     if spec.distinct_attribute is not None:
@@ -49,12 +49,12 @@ class _AttributeConstraint:
 
 
 class MatchAttribute(_AttributeConstraint):
-    """All devices have the attribute, with the same value."""
+    """Requires that all devices have the attribute, with equal values."""
 
     _attribute: DeviceAttribute | None = None
 
     def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
-        """Take the device in if it is the first or has the first one's value."""
+        """Add the device if it is the first or has the first one's value."""
         if not self._applies(request, subrequest):
             return True
         attribute = lookup_attribute(device, device_id, self._attribute_name)
@@ -68,15 +68,15 @@ class MatchAttribute(_AttributeConstraint):
         return True
 
     def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:
-        """Forget one device; after the last one, any value may come."""
+        """Remove a device; without devices, any value is allowed."""
         if self._applies(request, subrequest):
             self._devices -= 1
 
 
 class DistinctAttribute(_AttributeConstraint):
-    """All devices have the attribute, with different values.
+    """Requires that all devices have the attribute, with different values.
 
-    Values are remembered by request, so of a request for several devices only the last one's is.
+    As upstream, only the last device of each request is compared.
     """
 
     def __init__(self, attribute_name: str, requests: Iterable[str]) -> None:
@@ -84,7 +84,7 @@ class DistinctAttribute(_AttributeConstraint):
         self._attributes: dict[str, DeviceAttribute] = {}
 
     def add(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> bool:
-        """Take the device in if no remembered value is the same."""
+        """Add the device if no recorded value is equal."""
         if not self._applies(request, subrequest):
             return True
         attribute = lookup_attribute(device, device_id, self._attribute_name)
@@ -99,14 +99,14 @@ class DistinctAttribute(_AttributeConstraint):
         return True
 
     def remove(self, request: str, subrequest: str, device: Device, device_id: DeviceID) -> None:
-        """Forget what is remembered of the request."""
+        """Remove the request's value."""
         if self._applies(request, subrequest):
             self._attributes.pop(request, None)
             self._devices -= 1
 
 
 def lookup_attribute(device: Device, device_id: DeviceID, name: str) -> DeviceAttribute | None:
-    """The attribute with a fully qualified name; the driver's own need no domain."""
+    """Return an attribute by its qualified name; the driver's own may lack the domain."""
     found = device.attributes.get(name)
     if found is not None:
         return found
@@ -117,7 +117,7 @@ def lookup_attribute(device: Device, device_id: DeviceID, name: str) -> DeviceAt
 
 
 def _scalar(attribute: DeviceAttribute) -> tuple[str, object] | None:
-    """The kind and the value of an attribute, None if it is of a kind that cannot be compared."""
+    """Return the kind and value of an attribute, or None if the kind is not comparable."""
     if attribute.string_value is not None:
         return "string", attribute.string_value
     if attribute.int_value is not None:

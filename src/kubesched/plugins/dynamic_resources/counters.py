@@ -1,10 +1,10 @@
-"""Shared counters: what the devices of a pool take from common stock.
+"""Shared counters of a pool, which its devices consume.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           allocator_incubating.go, checkAvailableCounters (v1.36)
 Reads:    device.consumesCounters, slice.sharedCounters
-Differs:  nothing. As upstream, pools of the same name share one account, whatever their driver,
-          and what a device was found to need stays booked if it is refused for another reason.
+Differs:  nothing. As upstream, pools of the same name share their counters even if their drivers
+          differ, and the counters of a device stay consumed if it is rejected for another reason.
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ Amounts = dict[str, dict[str, int]]
 
 
 class AvailableCounters:
-    """What allocated devices have left of the counters; computed once per pool name."""
+    """The counters that allocated devices leave; computed once per pool name."""
 
     def __init__(self, is_allocated: Callable[[DeviceID], bool]) -> None:
         self._is_allocated = is_allocated
         self._pools: dict[str, Amounts] = {}
 
     def of(self, pool: Pool) -> Amounts:
-        """What is left in the pool; may be negative."""
+        """Return what is left in the pool; may be negative."""
         name = pool.id[1]
         if name not in self._pools:
             self._pools[name] = self._compute(pool)
@@ -53,14 +53,14 @@ def _subtract_known(available: Amounts, device: Device) -> None:
 
 
 class ConsumedCounters:
-    """What the devices of one attempt take."""
+    """The counters that the devices of one search consume."""
 
     def __init__(self, available: AvailableCounters) -> None:
         self._available = available
         self._pools: dict[str, Amounts] = {}
 
     def take(self, pool: Pool, device: Device) -> bool:
-        """Book what the device needs if there is enough of everything; whether there was."""
+        """Consume the device's counters if all suffice; return whether they do."""
         self._book(pool, device, 1)
         consumed = self._pools[pool.id[1]]
         for set_name, amounts in self._available.of(pool).items():
@@ -71,7 +71,7 @@ class ConsumedCounters:
         return True
 
     def give_back(self, pool: Pool, device: Device) -> None:
-        """Undo a booking."""
+        """Undo one successful `take`."""
         self._book(pool, device, -1)
 
     def _book(self, pool: Pool, device: Device, sign: int) -> None:

@@ -1,7 +1,7 @@
-"""Claims on devices in words: which request lacks what on a node.
+"""Describes which device requests a node cannot satisfy, and why.
 
-Reads:    claims, pools, what is allocated
-Differs:  upstream has no such texts; they are for explain.
+Reads:    claims, pools, allocated devices
+Differs:  not in upstream; for explain.
 """
 
 from collections import Counter
@@ -32,10 +32,10 @@ def describe_allocation(claim: ResourceClaim, selector: NodeSelector | None, nod
 
 
 def describe_devices(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> str:
-    """Return which requests the node cannot serve, with a count of its devices by what they lack.
+    """Return which requests the node cannot satisfy, and how many of its devices fail, by reason.
 
     Raises:
-        AllocationError: A claim, class or device is wrong.
+        AllocationError: A claim, class or device is invalid.
     """
     counted = _Count(allocator, node, claims)
     texts = [text for at in range(len(claims)) for text in counted.shortages(at)]
@@ -47,7 +47,7 @@ def describe_devices(allocator: Allocator, node: Node, claims: Sequence[Resource
 
 
 class _Count:
-    """Counts the devices of one node for one pod's claims, as long as nothing is taken."""
+    """Counts the devices of one node for one pod's claims, before any is taken."""
 
     def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
         self._allocator = allocator
@@ -55,14 +55,14 @@ class _Count:
         self._devices: NodeDevices = allocator.devices(node)
 
     def shortages(self, at: int) -> Iterator[str]:
-        """Yield, per request of a claim that cannot be served, what it wants and what there is."""
+        """Yield, per unsatisfiable request of a claim, what it needs and what the node has."""
         for alternatives in self._allocator.requests(self._claims[at]):
             texts = [self._shortage(at, request) for request in alternatives]
             if all(texts):
                 yield from texts
 
     def _shortage(self, at: int, request: ParsedRequest) -> str:
-        """Return what the request lacks; empty if it could be served alone."""
+        """Return what the request lacks; "" if it could be satisfied alone."""
         claim, devices = self._claims[at], self._devices
         wanted = self._want(claim, request)
         of_class = self._want(claim, replace(request, selectors=()))

@@ -1,12 +1,12 @@
-"""DynamicResources: give pods the devices that their ResourceClaims ask for.
+"""DynamicResources: allocate devices to the ResourceClaims of pods.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources (v1.36)
 Reads:    pod.spec.resourceClaims, pod requests; ResourceClaims, ResourceSlices, DeviceClasses;
           nodes.metadata, nodes.allocatable
 Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not free a device at once.
-Differs:  the search for devices ends after a number of tries in proportion to `filterTimeout`;
-          pod groups' claims and node allocatable resources by claims are alpha and left out;
-          pods of a group share its pending allocations in the group's next cycle, too.
+Differs:  the search for devices ends after a number of tries proportional to `filterTimeout`; the
+          claims of pod groups and node allocatable resources by claims, both alpha, are not
+          supported; pods of a group share pending allocations in the group's next cycle, too.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
 ):
-    """Allocate claims during filtering, write them before binding."""
+    """Allocate claims in Filter, and write them in PreBind."""
 
     name: ClassVar = "DynamicResources"
-    # Only pods that need no devices are signed, and for those all rows are alike.
+    # Only pods without devices are signed, and their answers depend on nothing.
     scope: ClassVar = Scope.NODE
     signed_kinds: ClassVar = (DeviceClass,)
     survivors_only: ClassVar = True
@@ -180,11 +180,11 @@ class DynamicResources(
     def decode_args(
         cls, raw: dict[str, object] | None, handle: Handle, path: str
     ) -> DynamicResourcesArgs:
-        """Decode and validate; each timeout is allowed only if it has an effect."""
+        """Decode and validate the arguments. Raises ConfigError with every field error."""
         return decode_dynamic_resources_args(raw, handle.feature_gates, path)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Devices, classes or claims came or changed, or a node did."""
+        """Return changes of slices, classes, claims, pods and nodes."""
         if not self._enabled:
             return ()
         add_update = Action.ADD | Action.UPDATE
@@ -202,14 +202,14 @@ class DynamicResources(
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
-        """Answers for a pod that needs devices are not remembered."""
+        """Return () for pods without devices; otherwise UNSIGNED."""
         if pod.spec.resource_claims:
             return UNSIGNED
         classes = device_classes_of(self.handle.objects)
         return UNSIGNED if any(map(classes.backs, pod.template.requests)) else None
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Hold the pod back until all its claims are there."""
+        """Reject the pod until all its claims exist."""
         if not self._enabled or not pod.spec.resource_claims:
             return SUCCESS
         try:
@@ -221,7 +221,7 @@ class DynamicResources(
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[DynamicResourcesState]:
-        """Look up the claims, and gather what devices there are if some must be allocated."""
+        """Find the claims, and the devices if a claim must be allocated."""
         nothing = DynamicResourcesState()
         if not self._enabled:
             return PreFilterResult(nothing, SKIP)
@@ -248,19 +248,19 @@ class DynamicResources(
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> DynamicResourcesState | NoState | None:
-        """Fail, unless the plugin has nothing to do at all."""
+        """Return a failure, unless the plugin has nothing to do."""
         if not self._enabled:
             return DynamicResourcesState()
         return super().filter_state(cycle, pod, snapshot)
 
     def filter(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Reject rows where claims cannot be used or allocated; note down what was found."""
+        """Reject rows where claims cannot be used or allocated; keep the allocations found."""
         is_timed_out = self._is_timed_out if self._binding_conditions else None
         node_filter = NodeFilter(state, pod.pod, is_timed_out)
         return NodeToStatus.of([node_filter.ask(node) for node in nodes.nodes])
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
-        """Claims; devices and classes, as far as something has to be allocated."""
+        """Return claims, and slices and classes if a claim must be allocated."""
         if not self._enabled:
             return
         objects, claims = snapshot.objects, pod.spec.resource_claims
@@ -283,14 +283,14 @@ class DynamicResources(
                 yield NeededKind(DeviceTaintRule, "they taint devices")
 
     def describe(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> str:
-        """Name the requests that the node cannot serve, and count its devices."""
+        """Return the requests that the node cannot satisfy, with counts of its devices."""
         is_timed_out = self._is_timed_out if self._binding_conditions else None
         return NodeFilter(state, pod.pod, is_timed_out).describe(nodes.nodes[0])
 
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:
-        """Give up an allocation that only this pod uses, so that another can be tried."""
+        """Deallocate a claim that only this pod uses, so that other devices can be tried."""
         if not self._enabled:
             return PostFilterResult(unschedulable("plugin disabled"))
         state = cycle.filter_states.get(self.name)
@@ -303,18 +303,18 @@ class DynamicResources(
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> DynamicResourcesState | NoState:
-        """Take what filtering found."""
+        """Return the state of `filter`."""
         state = cycle.filter_states.get(self.name)
         if isinstance(state, DynamicResourcesState):
             return state
-        # Where there is nothing to score, nothing is missed.
+        # Without alternatives to score, the state is not needed.
         is_scored = self._enabled and self._prioritized_list
         return NoState(_NO_STATE) if is_scored else DynamicResourcesState()
 
     def score(
         self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
-        """Prefer nodes where the first alternatives of prioritized lists were to be had."""
+        """Return, as int64 per row, how early the chosen alternatives of requests are listed."""
         if not self._prioritized_list or not state.nodes or not state.has_alternatives():
             return np.zeros(len(nodes), np.int64)
         return np.array([state.score(name) for name in nodes.names], np.int64)
@@ -326,11 +326,11 @@ class DynamicResources(
         scores: NDArray[np.int64],
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
-        """More is better."""
+        """Scale to 0..100; a higher number is better."""
         return normalize(scores) if self._enabled else scores
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Keep the devices found for the node from others, until the claims are written."""
+        """Reserve the devices found for the node until the claims are written."""
         if self._has_no_state(cycle):
             return _NO_STATE
         state = self._state(cycle)
@@ -340,7 +340,7 @@ class DynamicResources(
         found = state.nodes.get(node_name)
         if found is None or not found.results:
             if all(map(state.is_special, to_allocate)):
-                # The node offers the extended resources by itself.
+                # The node's allocatable amounts include the extended resources.
                 return SUCCESS
             return failure("claim allocation not found for node")
         for at, result in zip(to_allocate, found.results, strict=True):
@@ -351,12 +351,12 @@ class DynamicResources(
             allocated = with_finalizer(replace(claim, status=_allocated(claim, allocation)))
             group = self._group_of(pod.pod)
             pending = self._tracker.add_pending(claim.metadata.uid, allocated, pod.uid, group)
-            # Another pod of the group may have given ids to the shares already.
+            # Another pod of the group may have numbered the shares already.
             state.allocations[at] = pending.status.allocation
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give the devices back, and take the pod out of claims it was written into."""
+        """Release the devices, and remove the pod from claims that were written."""
         state = self._state(cycle)
         if state is None:
             return
@@ -375,13 +375,13 @@ class DynamicResources(
                 self._writer.delete(special)
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Claims must be written."""
+        """Return success if the pod has claims to write."""
         if self._has_no_state(cycle):
             return _NO_STATE
         return SKIP if self._state(cycle) is None else SUCCESS
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Write allocations and reservations, then wait for devices that are not ready."""
+        """Write allocations and reservations, then wait until the devices are ready."""
         state = self._state(cycle)
         if state is None:
             return _NO_STATE if self._has_no_state(cycle) else SUCCESS
@@ -419,7 +419,7 @@ class DynamicResources(
         return self._enabled and not isinstance(state, DynamicResourcesState)
 
     def _state(self, cycle: CycleState) -> DynamicResourcesState | None:
-        """The pod's state, None if it has no claims."""
+        """Return the pod's state, or None if it has no claims."""
         state = cycle.filter_states.get(self.name)
         return state if isinstance(state, DynamicResourcesState) and state.claims else None
 
@@ -432,7 +432,7 @@ class DynamicResources(
         return special_claim(pod, scalars, classes, self._tracker.list(objects))
 
     def _group_of(self, pod: Pod) -> str:
-        """The pod's group, which is placed as a whole; "" if it has none."""
+        """Return the name of the pod's group, or ""."""
         return pod_group_name_of(pod) if self._has_pod_groups else ""
 
     def _look_at_claims(self, state: DynamicResourcesState, group: str, objects: Objects) -> Status:
@@ -504,7 +504,7 @@ class DynamicResources(
         )
 
     def _devices(self, objects: Objects) -> tuple[PoolIndex, DeviceMatcher]:
-        """All slices, indexed; and what selectors said of their devices."""
+        """Return the index of all slices, and the matcher with its cached results."""
         versions = objects.version(ResourceSlice), objects.version(DeviceTaintRule)
         known = self._index
         if known is None or known[0] is not objects or known[1] != versions:
@@ -526,7 +526,7 @@ class DynamicResources(
         special = state.special_claim
         is_leftover = special is not None and not is_in_memory(special)
         unavailable = list(state.unavailable)
-        # There is no better choice than a random one.
+        # As upstream, the choice is arbitrary.
         self.handle.random.shuffle(unavailable)
         for at in unavailable:
             claim = state.claims[at]

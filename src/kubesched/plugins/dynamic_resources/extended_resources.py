@@ -1,8 +1,8 @@
-"""Extended resources that devices stand for: the special claim of a pod that asks for them.
+"""Extended resources backed by devices: the special claim of a pod that requests them.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go (v1.36)
 Reads:    pod requests, DeviceClasses, ResourceClaims of earlier attempts; nodes.allocatable
-Differs:  the claim's uid before it is created is made from the pod's.
+Differs:  until the claim is created, its uid is derived from the pod's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,16 +25,16 @@ from kubesched.api.resource import (
 from kubesched.framework.dra import DeviceClasses, is_dra_extended_resource_name
 
 IN_MEMORY_NAME = "<extended-resources>"
-"""The special claim's name until it is created; no object can have it."""
+"""The special claim's name until it is created; not a valid object name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRequests:
-    """What devices must provide on nodes that do not offer some resources by themselves.
+    """The requests for resources that a node's allocatable amounts lack.
 
     Attributes:
-        requests: For the special claim.
-        mappings: Which request serves which container's resource.
+        requests: The requests of the special claim.
+        mappings: Which request provides which container's resource.
     """
 
     requests: tuple[DeviceRequest, ...]
@@ -42,7 +42,7 @@ class NodeRequests:
 
 
 def requested_scalars(requests: Mapping[str, int]) -> dict[str, int]:
-    """The requests, not 0, for which devices could stand."""
+    """Return the requests above 0 that devices could back."""
     return {
         name: amount
         for name, amount in requests.items()
@@ -53,7 +53,7 @@ def requested_scalars(requests: Mapping[str, int]) -> dict[str, int]:
 def special_claim(
     pod: Pod, scalars: Iterable[str], classes: DeviceClasses, claims: Iterable[ResourceClaim]
 ) -> ResourceClaim | None:
-    """The pod's special claim: left from an earlier attempt, or new; None if it needs none."""
+    """Return the pod's special claim, existing or new; None if the pod needs none."""
     if not any(classes.backs(name) for name in scalars):
         return None
     for claim in claims:
@@ -94,12 +94,12 @@ def is_in_memory(claim: ResourceClaim) -> bool:
 
 
 def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> ResourceClaim:
-    """The special claim as it is to be allocated on some node."""
+    """Return the special claim with the requests for a node."""
     return replace(claim, spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)))
 
 
 def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) -> NodeRequests:
-    """The requests that make devices provide `resources` to the pod's containers."""
+    """Return the requests with which devices provide `resources` to the pod's containers."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     init_count = len(pod.spec.init_containers)
     requests: list[DeviceRequest] = []
@@ -117,8 +117,8 @@ def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) ->
 class _Resource:
     """The requests for one resource.
 
-    Containers that run for the pod's whole life have devices of their own. Init containers run
-    before, one after the other: they use what later containers will have, and share the rest.
+    Containers that run for the pod's whole life get devices of their own. Init containers run
+    before, one after another, so they use the devices of later containers and share the rest.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class _Resource:
         self.mappings: list[ContainerExtendedResourceRequest] = []
 
     def requests(self) -> list[DeviceRequest]:
-        """The requests; `mappings` is filled as well."""
+        """Return the requests, and fill `mappings`."""
         long_lived: list[DeviceRequest | None] = [None] * len(self._containers)
         for at, is_long_lived in enumerate(self._long_lived):
             if is_long_lived:
@@ -147,7 +147,7 @@ class _Resource:
     def _short_lived(
         self, long_lived: Sequence[DeviceRequest | None]
     ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-        """The largest of the init containers' requests, which serves them all."""
+        """Return the largest of the init containers' requests, which suffices for all."""
         largest: DeviceRequest | None = None
         names: set[str] = set()
         mapped: list[ContainerExtendedResourceRequest] = []
@@ -170,7 +170,7 @@ class _Resource:
     def _request(
         self, at: int, reusable: Sequence[DeviceRequest | None]
     ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-        """What a container asks for beyond the reusable requests, and the requests it uses."""
+        """Return a container's request beyond the reusable ones, and the requests it uses."""
         container = self._containers[at]
         wanted = self._whole_amount(container)
         mapped: list[ContainerExtendedResourceRequest] = []
@@ -195,7 +195,7 @@ class _Resource:
         return DeviceRequest(name=name, exactly=exactly), mapped
 
     def _whole_amount(self, container: Container) -> int:
-        """The container's request; 0 if there is none, or none that is whole."""
+        """Return the container's request; 0 if it has none or it is not whole."""
         amount = nano_value(container.resources.requests.get(self._resource, 0))
         return amount // NANO if amount % NANO == 0 else 0
 

@@ -1,10 +1,10 @@
-"""Whether a node can provide what the claims of a pod ask for.
+"""NodeFilter: whether a node can satisfy the claims of a pod.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, Filter (v1.36)
 Reads:    node.metadata, node.status.allocatable; the pod's claims
 Rejects:  UnschedulableAndUnresolvable.
-Differs:  a pod that shares its group's pending allocation goes only where that allocation can be
-          used, and results stay in the order of the claims; upstream forgets both.
+Differs:  a pod that shares its group's pending allocation fits only where that allocation can be
+          used, and results stay in order of the claims; upstream does neither.
 """
 
 from collections.abc import Callable
@@ -40,23 +40,23 @@ IsTimedOut = Callable[[ResourceClaim], bool]
 
 
 class NodeFilter:
-    """Asks one node after the other about one pod; what is found goes into the pod's state."""
+    """Filters nodes for one pod, and stores the allocations found in the pod's state."""
 
     def __init__(
         self, state: DynamicResourcesState, pod: Pod, is_timed_out: IsTimedOut | None
     ) -> None:
-        """Prepare.
+        """Create a filter.
 
         Args:
             state: The pod's state.
             pod: The pod.
-            is_timed_out: Whether a claim's devices have had long enough to become ready; None if
-                devices are always ready.
+            is_timed_out: Whether the time for a claim's devices to become ready has passed; None
+                if devices are always ready.
         """
         self._state = state
         self._pod = pod
         self._is_timed_out = is_timed_out
-        # The others can be used wherever they can be allocated.
+        # The other claims can be used wherever they can be allocated.
         self._bound = [
             at
             for at, claim in enumerate(state.claims)
@@ -68,7 +68,7 @@ class NodeFilter:
         self._allocates_special = bool(to_allocate) and state.is_special(to_allocate[-1])
 
     def ask(self, node: Node) -> Status:
-        """Whether the node can provide everything."""
+        """Return success if the node satisfies all claims."""
         requests = _NO_REQUESTS
         if self._state.special_claim is not None:
             answer = self._extended_resources(self._state.special_claim, node)
@@ -78,7 +78,7 @@ class NodeFilter:
         return self._claims(node, requests)
 
     def describe(self, node: Node) -> str:
-        """Return what the node lacks: of which claim, of which request."""
+        """Return what the node lacks, by claim and request."""
         state, special = self._state, self._state.special_claim
         answer = _NO_REQUESTS if special is None else self._extended_resources(special, node)
         if isinstance(answer, Status):
@@ -98,7 +98,7 @@ class NodeFilter:
         return name in node.status.allocatable or self._state.classes.backs(name)
 
     def _extended_resources(self, special: ResourceClaim, node: Node) -> NodeRequests | Status:
-        """What devices must provide; a status if that is all there is to say."""
+        """Return the requests that devices must satisfy, or the node's final status."""
         if special.spec.devices.requests:
             return _LEFTOVER
         resources = self._backed_by_devices(node)
@@ -113,7 +113,7 @@ class NodeFilter:
         return known
 
     def _backed_by_devices(self, node: Node) -> tuple[str, ...] | None:
-        """The resources that devices must provide; None if nothing provides one of them."""
+        """Return the resources that devices must provide; None if nothing provides one."""
         backed: list[str] = []
         for name in sorted(self._state.scalars):
             offered = node.status.allocatable.get(name)
@@ -138,7 +138,7 @@ class NodeFilter:
                 results = self._with_shared(results)
             found = NodeAllocation(results, special, requests.mappings)
         if unavailable:
-            # What is not written yet cannot be given up.
+            # An allocation that is not written yet cannot be deallocated.
             written = [at for at in unavailable if state.shared[at] is None]
             state.unavailable.update(dict.fromkeys(written))
             return _NOT_AVAILABLE
@@ -174,12 +174,12 @@ class NodeFilter:
         return _NOT_ALLOCATABLE if results is None else results
 
     def _claims_to_allocate(self, special: ResourceClaim | None) -> list[ResourceClaim]:
-        """The claims without an allocation, the special one as it is on the node."""
+        """Return the claims without an allocation; the special one with the node's requests."""
         if special is None or not self._allocates_special:
             return self._to_allocate
         return [*self._to_allocate[:-1], special]
 
     def _with_shared(self, results: tuple[AllocationResult, ...]) -> tuple[AllocationResult, ...]:
-        """Return one result per claim without an allocation, pending ones that are shared too."""
+        """Return one result per claim without an allocation, including shared pending ones."""
         new, shared = iter(results), self._state.shared
         return tuple(shared[at] or next(new) for at in self._state.to_allocate())

@@ -1,4 +1,4 @@
-"""Which changes in the cluster make a waiting pod worth another try.
+"""The queueing hints of DynamicResources.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, EventsToRegister
           (v1.36)
@@ -20,7 +20,7 @@ from kubesched.plugins.dynamic_resources.claims import (
 
 
 def after_claim_change(pod: Pod, old: object | None, new: object | None, get: GetClaim) -> bool:
-    """A claim was deallocated, or one of the pod's came or changed its status."""
+    """Whether a claim was deallocated, or one of the pod's claims is new or changed its status."""
     if not isinstance(new, ResourceClaim):
         return True
     before = old if isinstance(old, ResourceClaim) else None
@@ -44,7 +44,7 @@ def _is_deallocation(before: ResourceClaim | None, new: ResourceClaim) -> bool:
 
 
 def _claims_of(pod: Pod) -> Iterator[str]:
-    """The claims that the pod names, as far as they have names."""
+    """Yield the names of the pod's claims that are known."""
     for entry in pod.spec.resource_claims:
         try:
             name, _ = claim_name(pod, entry)
@@ -55,7 +55,7 @@ def _claims_of(pod: Pod) -> Iterator[str]:
 
 
 def _claim_of(old: object | None, new: object | None) -> str | None:
-    """The changed claim; None if it was deallocated, which may help any pod."""
+    """Return the changed claim; None if it was deallocated, which may help any pod."""
     if not isinstance(new, ResourceClaim):
         return None
     before = old if isinstance(old, ResourceClaim) else None
@@ -65,11 +65,11 @@ def _claim_of(old: object | None, new: object | None) -> str | None:
 
 
 BY_CLAIM: Final = Filing(_claims_of, _claim_of)
-"""Files pods by their claims: `after_claim_change` is about them, unless one is deallocated."""
+"""Indexes pods by their claims, which `after_claim_change` reads."""
 
 
 def after_pod_change(pod: Pod, new: object | None, get: GetClaim) -> bool:
-    """The pod's generated claims are all there."""
+    """Whether all generated claims of the pod exist."""
     if not isinstance(new, Pod):
         return True
     if new.metadata.uid != pod.metadata.uid:

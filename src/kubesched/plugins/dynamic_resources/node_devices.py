@@ -1,4 +1,4 @@
-"""The devices of one node, and what the requests of claims want of them.
+"""The devices of one node, and which of them satisfy a request.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           allocator_incubating.go, validateDeviceRequest and isSelectable (v1.36)
@@ -35,7 +35,7 @@ Capacities = dict[DeviceID, dict[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What the allocator may do; each as its feature gate."""
+    """The feature gates of the allocator."""
 
     admin_access: bool = True
     prioritized_list: bool = True
@@ -46,7 +46,7 @@ class Features:
 
 
 class CandidateDevice(NamedTuple):
-    """A device with everything that says where it is."""
+    """A device with its id, slice and pool."""
 
     id: DeviceID
     device: Device
@@ -56,14 +56,14 @@ class CandidateDevice(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Wanted:
-    """One request, or one alternative, with what is known before the search.
+    """A request, or an alternative of one, prepared for the search.
 
     Attributes:
         request: The request.
-        device_class: The class it names.
-        count: How many devices it takes.
-        all_devices: Which those are, with mode All.
-        selectable: Remembers which devices it may get.
+        device_class: Its device class.
+        count: How many devices it needs.
+        all_devices: The devices, with mode All.
+        selectable: Device -> whether the request may get it, as a cache.
     """
 
     request: ParsedRequest
@@ -74,11 +74,11 @@ class Wanted:
 
 
 class NodeDevices:
-    """What one node can reach.
+    """The pools and devices that one node can use.
 
     Attributes:
-        pools: In the order of trying.
-        candidates: The devices of those that are complete and valid.
+        pools: The pools, in the order in which they are tried.
+        candidates: The devices of complete and valid pools.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class NodeDevices:
         matcher: DeviceMatcher,
         features: Features,
     ) -> None:
-        """Gather the pools. Raises AllocationError."""
+        """Find the pools. Raises AllocationError."""
         self._node = node
         self._classes = classes
         self._matcher = matcher
@@ -106,7 +106,7 @@ class NodeDevices:
         ]
 
     def want(self, claim: ResourceClaim, request: ParsedRequest, allocated: Capacities) -> Wanted:
-        """Check a request, and find out how many devices it takes. Raises AllocationError."""
+        """Check a request and determine how many devices it needs. Raises AllocationError."""
         where = f"claim {key_of(claim)}, request {request.name}"
         for at, selector in enumerate(request.selectors):
             if selector.cel is None:
@@ -129,7 +129,7 @@ class NodeDevices:
     def is_selectable(
         self, claim: ResourceClaim, wanted: Wanted, candidate: CandidateDevice
     ) -> bool:
-        """Whether the device is one that the request may get. Raises AllocationError."""
+        """Whether the request may get the device. Raises AllocationError."""
         known = wanted.selectable.get(candidate.id)
         if known is None:
             known = self._select(claim, wanted, candidate)
@@ -143,7 +143,7 @@ class NodeDevices:
         allocated: Capacities,
         allocating: Capacities,
     ) -> bool:
-        """Whether enough is left of the device's capacities."""
+        """Whether the device has enough capacity left."""
         if not self._features.consumable_capacity:
             return True
         return has_capacity(

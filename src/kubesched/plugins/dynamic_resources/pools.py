@@ -1,11 +1,11 @@
-"""Pools are the devices that a node can reach, slice by slice.
+"""Pools: the devices that a node can use, by slice.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           pools_incubating.go (v1.36)
 Reads:    ResourceSlices; node.metadata
-Invariants: pools are ordered by driver and name, those with binding conditions last; slices of a
-          pool by name. Devices are tried in that order.
-Differs:  slices are indexed once for all nodes, and what a node sees is remembered.
+Invariants: pools are ordered by driver and name, those with binding conditions last; the slices of
+            a pool by name. Devices are tried in this order.
+Differs:  slices are indexed once for all nodes, and the pools of a node are cached.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,25 +16,25 @@ from kubesched.api.resource import CounterSet, Device, ResourceSlice
 from kubesched.framework.dra import matches_node_selector
 
 PoolID = tuple[str, str]
-"""Driver and pool."""
+"""Driver and pool name."""
 DeviceID = tuple[str, str, str]
-"""Driver, pool and device."""
+"""Driver, pool and device name."""
 
 
 class PoolError(ValueError):
-    """Slices that cannot be looked at; scheduling of the pod stops."""
+    """A slice is invalid; the pod's scheduling cycle ends with an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One pool as one node sees it.
+    """A pool from the point of view of one node.
 
     Attributes:
         id: Driver and name.
-        is_incomplete: Slices are missing at the moment; nothing can be allocated.
-        is_invalid: Slices contradict each other; nothing can be allocated.
-        slices: Those with devices for the node.
-        slices_elsewhere: Those with devices for other nodes, which may use the same counters.
+        is_incomplete: Whether slices are missing, so that nothing can be allocated.
+        is_invalid: Whether slices contradict each other, so that nothing can be allocated.
+        slices: The slices with devices for the node.
+        slices_elsewhere: The slices with devices for other nodes, which may share counters.
         counter_sets: The pool's shared counters, by name.
     """
 
@@ -47,16 +47,16 @@ class Pool:
 
     @property
     def name(self) -> str:
-        """Driver and name as text."""
+        """`driver/name`."""
         return "/".join(self.id)
 
 
 def matches_node(
     node: Node, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None
 ) -> bool:
-    """Whether a slice or device with such a choice of nodes is for `node`.
+    """Whether a slice or device with this node selection is for `node`.
 
-    Raises PoolError if the selector cannot be read.
+    Raises PoolError if the selector is invalid.
     """
     if node_name:
         return node.metadata.name == node_name
@@ -71,11 +71,11 @@ def matches_node(
 
 
 class PoolIndex:
-    """All slices, ready to be looked up by node.
+    """All slices, indexed by node.
 
     Attributes:
-        shares_accounts: Whether pools of several drivers have counters and one name, and so one
-            account: which of them it is opened for depends on the node that is asked first.
+        shares_accounts: Whether pools of several drivers have the same name and counters. They
+            then share counters, whose initial values depend on the node that is tried first.
     """
 
     def __init__(self, slices: Iterable[ResourceSlice], *, partitionable: bool = True) -> None:
@@ -100,7 +100,7 @@ class PoolIndex:
         self.shares_accounts = len(set(with_counters)) != len(with_counters)
 
     def pools(self, node: Node) -> tuple[Pool, ...]:
-        """The pools with something for the node; remembered as long as it is the same object.
+        """Return the pools with devices for the node; cached per Node object.
 
         Raises PoolError.
         """
@@ -110,7 +110,7 @@ class PoolIndex:
         return known[1]
 
     def device_ids(self, node: Node) -> tuple[DeviceID, ...]:
-        """All devices of those pools, also those for other nodes; remembered likewise.
+        """Return all devices of these pools, even those for other nodes; cached per Node object.
 
         Raises PoolError.
         """
@@ -153,7 +153,7 @@ class PoolIndex:
         )
 
     def _pool(self, pool_id: PoolID, found: list[ResourceSlice]) -> Pool | None:
-        """The pool, None if a newer generation has nothing for the node."""
+        """Return the pool, or None if its newest generation has nothing for the node."""
         first = found[0].spec.pool
         if len(found) == first.resource_slice_count:
             return self._build(pool_id, found, ())
@@ -194,7 +194,7 @@ class PoolIndex:
 
 
 def _add_newest(gathered: dict[PoolID, list[ResourceSlice]], item: ResourceSlice) -> None:
-    """Keep only slices of the highest generation."""
+    """Add a slice; only slices of the highest generation are kept."""
     spec = item.spec
     found = gathered.setdefault((spec.driver, spec.pool.name), [])
     if found and spec.pool.generation < found[0].spec.pool.generation:

@@ -1,10 +1,10 @@
-"""Remembers what searches for devices found on nodes, for the next pod with equal claims.
+"""RememberedSearches: caches the results of device searches for pods with equal claims.
 
-Pods come from templates, and so do their claims; allocating devices for one pod changes what one
-node has left. So a search is repeated only where something that it looked at has changed.
+Pods of a template have equal claims, and an allocation changes a single node. So a search is
+repeated only on nodes where something that it read has changed.
 
 Reads:      claim.spec.devices
-Invariants: a remembered result equals that of a new search (a property test compares them).
+Invariants: a cached result equals that of a new search (a property test compares them).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.framework.dra import DeviceClasses
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 
 Results = tuple[AllocationResult, ...] | None
-"""One result per claim; None if there is no solution on the node."""
+"""One result per claim, or None if there is no solution on the node."""
 
 _CLAIMS_MAX: Final = 8
 
@@ -29,12 +29,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Found(NamedTuple):
-    """What a search found.
+    """The result of a search, and what it depended on.
 
     Attributes:
-        node: The node as it was.
-        taken: Per device that the node can reach whether it was taken.
-        results: What was found.
+        node: The Node object.
+        taken: For each device that the node can use, whether it was allocated.
+        results: The result.
     """
 
     node: Node
@@ -43,10 +43,10 @@ class Found(NamedTuple):
 
 
 class RememberedSearches:
-    """By what is asked for, and by node; the requests asked for longest ago are forgotten.
+    """Results by claims and node; the least recently used claims are dropped.
 
     Attributes:
-        index, classes: The slices and classes that the searches looked at.
+        index, classes: The slices and classes that the searches used.
     """
 
     def __init__(self, index: PoolIndex, classes: DeviceClasses) -> None:
@@ -55,8 +55,8 @@ class RememberedSearches:
         self._by_claims: OrderedDict[bytes, dict[str, Found]] = OrderedDict()
 
     def of(self, claims: Sequence[ResourceClaim]) -> dict[str, Found]:
-        """Return what was found for claims that ask for the same, by node; to be added to."""
-        # A search sees nothing else of claims: what they are called matters to failures only.
+        """Return the results for claims with equal specs, by node; the caller adds to them."""
+        # A search reads nothing else of claims; their names appear only in errors.
         key = _encode([claim.spec.devices for claim in claims])
         found = self._by_claims.get(key)
         if found is None:

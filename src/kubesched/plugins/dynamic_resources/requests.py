@@ -1,9 +1,9 @@
-"""Requests of claims in one form, whether exact or alternatives of a prioritized list.
+"""ParsedRequest: an exact request of a claim, or one alternative of a prioritized list.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           allocator_incubating.go, requestAccessor (v1.36)
 Reads:    claim.spec.devices.requests
-Differs:  mode and count that are not set have the API server's defaults, ExactCount and 1.
+Differs:  a missing mode or count gets the API server's default, ExactCount and 1.
 """
 
 from dataclasses import dataclass
@@ -25,24 +25,24 @@ _EFFECTIVE = {"NoSchedule", "NoExecute"}
 
 
 class AllocationError(Exception):
-    """A claim, class or device that is wrong; scheduling of the pod stops with an error."""
+    """A claim, class or device is invalid; the pod's scheduling cycle ends with an error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedRequest:
-    """What is asked for by one request, or by one alternative of one.
+    """A request, or one alternative of a request.
 
     Attributes:
-        name: Its name, for an alternative without its parent's.
-        parent_name: The name of the request it is an alternative of, "" if it is none.
+        name: The name; for an alternative, without that of its request.
+        parent_name: The request's name if this is an alternative, else "".
         device_class_name: The class of the devices.
         mode: ExactCount or All.
-        count: How many devices, with mode ExactCount.
-        admin_access: Whether devices in use will do.
-        has_admin_access: Whether the field is set at all.
-        selectors: Conditions on devices besides those of the class.
-        tolerations: Of device taints.
-        capacity: What to consume of devices that allow several allocations.
+        count: The number of devices, with mode ExactCount.
+        admin_access: Whether devices in use may be allocated.
+        has_admin_access: Whether the field is set.
+        selectors: Conditions on devices, besides those of the class.
+        tolerations: Tolerations of device taints.
+        capacity: The capacity to use of devices that allow several allocations.
     """
 
     name: str
@@ -63,16 +63,16 @@ class ParsedRequest:
 
     @property
     def base_name(self) -> str:
-        """The name of the request in the claim."""
+        """The name of the request in the claim, without alternative."""
         return self.parent_name or self.name
 
     @property
     def subrequest_name(self) -> str:
-        """The name of the alternative, "" if it is none."""
+        """The name of the alternative, or ""."""
         return self.name if self.parent_name else ""
 
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
-        """Whether no taint keeps the device from this request."""
+        """Whether the request tolerates the taints."""
         return all(
             taint.effect not in _EFFECTIVE
             or any(_tolerates(toleration, taint) for toleration in self.tolerations)
@@ -81,7 +81,7 @@ class ParsedRequest:
 
 
 def requests_of(claim: ResourceClaim) -> list[tuple[ParsedRequest, ...]]:
-    """Per request of the claim its alternatives in order; an exact request is its only one.
+    """Return, per request of the claim, its alternatives in order; an exact request has one.
 
     Raises AllocationError.
     """
@@ -116,7 +116,7 @@ def _of(spec: ExactDeviceRequest | DeviceSubRequest, name: str, parent_name: str
 
 
 def key_of(claim: ResourceClaim) -> str:
-    """`namespace/name`."""
+    """Return `namespace/name`."""
     metadata = claim.metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 

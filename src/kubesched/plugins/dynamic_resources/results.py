@@ -1,8 +1,8 @@
-"""From chosen devices to the allocation that is written into a claim.
+"""Builds the allocation of a claim from the chosen devices.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           allocator_incubating.go, Allocate and createNodeSelector (v1.36)
-Reads:    device classes' and claims' configuration; node selection of slices and devices
+Reads:    configuration of device classes and claims; node selection of slices and devices
 Differs:  nothing. As upstream, a claim's configuration is repeated for each request it names.
 """
 
@@ -53,16 +53,17 @@ def allocation_result(
     *,
     binding_conditions: bool,
 ) -> AllocationResult:
-    """The claim's allocation.
+    """Return the claim's allocation.
 
     Args:
         claim: The claim.
-        chosen: Its devices, in the order they were taken.
-        selected: Per request the alternative that was satisfied, and its class.
-        node_name: The node the search was for.
-        binding_conditions: Whether devices may have to be waited for.
+        chosen: Its devices, in the order in which they were taken.
+        selected: Per request, the alternative that was satisfied, and its class.
+        node_name: The node of the search.
+        binding_conditions: Whether the feature of binding conditions is enabled.
 
-    Raises AllocationError.
+    Raises:
+        AllocationError: A device or its configuration is invalid.
     """
     try:
         node_selector = _node_selector(chosen, node_name)
@@ -100,7 +101,7 @@ def _device_result(chosen: Chosen, binding_conditions: bool) -> DeviceRequestAll
 def _class_configs(
     selected: Sequence[tuple[ParsedRequest, DeviceClass]],
 ) -> list[DeviceAllocationConfiguration]:
-    """Each class's configuration once, with all requests that use the class."""
+    """Return the configuration of each class once, with all requests that use the class."""
     requests: dict[str, list[str]] = {}
     classes: dict[str, DeviceClass] = {}
     for request, device_class in selected:
@@ -137,7 +138,7 @@ def _claim_config(
 
 
 def _node_selector(chosen: Sequence[Chosen], node_name: str) -> NodeSelector | None:
-    """Where the devices can be used: one node, nodes that satisfy all their selectors, anywhere."""
+    """Return the selector of nodes that can use all devices; None if every node can."""
     fields: list[NodeSelectorRequirement] = []
     labels: list[NodeSelectorRequirement] = []
     for one in chosen:
@@ -158,7 +159,7 @@ def _node_selector(chosen: Sequence[Chosen], node_name: str) -> NodeSelector | N
 
 
 def number_shares(result: AllocationResult, new_id: Callable[[], str]) -> AllocationResult:
-    """Give ids to the shares of devices, once the node is chosen."""
+    """Return the result with ids for the shares of devices."""
     devices = result.devices
     if not any(one.share_id == UNNUMBERED_SHARE for one in devices.results):
         return result

@@ -1,9 +1,9 @@
-"""Which devices the selectors of classes and requests choose.
+"""DeviceMatcher: evaluates the selectors of classes and requests on devices.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
           allocator_incubating.go, selectorsMatch (v1.36)
 Reads:    device.attributes, device.capacity, selectors
-Differs:  what a selector says of a device is remembered as long as the device does not change.
+Differs:  the result of a selector is cached as long as the device does not change.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from kubesched.plugins.dynamic_resources.requests import AllocationError
 
 
 class _Asked:
-    """One device of one driver, and what selectors said of it."""
+    """A device of a driver, with cached results of selectors."""
 
     __slots__ = ("answers", "device", "driver", "variables")
 
@@ -31,7 +31,7 @@ class _Asked:
         self.answers: dict[str, bool | CelError] = {}
 
     def ask(self, expression: str) -> bool | CelError:
-        """Evaluate a selector, which compiles."""
+        """Return the result of a valid selector, or the error of its evaluation."""
         try:
             if self.variables is None:
                 self.variables = device_variables(self.driver, self.device)
@@ -41,11 +41,10 @@ class _Asked:
 
 
 class DeviceMatcher:
-    """Answers of selectors, per driver and device; drop it when slices change.
+    """Caches results of selectors per driver and Device object; drop it when slices change.
 
-    A device does not name its driver, and devices of two drivers may be one object, because equal
-    parts of decoded objects are shared. A device is known by its id, and kept so that no other
-    device can have that id.
+    The driver is part of the key because decoded objects share equal parts, so that devices of two
+    drivers may be one object. The key has the object's id; keeping the object keeps the id unique.
     """
 
     def __init__(self) -> None:
@@ -54,15 +53,16 @@ class DeviceMatcher:
     def matches(
         self, selectors: Iterable[DeviceSelector], driver: str, device: Device, owner: str
     ) -> bool:
-        """Whether all selectors choose the device.
+        """Whether all selectors match the device.
 
         Args:
-            selectors: Of a class or of a request.
+            selectors: The selectors of a class or request.
             driver: The device's driver.
             device: The device; the same object as long as it does not change.
             owner: `class x` or `claim ns/x`, for error texts.
 
-        Raises AllocationError if a selector cannot be compiled or evaluated.
+        Raises:
+            AllocationError: A selector cannot be compiled or evaluated.
         """
         for at, selector in enumerate(selectors):
             where = f"{owner}: selector #{at}: "

@@ -1,8 +1,7 @@
-"""What the plugin knows of one pod during its cycle.
+"""DynamicResourcesState: the plugin's data about one pod during its cycle.
 
 Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, stateData (v1.36)
-Invariants: the special claim, if there is one, is the last; claims without an allocation are
-            allocated in their order.
+Invariants: the special claim, if any, is the last; claims are allocated in order.
 Differs:  nothing.
 """
 
@@ -21,12 +20,12 @@ NO_CLASSES: Final = DeviceClasses(())
 
 @dataclass(frozen=True, slots=True)
 class NodeAllocation:
-    """What was found for one node.
+    """The allocations found for one node.
 
     Attributes:
-        results: Per claim without an allocation what it would get.
+        results: The allocation of each claim without one.
         special_claim: The special claim for this node, if it needs one.
-        mappings: Which request serves which container's extended resource.
+        mappings: Which request provides which container's extended resource.
     """
 
     results: tuple[AllocationResult, ...]
@@ -36,21 +35,21 @@ class NodeAllocation:
 
 @dataclass(slots=True, eq=False)
 class DynamicResourcesState:
-    """Mutable: Filter notes down what it found, Reserve and PreBind what they did.
+    """The state of one pod. Mutable: Filter, Reserve and PreBind add their results.
 
     Attributes:
         claims: The pod's claims, the special one last.
-        has_special_claim: Whether the last one is special.
-        special_uid: Its uid at the start of the cycle.
-        available_on: Per claim the node selector of its allocation.
-        allocations: Per claim what was reserved for it.
-        shared: Per claim the pending allocation of the pod's group, which the pod reuses.
+        has_special_claim: Whether the last claim is special.
+        special_uid: The special claim's uid at the start of the cycle.
+        available_on: Per claim, the node selector of its allocation.
+        allocations: Per claim, the reserved allocation.
+        shared: Per claim, the pending allocation of the pod's group, which the pod reuses.
         scalars: The pod's extended resource requests.
         classes: The device classes, if the pod has a special claim.
-        allocator: For claims without an allocation; None if there are none.
-        unavailable: Positions of allocated claims that some node could not use, in order.
-        nodes: Node name -> what was found for it.
-        requests_by_resources: Remembers what devices must provide, by resources.
+        allocator: Allocates claims without an allocation; None if there are none.
+        unavailable: Positions of allocated claims that a node could not use, in order.
+        nodes: Node name -> allocations found there.
+        requests_by_resources: Resources -> requests that devices must satisfy, as a cache.
     """
 
     claims: list[ResourceClaim] = field(default_factory=list)
@@ -70,7 +69,7 @@ class DynamicResourcesState:
     def of(
         cls, claims: list[ResourceClaim], special: ResourceClaim | None
     ) -> "DynamicResourcesState":
-        """The state at the start of the cycle."""
+        """Return the state at the start of the cycle."""
         every = claims if special is None else [*claims, special]
         return cls(
             claims=every,
@@ -88,12 +87,12 @@ class DynamicResourcesState:
 
     @property
     def has_user_claims(self) -> bool:
-        """Whether the pod itself names a claim."""
+        """Whether the pod's spec names a claim."""
         return len(self.claims) > self.has_special_claim
 
     @property
     def user_claims(self) -> list[ResourceClaim]:
-        """The claims without the special one."""
+        """The claims of the pod's spec."""
         return self.claims[:-1] if self.has_special_claim else self.claims
 
     def is_special(self, index: int) -> bool:
@@ -101,11 +100,11 @@ class DynamicResourcesState:
         return self.has_special_claim and index == len(self.claims) - 1
 
     def to_allocate(self) -> Iterator[int]:
-        """Positions of the claims without an allocation."""
+        """Yield the positions of the claims without an allocation."""
         return (at for at, claim in enumerate(self.claims) if claim.status.allocation is None)
 
     def has_alternatives(self) -> bool:
-        """Whether some request is a list of alternatives; without one, all nodes score 0."""
+        """Whether a request has alternatives; otherwise all nodes score 0."""
         return any(
             request.exactly is None
             for claim in self.claims
@@ -113,7 +112,7 @@ class DynamicResourcesState:
         )
 
     def score(self, node_name: str) -> int:
-        """How early in their lists the alternatives stand that were chosen for a node."""
+        """Return a number that is higher the earlier the chosen alternatives are listed."""
         found = self.nodes.get(node_name)
         if found is None:
             return 0

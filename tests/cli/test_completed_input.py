@@ -128,7 +128,7 @@ def test_claims_of_manifests_are_told_apart(tmp_path: Path) -> None:
         ),
         pytest.param(
             {"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure"},
-            "a Status stands among the objects: whatever printed that has failed",
+            "there is a Status among the objects: the command that printed it has failed",
             id="status",
         ),
         pytest.param(

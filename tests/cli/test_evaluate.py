@@ -189,7 +189,7 @@ def test_cut_off_gzip(tmp_path: Path) -> None:
     file.write_bytes(gzip.compress(content.encode())[:-100])
     result = run("evaluate", file)
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"kubesched: error: {file}: it is no whole gzip file: ")
+    assert result.stderr.startswith(f"kubesched: error: {file}: it is not a complete gzip file: ")
     assert len(lines_of(result.stdout)) > 0
 
 

@@ -103,14 +103,14 @@ def test_every_missing_file_of_a_scenario(tmp_path: Path) -> None:
     objects = f"{file}: objects[0]: {tmp_path / 'o.json'}: {fault}"
     configuration = f"{file}: scheduler.configurationFile: {tmp_path / 'c.yaml'}: {fault}"
     result = run("simulate", file)
-    assert (2, [objects, configuration]) == (result.exit_code, _told(result.stderr))
-    assert [objects] == _told(run("simulate", file, "--config", config).stderr)
+    assert (2, [objects, configuration]) == (result.exit_code, _exception_text(result.stderr))
+    assert [objects] == _exception_text(run("simulate", file, "--config", config).stderr)
     missing = [f"{name}: {fault}" for name in ("a.yaml", "b.yaml", "c.yaml")]
     result = run("compare", "a.yaml", "b.yaml", "--config", "c.yaml")
-    assert (2, missing) == (result.exit_code, _told(result.stderr))
+    assert (2, missing) == (result.exit_code, _exception_text(result.stderr))
 
 
-def _told(stderr: str) -> list[str]:
+def _exception_text(stderr: str) -> list[str]:
     return [line.removeprefix("kubesched: error: ") for line in stderr.splitlines()]
 
 

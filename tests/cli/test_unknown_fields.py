@@ -23,7 +23,7 @@ _NAMES = ["spec.containers[0].resources.request", "spec.nodeSelecter"]
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("explain", "a")])
-def test_typos_are_told(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_typos_are_exception_text(command: tuple[str, ...], tmp_path: Path) -> None:
     """One warning for each, with file and object; the answer is given all the same."""
     file = write(tmp_path, [node("alpha"), _typo()])
     result = run(*command, file)

@@ -115,7 +115,7 @@ def test_workloads_with_their_pods_stay(tmp_path: Path) -> None:
     assert (0, "") == (result.exit_code, result.stderr)
 
 
-def test_workloads_of_a_dump_without_pods_are_told(tmp_path: Path) -> None:
+def test_workloads_of_a_dump_without_pods_are_exception_text(tmp_path: Path) -> None:
     """A controller of the cluster has not made pods for them, so there are none to place."""
     objects = [
         node("n"),

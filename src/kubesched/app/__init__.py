@@ -1,1 +1,1 @@
-"""The process: a scheduler on a real API server, from its flags to its exit code."""
+"""The process of `kubesched run`: a scheduler on an API server, from options to exit code."""

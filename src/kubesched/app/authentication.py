@@ -1,9 +1,9 @@
-"""Authenticator says who asks: a proxy's word, a client certificate, a bearer token, or nobody.
+"""Authenticator identifies users: by proxy headers, client certificate or bearer token.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go,
           staging/src/k8s.io/apiserver/pkg/authentication/request (v1.36)
-Rejects:  credentials that are no good, unless others shown with them are.
-Differs:  tokens in the protocol header of websockets are not looked at; nothing here is one.
+Rejects:  invalid credentials, unless others in the same request are valid.
+Differs:  tokens in the protocol header of websockets are ignored; no endpoint is a websocket.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class Authenticator:
-    """Says who asks."""
+    """Identifies the user of a request."""
 
     def __init__(
         self,
@@ -36,19 +36,19 @@ class Authenticator:
         """Set up.
 
         Args:
-            authorities: Says who may sign certificates now.
-            tokens: Knows tokens; None to ignore them all.
-            moment: The present, with its time zone.
+            authorities: Returns the current certificate authorities.
+            tokens: Reviews tokens; None to ignore tokens.
+            moment: The current time, with a time zone.
         """
         self._authorities = authorities
         self._tokens = tokens
         self._moment = moment
 
     async def authenticate(self, request: HttpRequest) -> UserInfo:
-        """Return who asks; nobody in particular without any credentials.
+        """Return the user, `ANONYMOUS` without credentials.
 
         Raises:
-            AuthenticationError: What was shown is no good.
+            AuthenticationError: All credentials are invalid.
         """
         problems: list[str] = []
         ways: tuple[Callable[[HttpRequest], Awaitable[UserInfo | None]], ...] = (
@@ -94,6 +94,6 @@ class Authenticator:
 
 
 def bearer_token(header: str) -> str:
-    """Return the token of an Authorization header, "" if it holds none."""
+    """Return the bearer token of an Authorization header, "" without one."""
     scheme, *rest = header.strip().split(" ", 2)
     return rest[0] if rest and scheme.lower() == "bearer" else ""

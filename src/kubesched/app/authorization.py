@@ -1,9 +1,9 @@
-"""Authorizer decides who may ask for which path: some paths and groups, else the API server.
+"""Authorizer decides who may request which path: fixed rules first, then the API server.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/options/authorization.go,
           staging/src/k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go,
           staging/src/k8s.io/apiserver/pkg/authorization/path/path.go (v1.36)
-Rejects:  everything that neither is always allowed nor allowed by a SubjectAccessReview.
+Rejects:  everything that neither a fixed rule nor a SubjectAccessReview allows.
 Differs:  nothing.
 """
 
@@ -25,7 +25,7 @@ log: Final = logging.getLogger(__name__)
 
 ALWAYS_ALLOWED_GROUP: Final = "system:masters"
 KEEP_SECONDS: Final = 10.0
-"""How long upstream keeps an answer, allowed or not, unless a flag says otherwise."""
+"""Upstream's default lifetime of a cached answer, allowed or not."""
 
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TIMEOUT_SECONDS: Final = 10
@@ -34,11 +34,11 @@ _CACHED_LENGTH_MAX: Final = 10_000
 
 
 class AuthorizationError(Exception):
-    """Nobody could say whether somebody may ask; the message is for the client."""
+    """The authorization of a request could not be determined; the message is for the client."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether somebody may ask, and why."""
+    """Whether a request is allowed, and why."""
 
     is_allowed: bool
     reason: str = ""
@@ -61,13 +61,13 @@ _decoder: Final = msgspec.json.Decoder(_Review)
 
 
 class AllowedPaths:
-    """Paths that everybody may ask for; one that ends in `*` stands for all that begin so."""
+    """Paths that need no authorization; a trailing `*` matches any rest."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """Take in paths, with or without a slash in front.
+        """Take paths, with or without a leading slash.
 
         Raises:
-            ValueError: A path has a `*` that is not its end.
+            SetupError: A path has a `*` that is not at its end.
         """
         self._paths: set[str] = set()
         self._prefixes: list[str] = []
@@ -87,7 +87,7 @@ class AllowedPaths:
 
 
 class SubjectAccessReviews:
-    """What the API server says of who may ask for which path, kept for a while."""
+    """SubjectAccessReviews of the API server, with cached answers."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class SubjectAccessReviews:
 
         Args:
             rest: Sends the reviews.
-            retries: For reviews that fail.
-            now: The present moment in seconds.
-            keep_allowed_seconds: How long it counts that somebody may.
-            keep_denied_seconds: How long it counts that somebody may not.
+            retries: Retries failed reviews.
+            now: A monotonic clock in seconds.
+            keep_allowed_seconds: Lifetime of an answer that allows.
+            keep_denied_seconds: Lifetime of an answer that denies.
         """
         self._rest = rest
         self._retries = retries
@@ -113,10 +113,10 @@ class SubjectAccessReviews:
         self._answers = ExpiringAnswers[_Access](now, _ANSWERS_MAX)
 
     async def authorize(self, user: UserInfo, verb: str, path: str) -> Verdict:
-        """Return what the API server says.
+        """Return the API server's verdict.
 
         Raises:
-            AuthorizationError: It says nothing, or contradicts itself.
+            AuthorizationError: The review failed, or both allows and denies.
         """
         spec = msgspec.json.encode(_spec(user, verb, path))
         access = self._answers.get(spec)
@@ -152,28 +152,28 @@ class SubjectAccessReviews:
             body = await self._retries.run(lambda: self._rest.send(request))
             return _decoder.decode(body).status
         except (ApiError, msgspec.MsgspecError) as error:
-            log.error("Failed to make webhook authorizer request: %s", error)  # noqa: TRY400 - its words say all
+            log.error("Failed to make webhook authorizer request: %s", error)  # noqa: TRY400 - the message is enough
             raise AuthorizationError(str(error)) from None
 
 
 class Authorizer:
-    """Decides who may ask for what."""
+    """Decides which user may request which path."""
 
     def __init__(self, always_allowed: AllowedPaths, reviews: SubjectAccessReviews | None) -> None:
         """Set up.
 
         Args:
-            always_allowed: Paths that everybody may ask for.
-            reviews: Ask the API server; None if there is none to ask.
+            always_allowed: Paths that need no authorization.
+            reviews: Asks the API server; None to deny everything else.
         """
         self._always_allowed = always_allowed
         self._reviews = reviews
 
     async def authorize(self, user: UserInfo, request: HttpRequest) -> Verdict:
-        """Return whether the user may ask.
+        """Return whether the user may make the request.
 
         Raises:
-            AuthorizationError: Nobody could say.
+            AuthorizationError: The review failed.
         """
         if ALWAYS_ALLOWED_GROUP in user.groups or request.path in self._always_allowed:
             return ALLOWED

@@ -1,8 +1,8 @@
-"""Client certificates: who signed them, and whom they stand for.
+"""Client certificates: verification, and the user that a certificate names.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go (v1.36)
-Differs:  the handshake already ends for a certificate of no known authority, where upstream goes
-          on to the token; certificates in between are seen from Python 3.13 on.
+Differs:  the handshake fails for a certificate of an unknown authority, where upstream tries the
+          token next; intermediate certificates need Python 3.13.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _require_client_usage(
         raise ValueError("certificate specifies an incompatible key usage")
 
 
-# Certificates of clusters are made by many tools, and hardly one keeps the rules of the web.
+# Certificates of clusters come from many tools, and few follow the rules of the web PKI.
 _AUTHORITY: Final = ExtensionPolicy.permit_all().require_present(
     x509.BasicConstraints, Criticality.AGNOSTIC, _require_authority
 )
@@ -62,7 +62,7 @@ def parse_bundle(pem: str) -> tuple[x509.Certificate, ...]:
     """Return the certificates of a PEM text.
 
     Raises:
-        ValueError: There is none, or one cannot be read.
+        ValueError: It has no certificate, or one cannot be parsed.
     """
     if "-----BEGIN CERTIFICATE" not in pem:
         raise ValueError("data does not contain any valid RSA or ECDSA certificates")
@@ -75,15 +75,15 @@ def parse_bundle(pem: str) -> tuple[x509.Certificate, ...]:
 def verify(
     chain: Sequence[bytes], authorities: Sequence[x509.Certificate], moment: datetime
 ) -> x509.Certificate:
-    """Return the client's own certificate if one of the authorities stands behind it.
+    """Return the client's certificate after verifying it.
 
     Args:
-        chain: DER, the client's own first.
-        authorities: Who may sign.
-        moment: The present, with its time zone.
+        chain: In DER, the client's certificate first.
+        authorities: The trusted authorities.
+        moment: The current time, with a time zone.
 
     Raises:
-        AuthenticationError: None does, it is out of date, or it is not for clients.
+        AuthenticationError: It is untrusted, expired, or not for clients.
     """
     try:
         own, *between = (x509.load_der_x509_certificate(der) for der in chain)
@@ -107,10 +107,10 @@ def common_name(certificate: x509.Certificate) -> str:
 
 
 def user_of(certificate: x509.Certificate) -> UserInfo | None:
-    """Return whom a verified certificate stands for; None if it names nobody.
+    """Return the user that a verified certificate names, None without a common name.
 
     Raises:
-        AuthenticationError: It names several uids, or an empty one.
+        AuthenticationError: It has several UIDs, or an empty one.
     """
     name = common_name(certificate)
     if not name:

@@ -1,10 +1,10 @@
-"""ClusterAuthentication reads whom the cluster's API server believes: its client authorities.
+"""ClusterAuthentication reads the certificate authorities that the cluster's API server trusts.
 
-They are in the configmap kube-system/extension-apiserver-authentication.
+They are in the ConfigMap kube-system/extension-apiserver-authentication.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/options/authentication.go,
           staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates (v1.36)
-Differs:  the configmap is read every minute; upstream watches it.
+Differs:  the ConfigMap is read every minute; upstream watches it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class _ConfigMap(msgspec.Struct):
 
 
 class Authorities(msgspec.Struct, frozen=True):
-    """Who may sign certificates.
+    """Certificate authorities.
 
     Attributes:
         client: Of clients.
-        client_pem: The same as text, for handshakes.
-        proxies: Of proxies that speak for others, and how they do that.
-        proxies_pem: Their authorities as text.
+        client_pem: The same as PEM, for handshakes.
+        proxies: Of authenticating proxies, and their headers.
+        proxies_pem: Their authorities as PEM.
     """
 
     client: tuple[x509.Certificate, ...] = ()
@@ -54,7 +54,7 @@ class Authorities(msgspec.Struct, frozen=True):
 
     @property
     def pem(self) -> str:
-        """All authorities as text, "" if there is none."""
+        """All authorities as PEM, "" without any."""
         return "\n".join(text for text in (self.client_pem, self.proxies_pem) if text)
 
 
@@ -65,10 +65,10 @@ _texts: Final = msgspec.json.Decoder(tuple[str, ...])
 
 
 def authorities_of(data: Mapping[str, str]) -> Authorities:
-    """Return what a configmap's data says.
+    """Return the authorities of a ConfigMap's data.
 
     Raises:
-        ValueError: A certificate or a list cannot be read.
+        ValueError: A certificate or a list cannot be parsed.
     """
     client_pem = data.get("client-ca-file", "")
     proxies_pem = data.get("requestheader-client-ca-file", "")
@@ -93,7 +93,7 @@ class ClusterAuthentication:
     """The cluster's authorities, as last read.
 
     Attributes:
-        authorities: Nobody until something was read.
+        authorities: Empty until the first read.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class ClusterAuthentication:
 
         Args:
             rest: Reads the configmap.
-            on_change: Told of new authorities.
-            sleep: Waits so many seconds.
+            on_change: Called with new authorities.
+            sleep: Waits for a number of seconds.
         """
         self.authorities = NOBODY
         self._rest = rest
@@ -116,10 +116,10 @@ class ClusterAuthentication:
         self._data: Mapping[str, str] | None = None
 
     async def refresh(self) -> None:
-        """Read the configmap once; one that is not there leaves everything as it is.
+        """Read the ConfigMap once; if it does not exist, nothing changes.
 
         Raises:
-            LookupFailedError: The API server refused, or it holds something else.
+            LookupFailedError: The request failed, or the data is invalid.
         """
         try:
             body = await self._rest.send(Request(path=_PATH))
@@ -135,7 +135,7 @@ class ClusterAuthentication:
         self._on_change(self.authorities)
 
     async def run(self) -> None:
-        """Read it again every minute, until cancelled."""
+        """Read the ConfigMap every minute, until cancelled."""
         while True:
             await self._sleep(_PERIOD_SECONDS)
             try:

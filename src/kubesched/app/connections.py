@@ -1,6 +1,6 @@
-"""Connections are the scheduler's ways to its API server: one for what it does, one for events.
+"""Connections opens the scheduler's connections to its API server.
 
-Events have a connection of their own, as an event may wait and a binding may not.
+Events have a connection of their own, so that they never delay bindings.
 
 Upstream: cmd/kube-scheduler/app/options/options.go, createClients (v1.36)
 Differs:  nothing.
@@ -28,14 +28,14 @@ _LAST_EVENTS_SECONDS = 2.0
 
 
 class Connections:
-    """Open connections, and what is written over them.
+    """Open connections, and the writers on top of them.
 
     Attributes:
-        rest: For reading and for what must not wait.
+        rest: For everything but events.
         events_rest: For events.
         recorder: Writes events of pods.
-        leader_recorder: Writes events of the lock; they are of the older kind.
-        api: What the scheduler writes through.
+        leader_recorder: Writes events of the lock, in the core group.
+        api: Executes the scheduler's writes.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Connections:
         """Set up; nothing is sent yet. To be called while a loop runs.
 
         Args:
-            settings: Where the API server is.
-            connection: Requests per second.
-            permit: Asked right before each write that only the leader may do.
-            component: The first profile's name: who writes events of the lock.
-            observer: Is told of every request.
+            settings: The API server and the user.
+            connection: The rate limit.
+            permit: Called immediately before each write that only the leader may do.
+            component: The reporting component of the lock's events: the first profile's name.
+            observer: Called for every request.
             environment: Supplies connections, the time of day and random sources.
         """
         open_one = partial(
@@ -78,11 +78,11 @@ class Connections:
         self._recording: list[asyncio.Task[None]] = []
 
     def record_event(self, event: Occurrence) -> None:
-        """Write an event of a pod some time soon."""
+        """Queue an event of a pod for writing."""
         self.recorder.record_event(event)
 
     async def open(self, opened: AsyncExitStack) -> None:
-        """Begin to write events, in the form that the server knows; closed with the stack."""
+        """Start writing events, in an API group that the server has; the stack closes all."""
         opened.push_async_callback(self._close)
         if not await serves_events(self.events_rest):
             self.recorder = self.leader_recorder
@@ -97,7 +97,7 @@ class Connections:
         return Writers(self._claims, LiveVolumeWriter(self.rest, pods))
 
     async def drain(self) -> None:
-        """Wait for writes that nobody waits for."""
+        """Wait for background writes."""
         if self._claims is not None:
             await self._claims.drain()
 

@@ -1,7 +1,7 @@
-"""CacheDebugger writes to the log what is believed, and how that differs from what was observed.
+"""CacheDebugger logs the scheduler's cache and how it differs from the informers' objects.
 
 Upstream: pkg/scheduler/backend/cache/debugger (v1.36)
-Differs:  nodes stand in the order of the cache's rows, where upstream walks a map.
+Differs:  nodes are in the order of the cache's rows; upstream iterates over a map.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _WAITING: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULAB
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """What the informers hold now.
+    """The objects of the informers.
 
     Attributes:
         node_names: Returns the names of all nodes.
-        pod_uids: Returns the uids of all pods that have not ended.
+        pod_uids: Returns the uids of all unfinished pods.
     """
 
     node_names: Callable[[], Iterable[str]]
@@ -42,11 +42,11 @@ class Observed(msgspec.Struct, frozen=True):
 
 
 class CacheMismatch(msgspec.Struct, frozen=True):
-    """What one side has and the other has not, sorted.
+    """Names that only one side has, sorted.
 
     Attributes:
-        missed: Observed, and not believed.
-        redundant: Believed, and not observed.
+        missed: In the informers, not in the cache.
+        redundant: In the cache, not in the informers.
     """
 
     missed: tuple[str, ...]
@@ -57,7 +57,7 @@ class CacheMismatch(msgspec.Struct, frozen=True):
 
 
 class CacheDebugger:
-    """Compares and dumps when asked."""
+    """Compares the cache with the informers, and dumps it."""
 
     def __init__(self, observed: Observed, cache: Cache, queue: SchedulingQueue) -> None:
         self._observed = observed
@@ -65,12 +65,12 @@ class CacheDebugger:
         self._queue = queue
 
     def run(self) -> None:
-        """Compare what is believed with what was observed, then write down what is believed."""
+        """Log the differences, then the cache and the queue."""
         self.compare()
         self.dump()
 
     def compare(self) -> None:
-        """Log nodes and pods that are known on one side only."""
+        """Log nodes and pods that only one side has."""
         write(log, V3, "Cache comparer started")
         nodes = difference(self._observed.node_names(), self._node_names())
         if nodes:
@@ -87,7 +87,7 @@ class CacheDebugger:
         write(log, V3, "Cache comparer finished")
 
     def dump(self) -> None:
-        """Log every node with its pods, and the pods that wait."""
+        """Log every node with its pods, and the pending pods."""
         write(log, V0, "Dump of cached NodeInfo", nodes="\n\n".join(self._node_texts()))
         counts = self._queue.statistics()
         unschedulable = counts.unschedulable + counts.gated
@@ -152,7 +152,7 @@ class CacheDebugger:
 
 
 def difference(observed: Iterable[str], believed: Iterable[str]) -> CacheMismatch:
-    """Return what is only on one side; what is there twice counts twice."""
+    """Return the names that only one side has; duplicates count."""
     missed: dict[str, int] = {}
     for name in observed:
         missed[name] = missed.get(name, 0) + 1
@@ -165,7 +165,7 @@ def difference(observed: Iterable[str], believed: Iterable[str]) -> CacheMismatc
 
 
 def _resources_text(amounts: Mapping[str, int], allowed_pods: int) -> str:
-    """Return resources as Go prints the struct that upstream keeps them in."""
+    """Return resources as Go prints upstream's struct."""
     named = " ".join(f"{theirs}:{amounts.get(ours, 0)}" for ours, theirs in _COLUMNS.items())
     scalars = " ".join(
         f"{name}:{amount}"

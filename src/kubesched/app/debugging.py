@@ -64,7 +64,7 @@ full flags configurable<br>
 
 
 def profiling(request: HttpRequest) -> HttpAnswer:
-    """Answer for a path that begins with the prefix."""
+    """Answer for a path below `PROFILES`."""
     name = request.path.removeprefix(PROFILES)
     if not name:
         return HttpAnswer(
@@ -86,7 +86,7 @@ def _stacks() -> str:
         text.write(f"task {task.get_name()}:\n")
         task.print_stack(file=text)
         text.write("\n")
-    for ident, frame in sorted(sys._current_frames().items()):  # noqa: SLF001 - the documented way to see other threads
+    for ident, frame in sorted(sys._current_frames().items()):  # noqa: SLF001 - the documented way to get the stacks of other threads
         text.write(f"thread {ident}:\n")
         text.writelines(traceback.format_stack(frame))
         text.write("\n")
@@ -94,7 +94,7 @@ def _stacks() -> str:
 
 
 def flags_page(_request: HttpRequest) -> HttpAnswer:
-    """Answer for a path below `FLAGS` that names no flag."""
+    """Answer for a path below `FLAGS` without a flag's name."""
     return plain_answer(_FLAGS_PAGE, HTML)
 
 

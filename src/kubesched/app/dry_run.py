@@ -1,6 +1,6 @@
-"""DryRun is an API that writes nothing: it reports what would have been written.
+"""DryRunClient reports what a scheduler would write, and writes nothing.
 
-Differs:  upstream has no such thing. Plugins are not called from PreBind on, nor extenders to bind:
+Differs:  upstream has no dry run. Plugins are not called from PreBind on, nor extenders to bind:
           volumes and devices stay reserved for a pod and are never written, so a second pod of
           the same ResourceClaim waits until another scheduler allocates the claim.
 """
@@ -22,18 +22,18 @@ Plain = dict[str, Any]
 
 
 class DryRunClient:
-    """An `ApiClient` that carries nothing out.
+    """An `ApiClient` that only reports.
 
-    A pod that would be bound stays assumed, so later pods are decided as if it were there. Pods
-    that would be evicted stay.
+    A pod that would be bound remains assumed, so later pods are scheduled around it. Pods that
+    would be evicted stay.
     """
 
     def __init__(self, report: Callable[[Plain], None]) -> None:
-        """Take what is handed each report: plain values with an `action`."""
+        """Take a function that gets each report: JSON values with an `action`."""
         self._report = report
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Report where the pod would go."""
+        """Report a binding."""
         self._report({"action": "bind", "pod": _name(pod), "node": node_name})
 
     async def patch_pod_status(
@@ -42,7 +42,7 @@ class DryRunClient:
         condition: PodConditionPatch | None = None,
         nominated_node_name: str | None = None,
     ) -> None:
-        """Report why a pod would wait, and where room would be made for it."""
+        """Report a pod's condition and nominated node."""
         report: Plain = {"action": "status", "pod": _name(pod)}
         if condition is not None:
             report |= {
@@ -59,7 +59,7 @@ class DryRunClient:
     async def patch_pod_group_status(
         self, group: PodGroup, condition: PodGroupConditionPatch
     ) -> None:
-        """Report what would be said of the group."""
+        """Report a pod group's condition."""
         metadata = group.metadata
         self._report(
             {
@@ -73,11 +73,11 @@ class DryRunClient:
         )
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Report who would be evicted."""
+        """Report an eviction."""
         self._report({"action": "evict", "pod": _name(pod), "node": pod.spec.node_name})
 
     def record_event(self, event: EventRecord) -> None:
-        """Write no events; the other reports say the same."""
+        """Ignore the event; the other reports have the same facts."""
 
 
 def _name(pod: Pod) -> str:

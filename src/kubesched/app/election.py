@@ -1,9 +1,9 @@
 """Election runs an elector in a thread of its own, so that it renews while the main loop is busy.
 
-Where there are no threads, as on virtual time, it runs on the main loop.
+On virtual time, without threads, it runs on the main loop.
 
 Upstream: cmd/kube-scheduler/app/server.go, Run; component-base/config/v1alpha1 (v1.36)
-Differs:  the locks that upstream has removed can be asked for.
+Differs:  the locks that upstream has removed can be used, if a flag allows it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Election:
     """This process's part in the election.
 
     Attributes:
-        identity: Who it is there.
+        identity: Of this process in the election.
     """
 
     def __init__(
@@ -52,19 +52,19 @@ class Election:
         observer: RequestObserver | None = None,
         allow_removed_locks: bool = False,
     ) -> None:
-        """Get ready; nothing is sent yet.
+        """Set up; nothing is sent yet.
 
         Args:
-            settings: Where the API server is.
-            connection: Requests per second.
-            election: The lock and the times.
+            settings: The API server and the user.
+            connection: The rate limit.
+            election: The lock and the durations.
             environment: Supplies the connection, clocks and random sources.
             record_event: Writes events about the lock; called in the election's thread.
-            observer: Is told of the election's requests.
-            allow_removed_locks: Whether locks that upstream has removed may be asked for.
+            observer: Called for the election's requests.
+            allow_removed_locks: Whether to allow locks that upstream has removed.
 
         Raises:
-            ConfigError: The times cannot work, or there is no such lock.
+            ConfigError: The durations are invalid, or the lock's kind is unknown.
         """
         random = environment.new_random()
         uid = uuid.UUID(int=random.getrandbits(128), version=4)
@@ -134,11 +134,11 @@ class Election:
         on_stopped: Callable[[], None],
         on_new_leader: Callable[[str], None],
     ) -> None:
-        """Take part from now on; the callbacks come on the loop that runs now."""
+        """Start; the callbacks are called on the current loop."""
         main = asyncio.get_running_loop()
-        self._on_started = lambda: _hand_over(main, on_started)
-        self._on_stopped = lambda: _hand_over(main, on_stopped)
-        self._on_new_leader = lambda identity: _hand_over(main, lambda: on_new_leader(identity))
+        self._on_started = lambda: _call_on(main, on_started)
+        self._on_stopped = lambda: _call_on(main, on_stopped)
+        self._on_new_leader = lambda identity: _call_on(main, lambda: on_new_leader(identity))
         if not self._has_thread:
             self._task = asyncio.ensure_future(self._elect())
             return
@@ -151,7 +151,7 @@ class Election:
     async def _elect(self) -> None:
         self._loop = asyncio.get_running_loop()
         if self._is_stopped:
-            # Whoever called `stop` did not find the loop to say so.
+            # `stop` was called before the loop was there to receive it.
             self._elector.stop()
         try:
             await self._elector.run()
@@ -159,8 +159,8 @@ class Election:
             await self._rest.aclose()
 
     async def stop(self) -> None:
-        """Give the lock back and wait until that is done."""
-        # Before the loop is looked for, as `_elect` looks here after it has told its loop.
+        """Release the lock, and wait for that."""
+        # Set before reading `_loop`, because `_elect` sets `_loop` before it reads this.
         self._is_stopped = True
         if self._task is not None:
             self._elector.stop()
@@ -172,10 +172,10 @@ class Election:
                 self._loop.call_soon_threadsafe(self._elector.stop)
         await asyncio.to_thread(self._thread.join, _JOIN_SECONDS_MAX)
 
-    # May be asked in any thread.
+    # Thread-safe.
 
     def may_act(self) -> bool:
-        """Whether this process may write as the leader at this very moment."""
+        """Whether this process may write as the leader now."""
         return self._elector.is_valid_leader(self._monotonic())
 
     def statistics(self) -> ElectionStatistics:
@@ -183,7 +183,7 @@ class Election:
         return self._elector.statistics()
 
     def health_error(self) -> str:
-        """Return why this process should be restarted, "" if it is well."""
+        """Return why this process should be restarted, "" if it is healthy."""
         return self._elector.health_error()
 
 
@@ -191,7 +191,7 @@ def _moment(now_ns: int) -> datetime:
     return _EPOCH + timedelta(microseconds=now_ns // 1000)
 
 
-def _hand_over(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+def _call_on(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
     with suppress(RuntimeError):  # the main loop has ended already
         loop.call_soon_threadsafe(callback)
 

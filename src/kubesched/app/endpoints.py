@@ -1,4 +1,4 @@
-"""Endpoints finds who answers for a path of the secure port.
+"""Endpoints routes the paths of the secure port to their handlers.
 
 Upstream: cmd/kube-scheduler/app/server.go, newEndpointsHandler,
           staging/src/k8s.io/apiserver/pkg/server/mux/pathrecorder.go (v1.36)
@@ -26,7 +26,7 @@ Answerer = Callable[[HttpRequest], HttpAnswer]
 
 
 class Endpoints:
-    """Answers for every path; who asks has been let in already."""
+    """The handlers by path; authentication and authorization come before."""
 
     def __init__(self) -> None:
         self._exact: dict[str, Answerer] = {}
@@ -34,30 +34,30 @@ class Endpoints:
         self._listed: list[str] = []
 
     def add(self, path: str, answer: Answerer) -> None:
-        """Answer for a path."""
+        """Add a handler for a path."""
         assert path not in self._exact, f"{path} is answered twice"
         self._exact[path] = answer
         self._listed.append(path)
 
     def add_health(self, health: Health) -> None:
-        """Answer for the health checks."""
+        """Add the health checks."""
         for path in health.paths():
             self.add(path, health.answer)
 
     def add_configz(self, configuration: Configuration) -> None:
-        """Answer for /configz."""
+        """Add /configz."""
         answer = configz(configuration)
         self.add("/configz", lambda _request: answer)
 
     def add_metrics(self, path: str, metrics: MetricsPage, started_at: float) -> None:
-        """Answer for a page of metrics; DELETE resets it.
+        """Add a page of metrics; DELETE resets it.
 
         Args:
             path: Such as `/metrics`.
             metrics: The page.
-            started_at: When the process began, in seconds since 1970.
+            started_at: When the process started, in seconds since 1970.
         """
-        # What a reset takes from counters is known by the process being no other.
+        # With this header, scrapers tell a reset of counters from a restart.
         headers = (("Process-Start-Time-Unix", str(int(started_at))),)
 
         def answer(request: HttpRequest) -> HttpAnswer:
@@ -70,7 +70,7 @@ class Endpoints:
         self.add(path, answer)
 
     def add_resource_metrics(self, metrics: MetricsPage, is_leader: Callable[[], bool]) -> None:
-        """Answer for /metrics/resources, with nothing while another replica leads."""
+        """Add /metrics/resources, which is empty while another replica leads."""
 
         def answer(request: HttpRequest) -> HttpAnswer:
             if not is_leader():
@@ -84,26 +84,27 @@ class Endpoints:
         self.add("/metrics/resources", answer)
 
     def add_debugging(self, set_verbosity: Callable[[str], str]) -> None:
-        """Answer for /debug/pprof and /debug/flags.
+        """Add /debug/pprof and /debug/flags.
 
         Args:
-            set_verbosity: Takes the text of a number and says what it did; raises ValueError.
+            set_verbosity: Sets the verbosity from a text and returns a message; raises
+                ValueError.
         """
         self._exact[PROFILES] = self._below[f"{PROFILES}/"] = profiling
         self._exact[FLAGS] = self._below[f"{FLAGS}/"] = flags_page
         self._exact[f"{FLAGS}/v"] = lambda request: set_flag(request, set_verbosity)
 
     def add_flagz(self, flags: Mapping[str, str]) -> None:
-        """Answer for /flagz with flags by name."""
+        """Add /flagz with flags by name."""
         self.add("/flagz", lambda request: flagz(request, flags))
 
     def add_statusz(self, build: Build, moment: Callable[[], datetime]) -> None:
-        """Answer for /statusz, which lists the paths that were added before it."""
+        """Add /statusz, which lists the paths that were added before."""
         paths = tuple(self._listed)
         self.add("/statusz", lambda request: statusz(request, build, paths, moment()))
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
-        """Return the answer of whoever answers for the path."""
+        """Return the answer of the handler for the path, 404 without one."""
         exact = self._exact.get(request.path)
         if exact is not None:
             return exact(request)

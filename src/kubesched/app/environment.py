@@ -31,7 +31,7 @@ from kubesched.scheduler.extender import ExtenderTransport
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new loop."""
+    """Return a new event loop: uvloop's if it is installed, else asyncio's."""
     if find_spec("uvloop") is None:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
@@ -42,15 +42,15 @@ _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
 
 
 class Connection(Rest, Protocol):
-    """Sends requests until it is closed."""
+    """A `Rest` that must be closed."""
 
     async def aclose(self) -> None:
-        """Close it; what is under way fails."""
+        """Close it; requests under way fail."""
         ...
 
 
 class Connect(Protocol):
-    """Makes connections; see `client.connect.connect`."""
+    """Opens connections; see `client.connect.connect`."""
 
     def __call__(
         self,
@@ -68,7 +68,7 @@ class Connect(Protocol):
 
 
 class ExtenderTransports(Protocol):
-    """Makes the transports of extenders, as long as it is open."""
+    """Creates the transports of extenders, while it is open."""
 
     def connect(self, configuration: ExtenderConfiguration, /) -> ExtenderTransport:
         """Return the transport of an extender."""
@@ -76,11 +76,11 @@ class ExtenderTransports(Protocol):
 
 
 def tune_collector() -> None:
-    """Have the garbage collector look less often, once what was there at the start is known."""
-    # What was there at the start stays; the collector need not look at it again and again.
+    """Tune the garbage collector after start-up, when most objects are permanent."""
+    # Objects from the start are permanent; exclude them from collections.
     gc.collect()
     gc.freeze()
-    # Most of what comes later stays as well, and next to nothing of it is a cycle.
+    # Most later objects live long too, and few of them are in cycles.
     gc.set_threshold(*_COLLECTOR_THRESHOLDS)
 
 
@@ -88,14 +88,14 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """The outside of a process.
 
     Attributes:
-        connect: Makes connections to the API server.
-        extenders: Opens the way to extenders.
+        connect: Opens connections to the API server.
+        extenders: Creates the transports of extenders.
         now_ns: Returns the time of day in nanoseconds since the epoch.
-        monotonic: Returns seconds that never go back.
+        monotonic: Returns the seconds of a monotonic clock.
         random: Returns new random.
         host_name: A part of identities.
         has_threads: Whether elections run in a thread of their own, or on the main loop.
-        settle_memory: Called once everything there is has been read.
+        settle_memory: Called once the caches are synced.
     """
 
     connect: Connect = connect

@@ -1,10 +1,10 @@
-"""Health answers /healthz, /livez and /readyz from named checks, and each check by itself.
+"""Health answers /healthz, /livez and /readyz from named checks, and the path of each check.
 
-A check is a callable that returns what is wrong, "" if nothing is.
+A check is a function that returns a problem, "" if it passes.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go,
           cmd/kube-scheduler/app/server.go (v1.36)
-Differs:  a check that raises has failed; upstream's process ends.
+Differs:  a check that raises has failed; upstream's process exits.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class HealthCheck(msgspec.Struct, frozen=True):
     """A named check.
 
     Attributes:
-        name: As it stands in paths and answers.
-        check: Returns what is wrong, "" if nothing is.
+        name: In paths and answers.
+        check: Returns the problem, "" if it passes.
     """
 
     name: str
@@ -65,14 +65,14 @@ class Health:
         """Set up.
 
         Args:
-            checks: By endpoint, such as `readyz`; one without checks gets `ping`.
-            observe: Told of each check that an endpoint asks.
+            checks: By endpoint, such as `readyz`; an endpoint without checks gets `ping`.
+            observe: Called with the result of each check of an endpoint.
         """
         self._checks = {name: tuple(those) or (PING,) for name, those in checks.items()}
         self._observe = observe
 
     def paths(self) -> list[str]:
-        """Return every path that `answer` knows."""
+        """Return every path that `answer` accepts."""
         return [
             path
             for name, checks in self._checks.items()
@@ -80,7 +80,7 @@ class Health:
         ]
 
     def answer(self, request: HttpRequest) -> HttpAnswer:
-        """Answer for one of the `paths`, whatever the method."""
+        """Answer a request for one of the `paths`, with any method."""
         _, endpoint, *rest = request.path.split("/", 2)
         checks = self._checks[endpoint]
         if rest:
@@ -102,7 +102,7 @@ class Health:
             self._observe(check.name, endpoint, not problem)
             if problem:
                 failed[check.name] = problem
-            # Everybody may ask, so what is wrong stands in the log alone.
+            # The path is public, so the reason is only logged.
             lines.append(_line(check.name, "reason withheld" if problem else ""))
         lines.extend(_warning(excluded))
         if failed:
@@ -123,10 +123,10 @@ def scheduler_health(
     """Return the checks of a scheduler.
 
     Args:
-        leader_election: Says what is wrong with the lease; None without an election.
-        is_stopping: Whether the process was asked to stop.
-        has_synced: Whether every handler has seen its first list.
-        observe: Told of each check that an endpoint asks.
+        leader_election: Returns the problem of the lease; None without an election.
+        is_stopping: Whether the process is shutting down.
+        has_synced: Whether every handler has received its first list.
+        observe: Called with the result of each check of an endpoint.
     """
     election = () if leader_election is None else (HealthCheck(LEADER_ELECTION, leader_election),)
     shutdown = HealthCheck("shutdown", lambda: SHUTTING_DOWN if is_stopping() else "")
@@ -140,7 +140,7 @@ def scheduler_health(
 def _ask(check: HealthCheck) -> str:
     try:
         return check.check()
-    except Exception as error:  # noqa: BLE001 - any failure of a check is its answer
+    except Exception as error:  # noqa: BLE001 - an exception means that the check failed
         return str(error) or type(error).__name__
 
 

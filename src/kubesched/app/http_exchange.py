@@ -1,6 +1,6 @@
-"""HttpRequest and HttpAnswer are what the secure port hands from one step to the next.
+"""HttpRequest and HttpAnswer: requests to the secure port and their answers.
 
-Upstream: net/http of Go, as far as its texts and headers reach clients
+Upstream: Go's net/http, for texts and headers that clients see
 Differs:  the module has no counterpart.
 """
 
@@ -27,10 +27,10 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         method: Such as `GET`.
         path: Decoded; begins with a slash.
-        target: Path and query as sent, for messages.
+        target: Path and query as sent.
         headers: Names and values in the order sent.
-        body: What was sent.
-        certificates: What the client showed as DER, its own first; empty without TLS.
+        body: The body.
+        certificates: The client's chain in DER, its own first; empty without one.
     """
 
     method: str = "GET"
@@ -45,12 +45,12 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
         return next(iter(self.header_values(name)), "")
 
     def header_values(self, name: str) -> tuple[str, ...]:
-        """Return all values of a header, whatever its case."""
+        """Return all values of a header; case-insensitive."""
         wanted = name.lower()
         return tuple(value for key, value in self.headers if key.lower() == wanted)
 
     def query_values(self, name: str) -> tuple[str, ...]:
-        """Return all values of a query parameter; () if it is not there."""
+        """Return all values of a query parameter, () without it."""
         _, _, query = self.target.partition("?")
         return tuple(parse_qs(query, keep_blank_values=True).get(name, ()))
 
@@ -61,8 +61,8 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         status: HTTP status.
         content_type: Of the body.
-        body: What is sent.
-        headers: More headers.
+        body: The body.
+        headers: Further headers.
     """
 
     status: int = 200
@@ -72,22 +72,22 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def text_answer(text: str, *, status: int = 200, content_type: str = PLAIN_TEXT) -> HttpAnswer:
-    """Answer with a text of which nobody may guess another type."""
+    """Return an answer with a text and the header `nosniff`."""
     return HttpAnswer(
         status=status, content_type=content_type, body=text.encode(), headers=(_NOSNIFF,)
     )
 
 
 def plain_answer(text: str, content_type: str = PLAIN_TEXT) -> HttpAnswer:
-    """Answer with a text and nothing said about guessing, where upstream says nothing."""
+    """Return an answer with a text, without `nosniff`, where upstream omits it."""
     return HttpAnswer(content_type=content_type, body=text.encode())
 
 
 def error_answer(text: str, status: int) -> HttpAnswer:
-    """Refuse as Go's `http.Error` does: the text and a line's end."""
+    """Return an error as Go's `http.Error` writes it: the text and a line feed."""
     return text_answer(text + "\n", status=status)
 
 
 def not_found() -> HttpAnswer:
-    """Answer for a path that nobody serves."""
+    """Return the answer for an unknown path."""
     return error_answer("404 page not found", 404)

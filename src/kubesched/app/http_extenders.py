@@ -1,4 +1,4 @@
-"""HttpExtenders connects HTTP extenders: plain or over TLS, each with its own kept connections.
+"""HttpExtenderTransports connects HTTP extenders, each with its own connection pool.
 
 Upstream: pkg/scheduler/extender.go, makeTransport (v1.36)
 Differs:  an answer longer than 256 MiB is refused.
@@ -25,16 +25,16 @@ _HEADERS: Final = {"Content-Type": "application/json"}
 
 
 class HttpExtenderTransports:
-    """Makes the transports of extenders, and closes them all.
+    """Creates the transports of extenders, and closes them.
 
-    `connect` is what `scheduler.assembly.assemble` asks for.
+    `connect` is an argument of `scheduler.assembly.assemble`.
     """
 
     def __init__(self) -> None:
         self._transports: list[_HttpTransport] = []
 
     async def __aenter__(self) -> Self:
-        """Take part in an `async with`."""
+        """Return itself."""
         return self
 
     async def __aexit__(
@@ -51,7 +51,7 @@ class HttpExtenderTransports:
         """Return the transport of an extender; nothing is sent yet.
 
         Raises:
-            ConfigError: Its certificates cannot be used.
+            ConfigError: Its TLS configuration is invalid.
         """
         tls = configuration.tls_config
         transport = _HttpTransport(_context_of(configuration), tls.server_name if tls else "")
@@ -60,7 +60,7 @@ class HttpExtenderTransports:
 
 
 class _HttpTransport:
-    """Speaks HTTP to one extender."""
+    """The HTTP connection to one extender."""
 
     def __init__(self, context: ssl.SSLContext | None, server_name: str) -> None:
         self._context = context
@@ -104,7 +104,7 @@ class _HttpTransport:
 
 
 def _in_go_words(error: aiohttp.ClientError) -> OSError:
-    """Return why there is no answer; those about connections are OSErrors already, others not."""
+    """Return a failed request as an OSError, in Go's words."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return dial_error(error.certificate_error, error.host, error.port or 0)

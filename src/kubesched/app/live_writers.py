@@ -1,4 +1,4 @@
-"""What plugins write on a live API server: claims and volumes.
+"""LiveClaimWriter and LiveVolumeWriter write claims and volumes to an API server, for plugins.
 
 Upstream: pkg/scheduler/framework/plugins: dynamicresources, volumebinding (v1.36)
 Differs:  nothing.
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class LiveClaimWriter:
-    """What DynamicResources writes through."""
+    """The `ClaimWriter` of DynamicResources."""
 
     def __init__(
         self, rest: Rest, now_ns: Callable[[], int], random: Random, record_event: RecordEvent
@@ -50,7 +50,7 @@ class LiveClaimWriter:
             rest: Sends the requests.
             now_ns: Returns the time of day in nanoseconds since the epoch.
             random: Spreads retries.
-            record_event: Writes events some time soon.
+            record_event: Queues events for writing.
         """
         self._claims = ClaimClient(rest, random)
         self._pods = PodClient(rest, now_ns)
@@ -59,11 +59,11 @@ class LiveClaimWriter:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def now(self) -> str:
-        """Return the time of day."""
+        """Return the time of day, RFC 3339."""
         return second_time(self._now_ns())
 
     def announce_wait(self, pod: Pod, node_name: str) -> None:
-        """Write the event that says so."""
+        """Record the event `BindingConditionsPending`."""
         self._record_event(
             EventRecord(
                 pod,
@@ -76,19 +76,19 @@ class LiveClaimWriter:
         )
 
     def deallocate(self, claim: ResourceClaim) -> None:
-        """Write the status soon."""
-        self._soon(self._claims.update_status(claim), f"deallocate {_name(claim)}")
+        """Write the status in the background."""
+        self._in_background(self._claims.update_status(claim), f"deallocate {_name(claim)}")
 
     def delete(self, claim: ResourceClaim) -> None:
-        """Delete the claim soon."""
-        self._soon(self._claims.delete(claim), f"delete {_name(claim)}")
+        """Delete the claim in the background."""
+        self._in_background(self._claims.delete(claim), f"delete {_name(claim)}")
 
     def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take the pod out of the claim soon."""
-        self._soon(self._claims.release(claim, pod), f"release {_name(claim)}")
+        """Remove the pod from the claim in the background."""
+        self._in_background(self._claims.release(claim, pod), f"release {_name(claim)}")
 
     async def drain(self) -> None:
-        """Wait for what is to be written soon."""
+        """Wait for background writes."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -114,7 +114,7 @@ class LiveClaimWriter:
         """Set the claim that provides the pod's extended resources."""
         await _as_claim_errors(self._pods.patch_extended_resource_claim_status(pod, status))
 
-    def _soon(self, work: Coroutine[Any, Any, object], what: str) -> None:
+    def _in_background(self, work: Coroutine[Any, Any, object], what: str) -> None:
         task = asyncio.ensure_future(_logged(work, what))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -124,15 +124,15 @@ async def _logged(work: Awaitable[object], what: str) -> None:
     try:
         await work
     except ApiError as error:
-        log.error("Failed to %s: %s", what, error)  # noqa: TRY400 - the server's words say all
+        log.error("Failed to %s: %s", what, error)  # noqa: TRY400 - the message is enough
 
 
 async def _as_claim_errors(work: Awaitable[T]) -> T:
-    """Return what comes; refusals become those that the plugin knows.
+    """Await a request; translate its errors into those of `framework.dra`.
 
     Raises:
         ApiConflictError: The object has changed.
-        ApiRefusedError: Anything else was wrong.
+        ApiRefusedError: The request failed otherwise.
     """
     try:
         return await work
@@ -143,10 +143,10 @@ async def _as_claim_errors(work: Awaitable[T]) -> T:
 
 
 class LiveVolumeWriter:
-    """What VolumeBinding writes through."""
+    """The `VolumeWriter` of VolumeBinding."""
 
     def __init__(self, rest: Rest, pods: PodLister) -> None:
-        """Take the connection, and the pods that are known."""
+        """Take the connection, and the observed pods."""
         self._volumes = VolumeClient(rest)
         self._pods = pods
 
@@ -167,7 +167,7 @@ class LiveVolumeWriter:
             raise VolumeWriteError(error.message) from error
 
     def has_pod(self, namespace: str, name: str) -> bool:
-        """Whether the pod is known."""
+        """Whether the pod exists in the informer cache."""
         return self._pods.get(namespace, name) is not None
 
 

@@ -1,12 +1,12 @@
-"""Log lines as the components of Kubernetes write them: klog's text, or JSON.
+"""Formatters for log lines in the forms of Kubernetes: klog's text, or JSON.
 
-A line with fields is a message in quotes and `key=value`; one without is its bare text.
+In text, a line with fields is a quoted message and `key=value`; a line without is the bare text.
 
     I1121 14:57:41.542810   22803 loop.go:100] "Successfully bound pod to node" pod="ns/name"
     {"ts":1795275156739.9478,"caller":"scheduler/loop.go:100","msg":"Successfully ...","v":2}
 
 Upstream: k8s.io/klog/v2, staging/src/k8s.io/component-base/logs/json (v1.36)
-Differs:  stacks of exceptions follow their line (text), or are a field `stacktrace` (JSON).
+Differs:  stack traces follow their line (text), or are a field `stacktrace` (JSON).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SEVERITIES: Final = (
 
 
 class TextFormatter(logging.Formatter):
-    """Writes klog's text, in local time."""
+    """Formats klog's text, in local time."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, or lines, of a record."""
@@ -41,7 +41,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes one JSON object a line."""
+    """Formats one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -61,7 +61,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def header_of(record: logging.LogRecord) -> str:
-    """Return what stands before the message: severity, time, process and place."""
+    """Return klog's header: severity, time, process and source location."""
     moment = datetime.fromtimestamp(record.created).astimezone()
     severity = next((letter for level, letter in _SEVERITIES if record.levelno >= level), "I")
     process = record.process or 0
@@ -69,7 +69,7 @@ def header_of(record: logging.LogRecord) -> str:
 
 
 def fields_of(record: logging.LogRecord) -> Mapping[str, object] | None:
-    """Return the keys and values of a record, errors first; None for a bare text."""
+    """Return the fields of a record, the exception first; None for a bare text."""
     fields: Mapping[str, object] | None = getattr(record, FIELDS, None)
     raised = record.exc_info[1] if record.exc_info else None
     if raised is None:
@@ -86,7 +86,7 @@ def _text_value(value: object) -> str:
 
 
 def _block(text: str) -> str:
-    """Return a text of several lines, each indented, the way klog keeps them apart."""
+    """Return a multi-line text as klog writes it: indented, between `<` and `>`."""
     lines = text.removesuffix("\n").split("\n")
     return "=<\n" + "".join(f"\t{line}\n" for line in lines) + " >"
 

@@ -1,9 +1,9 @@
-"""Logs of the process: where lines go, in which form, and which of them are wanted.
+"""Logs configures the loggers of the process: streams, format and verbosity.
 
 Upstream: staging/src/k8s.io/component-base/logs, k8s.io/klog/v2 (v1.36)
-Rejects:  verbosities and `--vmodule` patterns that are no numbers or have no name.
-Differs:  nothing is buffered, so there is nothing to flush every few seconds; a pattern of
-          `--vmodule` counts for the loggers that are there when it is read.
+Rejects:  verbosities that are not numbers, and `--vmodule` patterns without name or number.
+Differs:  nothing is buffered, so nothing is flushed periodically; a `--vmodule` pattern applies
+          to the loggers that exist when it is read.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         verbosity: `-v`.
-        modules: `--vmodule`, as `(pattern, verbosity)`; a pattern is a module's last name, or
-            with a slash or dot its whole name, and may hold `*` and `?`.
+        modules: `--vmodule`, as `(pattern, verbosity)`; a pattern matches a module's last name,
+            or with a slash or dot its whole name, and may contain `*` and `?`.
         logging_format: `text` or `json`.
-        splits_stream: Whether lines below errors go to the stream of information.
+        splits_stream: Whether lines below errors go to stdout.
     """
 
     verbosity: int = 0
@@ -51,8 +51,8 @@ class Logs:
 
         Args:
             options: The flags.
-            stream: Where lines go; upstream writes to stderr.
-            information: Where lines below errors go if streams are split; upstream's stdout.
+            stream: For all lines; stderr.
+            information: For lines below errors if streams are split; stdout.
         """
         self._options = options
         self._handlers = [logging.StreamHandler(stream)]
@@ -66,7 +66,7 @@ class Logs:
         self._levels: dict[logging.Logger, int] = {}
 
     def start(self) -> None:
-        """Write lines from now on: ours as verbose as wanted, warnings of everybody."""
+        """Start logging: kubesched at the configured verbosity, libraries from warnings on."""
         for handler in self._handlers:
             logging.getLogger().addHandler(handler)
         self._set(logging.getLogger(ROOT), level_of(self._options.verbosity))
@@ -78,7 +78,7 @@ class Logs:
                 self._set(logger, level_of(verbosity))
 
     def stop(self) -> None:
-        """Write no more lines, and leave the loggers as they were."""
+        """Stop logging, and restore the loggers."""
         for handler in self._handlers:
             logging.getLogger().removeHandler(handler)
         for logger, level in self._levels.items():
@@ -87,15 +87,15 @@ class Logs:
         self.flush()
 
     def flush(self) -> None:
-        """See to it that every line has been written."""
+        """Flush all handlers."""
         for handler in self._handlers:
             handler.flush()
 
     def set_verbosity(self, text: str) -> str:
-        """Change the verbosity while running; return what was done.
+        """Change the verbosity while running; return a message.
 
         Raises:
-            ValueError: The text is no number, or too large a one.
+            ValueError: The text is not a number, or the number is too large.
         """
         verbosity = _parse_verbosity(text)
         self._set(logging.getLogger(ROOT), level_of(verbosity))
@@ -110,14 +110,14 @@ def parse_modules(texts: Sequence[str]) -> tuple[tuple[str, int], ...]:
     """Return the patterns of `--vmodule`, such as `loop=5,cache*=3`.
 
     Raises:
-        ValueError: One has no name or no number.
+        SetupError: A pattern has no name or no number.
     """
     clauses = [clause for text in texts for clause in text.split(",") if clause]
     return tuple(_parse_module(clause) for clause in clauses)
 
 
 def matches(pattern: str, logger_name: str) -> bool:
-    """Whether a pattern of `--vmodule` means a logger."""
+    """Whether a pattern of `--vmodule` matches a logger."""
     dotted = pattern.replace("/", ".")
     name = logger_name if "." in dotted else logger_name.rpartition(".")[2]
     return fnmatch.fnmatchcase(name, dotted)

@@ -29,9 +29,9 @@ ALWAYS_ALLOWED_PATHS: Final = ("/healthz", "/readyz", "/livez")
 
 
 class ElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The `--leader-elect*` flags; None for one that was not given.
+    """The `--leader-elect*` flags; None for a flag that was not given.
 
-    They win over the configuration file.
+    They override the configuration file.
     """
 
     leader_elect: bool | None = None
@@ -44,7 +44,7 @@ class ElectionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeprecatedOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Flags that count only where there is no configuration file; None if not given."""
+    """Flags that have an effect only without a configuration file; None if not given."""
 
     kubeconfig: str | None = None
     kube_api_qps: float | None = None
@@ -54,16 +54,16 @@ class DeprecatedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How health, metrics and configuration are served.
+    """The flags of the secure port.
 
     Attributes:
-        bind_address: Where to listen.
+        bind_address: The address to listen on.
         secure_port: 0 serves nothing.
         tls_cert_file, tls_private_key_file: PEM; "" for a certificate made at start-up.
-        cert_dir: Holds kube-scheduler.crt and .key, which are read if they are there; "" for none.
+        cert_dir: The directory of kube-scheduler.crt and .key, created if missing; "" for none.
         tls_min_version: Such as `VersionTLS12`; "" for the default.
-        tls_cipher_suites: Their names in OpenSSL's or Go's words; empty for the default.
-        permit_port_sharing: Whether others may listen on the same port.
+        tls_cipher_suites: Go's names; empty for the default.
+        permit_port_sharing: Whether other processes may listen on the same port.
     """
 
     bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default, so that probes reach it
@@ -77,14 +77,14 @@ class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The `--requestheader-*` flags: which proxies may say who asks, and where.
+    """The `--requestheader-*` flags: authenticating proxies and their headers.
 
     Attributes:
-        client_ca_file: Signs the proxies' certificates; "" for the cluster's own settings, and
-            then the others do not count.
-        allowed_names: Common names of proxies; empty for any that is signed.
-        username_headers, uid_headers, group_headers: Where they say it.
-        extra_headers_prefix: What follows in a header's name is the key.
+        client_ca_file: The authority of the proxies' certificates; "" for the cluster's own
+            settings, and then the other flags have no effect.
+        allowed_names: Common names of proxies; empty for any verified one.
+        username_headers, uid_headers, group_headers: The headers that identify the user.
+        extra_headers_prefix: The rest of a header's name is the key.
     """
 
     client_ca_file: str = ""
@@ -96,19 +96,18 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may ask for what is not public.
+    """The flags of authentication and authorization.
 
     Attributes:
         authentication_kubeconfig: For TokenReviews; "" for the scheduler's own connection.
-        authentication_skip_lookup: Whether the cluster's own client CA is left alone.
-        tolerate_lookup_failure: Whether requests count as anonymous while it cannot be read.
-        token_cache_seconds: How long a token's answer is kept.
+        authentication_skip_lookup: Whether not to read the cluster's client CA.
+        tolerate_lookup_failure: Whether to start even if the client CA cannot be read.
+        token_cache_seconds: Lifetime of cached token reviews.
         authorization_kubeconfig: For SubjectAccessReviews; "" for the scheduler's own connection.
-        always_allow_paths: Paths that everybody may ask for.
-        client_ca_file: Signs client certificates; "" for none.
-        proxies: Who may ask on others' behalf.
-        allowed_cache_seconds, denied_cache_seconds: How long it counts that somebody may, or may
-            not, ask for a path.
+        always_allow_paths: Paths that need no authorization.
+        client_ca_file: The authority of client certificates; "" for none.
+        proxies: Authenticating proxies.
+        allowed_cache_seconds, denied_cache_seconds: Lifetimes of cached access reviews.
     """
 
     authentication_kubeconfig: str = ""
@@ -128,16 +127,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         config_file: A KubeSchedulerConfiguration; None for the default one.
-        master: The API server's URL; "" for what the kubeconfig says.
-        max_in_unschedulable_seconds: After so long a pod is tried again without an event.
+        master: The API server's URL; "" for the kubeconfig's.
+        max_in_unschedulable_seconds: After this time a pod is retried without an event.
         feature_gates: By name.
         election: The `--leader-elect*` flags.
-        allow_removed_locks: Whether the lock may be of a kind that upstream has removed.
+        allow_removed_locks: Whether to allow lock kinds that upstream has removed.
         deprecated: Flags without effect beside a configuration file.
         serving: The secure port.
-        access: Who may ask there.
+        access: Authentication and authorization.
         exposure: Which metrics and label values are shown.
-        dry_run: Whether decisions are reported instead of carried out.
+        dry_run: Whether to report decisions instead of executing them.
         seed: Of the random source that breaks ties; None draws one.
     """
 
@@ -156,10 +155,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configuration_of(options: Options) -> Configuration:
-    """Return the configuration of the file, or of the flags, with the election flags on top.
+    """Return the configuration of the file or the flags, overridden by the election flags.
 
     Raises:
-        ConfigError: With every fault of the file.
+        ConfigError: With every field error of the file.
     """
     gates = options.feature_gates
     if options.config_file is None:
@@ -199,7 +198,7 @@ def _renamed(flags: msgspec.Struct, names: Mapping[str, str]) -> dict[str, objec
 
 
 def _named(election: LeaderElection) -> LeaderElection:
-    """Fill in what an empty flag leaves open, as an empty field of the file would be."""
+    """Return the election with defaults for empty fields."""
     return replace(
         election,
         resource_lock=election.resource_lock or "leases",
@@ -214,7 +213,7 @@ _VERSION = re.compile(r"v?1\.(\d{1,4})(?:\.0+)?")
 
 
 def version_errors(emulated: Iterable[str], compatible: Iterable[str]) -> Iterator[FieldError]:
-    """Yield what is wrong with `--emulated-version` and `--min-compatibility-version`."""
+    """Yield the errors of `--emulated-version` and `--min-compatibility-version`."""
     yield from _errors("--emulated-version", emulated, _MINOR)
     yield from _errors("--min-compatibility-version", compatible, _MINOR_MIN)
 

@@ -1,14 +1,14 @@
-"""SchedulerProcess is a running scheduler: from its options to its exit code.
+"""SchedulerProcess runs a scheduler on an API server, from its options to its exit code.
 
     connection ─▶ informers ─▶ event handlers ─▶ scheduler loop ─▶ writes ─▶ connection
                     (always)                       (while it leads)
 
-Informers follow the cluster from the start, so that a replica that takes over has a warm cache.
-Leading begins the loop; losing the lead ends the process, as what was begun may still be under way.
+Informers run from the start, so that a replica that takes over has a warm cache. A new leader
+starts the loop. A leader that loses the lease exits, because its work may still be under way.
 
 Upstream: cmd/kube-scheduler/app/server.go (v1.36)
-Differs:  on SIGTERM, writes under way may end before the lock is given back; a pod that waits for
-          permission, volumes or devices has half a second.
+Differs:  on SIGTERM, writes under way may finish before the lock is released; pods that wait for
+          permission, volumes or devices have half a second.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Report = Callable[[dict[str, Any]], None]
 
 
 class NotLeaderError(ApiError):
-    """Another replica may lead by now, so nothing is written."""
+    """The lease may have expired, so nothing is written."""
 
     def __init__(self) -> None:
         super().__init__(0, "NotLeader", "this replica does not lead any more")
@@ -74,9 +74,9 @@ class SchedulerProcess:
     """One replica.
 
     Attributes:
-        is_synced: Whether the cache holds what the cluster held at the start.
-        is_stopping: Whether it has been asked to end.
-        scheduler: The loop and what it works on; None before `run`.
+        is_synced: Whether the cache has received the first list of every kind.
+        is_stopping: Whether the process is shutting down.
+        scheduler: The scheduler; None before `run`.
     """
 
     def __init__(
@@ -91,20 +91,20 @@ class SchedulerProcess:
         flags: Mapping[str, str] | None = None,
         environment: Environment = REAL_ENVIRONMENT,
     ) -> None:
-        """Put everything together; nothing is sent yet.
+        """Set up; nothing is sent yet.
 
         Args:
             options: The flags.
-            configuration: What the scheduler does.
+            configuration: The scheduler's configuration.
             registry: The plugins that profiles may name.
-            settings: Where the API server is.
-            report: Is handed what would be written, if nothing is to be (`--dry-run`).
-            logs: Whose verbosity may be changed over the secure port; None for nobody's.
-            flags: Names and values, to be shown over the secure port.
+            settings: The API server and the user.
+            report: With `--dry-run`, gets what would be written; None writes it.
+            logs: The loggers whose verbosity the secure port can change; None for none.
+            flags: Names and values, for /flagz.
             environment: Supplies connections, clocks and random sources.
 
         Raises:
-            ConfigError: A plugin or the election cannot be set up.
+            ConfigError: The configuration of a plugin or of the election is invalid.
         """
         self._options = options
         self._configuration = configuration
@@ -151,14 +151,14 @@ class SchedulerProcess:
         return self._lost.is_set()
 
     def stop(self) -> None:
-        """Ask it to end: no new pod is tried, writes under way end, the lock is given back."""
+        """Shut down: try no new pod, finish writes under way, release the lock."""
         self.is_stopping = True
         self._stop.set()
 
     async def run(self) -> int:
-        """Run to the end; return the exit code."""
+        """Run until stopped; return the exit code."""
         async with AsyncExitStack() as opened:
-            # First in and last out: whatever is slow to open or to close may be asked to end.
+            # Signals are handled first and longest: anything below may be slow to open or close.
             opened.enter_context(handled_signals(self.stop, self._show_cache))
             self._main_loop = asyncio.get_running_loop()
             self._connections = connections = Connections(
@@ -239,7 +239,7 @@ class SchedulerProcess:
     def _record_election(self, about: ObjectReference, words: str) -> None:
         """Write an event of the lock; called in the election's thread."""
         if self.is_stopping:
-            # Upstream's process is gone before it could say that it has stopped leading.
+            # Upstream's process exits before it could write that it has stopped leading.
             return
         assert self._connections is not None
         recorder = self._connections.leader_recorder
@@ -321,7 +321,7 @@ class SchedulerProcess:
         return EXIT_FAILED
 
     async def _finish_writes(self, scheduler: Scheduler) -> None:
-        """Let writes under way end, but wait neither for ever nor for what others have to do."""
+        """Wait for writes under way, for a limited time, and not for preparations."""
         assert self._connections is not None
         await scheduler.end_preparations(_PREPARE_SECONDS_MAX)
         try:
@@ -333,7 +333,7 @@ class SchedulerProcess:
             log.warning("Gave up waiting for writes under way after %s seconds", seconds)
 
     def _end_without_leading(self) -> int:
-        # Upstream's process fails if it has no election; a dry run is not upstream's.
+        # Without an election upstream exits with an error; a dry run has no counterpart there.
         may_end = self.election is not None or self._options.dry_run
         if may_end and self.is_stopping:
             log.info("Requested to terminate, exiting")
@@ -351,10 +351,10 @@ class SchedulerProcess:
     async def _unless_over(
         self, work: Coroutine[Any, Any, object], *following: asyncio.Future[None]
     ) -> bool:
-        """Do some work until it ends, or the process is to end; return whether it ended.
+        """Await work until it ends or the process must end; return whether the work ended.
 
         Raises:
-            Exception: What the work or the informers raised.
+            Exception: Of the work or of the informers.
         """
         task = asyncio.ensure_future(work)
         ends = [asyncio.ensure_future(self._stop.wait()), asyncio.ensure_future(self._lost.wait())]

@@ -1,4 +1,4 @@
-"""Refusals of the secure port: Status objects in the form that the client accepts.
+"""Error responses of the secure port: Status objects in a media type that the client accepts.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go,
           staging/src/k8s.io/apiserver/pkg/endpoints/handlers/negotiation (v1.36)
@@ -22,33 +22,33 @@ _TYPES: Final = (JSON, YAML)
 
 
 def unauthorized(request: HttpRequest) -> HttpAnswer:
-    """Answer somebody whose credentials are no good."""
+    """Return the response to invalid credentials."""
     return _negotiated(request, _status(401, "Unauthorized", "Unauthorized"))
 
 
 def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpAnswer:
-    """Answer somebody who may not ask for this.
+    """Return the response to a user that may not request a path.
 
     Args:
-        request: What was asked.
-        user_name: Who asked.
-        reason: Why not, as the API server says; "" if it does not.
+        request: The request.
+        user_name: Of the user.
+        reason: Of the API server; "" for none.
     """
-    wish = (
+    attempt = (
         f"User {go_quote(user_name)} cannot {request.method.lower()} path {go_quote(request.path)}"
     )
-    message = f"forbidden: {_sanitized(wish)}" + (f": {reason}" if reason else "")
+    message = f"forbidden: {_sanitized(attempt)}" + (f": {reason}" if reason else "")
     return _negotiated(request, _status(403, "Forbidden", message, details={}), _NOSNIFF)
 
 
 def not_acceptable(request: HttpRequest, accepted: Sequence[str]) -> HttpAnswer:
-    """Answer somebody who accepts none of the media types that there are."""
+    """Return the response to a client that accepts none of the media types."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
     return _negotiated(request, _status(406, "NotAcceptable", message))
 
 
 def internal_error(request: HttpRequest, problem: str) -> HttpAnswer:
-    """Answer if nobody can say whether the client may ask."""
+    """Return the response to a request whose authorization failed."""
     text = f"Internal Server Error: {go_quote(request.target or request.path)}: {problem}"
     return error_answer(_sanitized(text), 500)
 
@@ -64,15 +64,15 @@ def encode(value: Mapping[str, object], media_type: str, *, pretty: bool) -> byt
 
 
 def is_pretty(request: HttpRequest) -> bool:
-    """Whether somebody reads the answer who would like it indented."""
-    wishes = [value for value in request.query_values("pretty")[:1] if value]
-    if wishes:
-        return wishes[0] in _TRUE
+    """Whether to indent the answer: by parameter, or for browsers and curl."""
+    values = [value for value in request.query_values("pretty")[:1] if value]
+    if values:
+        return values[0] in _TRUE
     return request.header("User-Agent").startswith(_PRETTY_AGENTS)
 
 
 def accepted_types(header: str) -> Iterable[tuple[str, dict[str, str]]]:
-    """Yield media types and their parameters, the most wanted first."""
+    """Return media types and their parameters, the most preferred first."""
     clauses = [_clause(text) for text in header.split(",") if text.strip()]
     clauses.sort(key=lambda clause: -_quality(clause[1]))
     return clauses
@@ -122,7 +122,7 @@ def _sanitized(text: str) -> str:
 
 
 def _html_safe(text: str) -> str:
-    """Escape in JSON what Go's encoder escapes."""
+    """Escape the characters that Go's JSON encoder escapes."""
     for character in "&<>\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text

@@ -1,4 +1,4 @@
-"""RequestHeaders lets a proxy in front say on whose behalf it asks.
+"""RequestHeaders identifies users by the headers of an authenticating proxy.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/authentication/request/headerrequest (v1.36)
 Differs:  nothing.
@@ -19,14 +19,14 @@ from kubesched.app.users import UserInfo
 
 
 class RequestHeaders(msgspec.Struct, frozen=True):
-    """Which proxies are believed, and where they say who asks.
+    """The trusted proxies, and their headers.
 
     Attributes:
-        authorities: Who signs the proxies' certificates.
-        username_headers, uid_headers: The first one that is there counts.
+        authorities: Of the proxies' certificates.
+        username_headers, uid_headers: The first header that is present counts.
         group_headers: All values count.
-        extra_prefixes: What follows in a header's name is the key.
-        allowed_names: Common names of proxies; empty for any that is signed.
+        extra_prefixes: The rest of a header's name is the key.
+        allowed_names: Common names of proxies; empty for any verified one.
     """
 
     authorities: tuple[x509.Certificate, ...] = ()
@@ -37,17 +37,17 @@ class RequestHeaders(msgspec.Struct, frozen=True):
     allowed_names: tuple[str, ...] = ()
 
     def check_proxy(self, certificate: x509.Certificate) -> None:
-        """Check that a proxy with a verified certificate may speak for others.
+        """Check that a verified certificate belongs to an allowed proxy.
 
         Raises:
-            AuthenticationError: It may not.
+            AuthenticationError: Its name is not allowed.
         """
         name = common_name(certificate)
         if self.allowed_names and name not in self.allowed_names:
             raise AuthenticationError(f"x509: subject with cn={name} is not in the allowed list")
 
     def user_of(self, request: HttpRequest) -> UserInfo | None:
-        """Return on whose behalf a proxy asks; None if it does not say."""
+        """Return the user of the headers, None without a user name."""
         name = _first(request, self.username_headers)
         if not name:
             return None

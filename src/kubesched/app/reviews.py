@@ -1,4 +1,4 @@
-"""Reviews ask the API server who somebody is, or what somebody may do; answers are kept a while.
+"""Reviews by the API server, of tokens and of access: retries and a cache of answers.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/util/webhook/webhook.go,
           staging/src/k8s.io/apimachinery/pkg/util/cache/lruexpirecache.go (v1.36)
@@ -26,11 +26,11 @@ _TRANSIENT: Final = frozenset(("InternalError", "Timeout", "TooManyRequests", "U
 
 
 class ReviewRetries:
-    """Tries a review again when its failure says that this may help.
+    """Retries reviews that failed for a transient reason.
 
     Attributes:
-        random: Draws how much longer each pause is.
-        sleep: Waits so many seconds.
+        random: Draws the jitter of pauses.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(self, random: Random, sleep: Sleep = asyncio.sleep) -> None:
@@ -38,7 +38,7 @@ class ReviewRetries:
         self.sleep = sleep
 
     async def run(self, ask: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return what `ask` answers, at the fifth attempt at the latest.
+        """Return the result of `ask`, after at most five attempts.
 
         Raises:
             ApiError: Of the last attempt.
@@ -60,10 +60,10 @@ def _may_pass(error: ApiError) -> bool:
 
 
 class ExpiringAnswers(Generic[Value]):
-    """Answers by question, each for its time; the one asked for least recently goes first.
+    """A least-recently-used cache of answers that expire.
 
     Attributes:
-        now: The present moment in seconds.
+        now: A monotonic clock in seconds.
     """
 
     def __init__(self, now: Callable[[], float], size_max: int) -> None:
@@ -72,7 +72,7 @@ class ExpiringAnswers(Generic[Value]):
         self._answers: OrderedDict[Hashable, tuple[float, Value]] = OrderedDict()
 
     def get(self, question: Hashable) -> Value | None:
-        """Return the answer if it still counts."""
+        """Return the answer if it has not expired."""
         known = self._answers.get(question)
         if known is None:
             return None
@@ -84,7 +84,7 @@ class ExpiringAnswers(Generic[Value]):
         return value
 
     def put(self, question: Hashable, answer: Value, seconds: float) -> None:
-        """Keep an answer for so long; not at all for 0 seconds."""
+        """Cache an answer for a time; 0 seconds does not cache it."""
         if seconds <= 0:
             return
         self._answers[question] = (self.now() + seconds, answer)

@@ -95,11 +95,11 @@ def scheduler_informers(
 
 
 def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind, ...]:
-    """Return the kinds to watch, pods last, so that what pods need is known before them.
+    """Return the kinds to watch, pods last, so that their dependencies are listed first.
 
     Args:
-        plugins: All plugins of all profiles.
-        gates: Which features are on.
+        plugins: The plugins of all profiles.
+        gates: The feature gates.
     """
     found = {type_: kind_of(type_) for type_ in _ALWAYS}
     for plugin in plugins:
@@ -127,11 +127,11 @@ log = logging.getLogger(__name__)
 
 
 async def report_failures(informers: Informers, server: str) -> None:
-    """Log for ever what has kept informers from reading for two seconds, less and less often.
+    """Log problems of informers that last for two seconds, with growing pauses, until cancelled.
 
     Args:
-        informers: Follow the server.
-        server: Its address.
+        informers: The informers.
+        server: The API server's address.
     """
     pause_seconds, is_second_look = _PAUSE_SECONDS_MIN, False
     while True:
@@ -147,7 +147,7 @@ async def report_failures(informers: Informers, server: str) -> None:
 
 
 def _problem(informers: Informers, server: str) -> str:
-    """Return what is wrong and what to do about it, "" if nothing is."""
+    """Return the problem and its remedy, "" without a problem."""
     found = {name: informer.statistics() for name, informer in informers.by_name.items()}
     errors = {name: each.last_error for name, each in found.items() if each.last_error}
     unauthorized, forbidden = (

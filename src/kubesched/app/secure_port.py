@@ -54,7 +54,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class AccessCheck:
-    """Stands before the endpoints."""
+    """Authenticates and authorizes requests before the endpoints answer them."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class AccessCheck:
         """Set up.
 
         Args:
-            authenticator: Says who asks.
-            authorizer: Says whether they may.
-            answer: Answers those who may.
+            authenticator: Identifies the user.
+            authorizer: Decides whether the user may ask for the path.
+            answer: Answers authorized requests.
         """
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._answer = answer
 
     async def handle(self, request: HttpRequest) -> HttpAnswer:
-        """Return the answer, or the refusal."""
+        """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
         try:
             user = await self._authenticator.authenticate(request)
         except AuthenticationError as error:
@@ -95,7 +95,7 @@ def _now() -> datetime:
 
 
 class SecurePort:
-    """The port of one process."""
+    """The secure port of one process."""
 
     def __init__(
         self,
@@ -107,16 +107,16 @@ class SecurePort:
         """Read certificates; nothing is served yet.
 
         Args:
-            serving: Where, and with which certificate.
-            access: Who may ask.
-            settings: Where the API server is that knows users.
-            endpoints: What is answered.
+            serving: Address, port and TLS.
+            access: Authentication and authorization.
+            settings: The API server for reviews, unless a flag names another one.
+            endpoints: Answer the requests.
 
         Raises:
             ServingCertificateError: A certificate cannot be used.
-            ServingTlsError: A version or cipher suite is not known.
+            ServingTlsError: A version or cipher suite is unknown.
             KubeconfigError: A kubeconfig for reviews cannot be used.
-            SetupError: The file of the authorities cannot be used.
+            SetupError: A file with authorities cannot be used.
         """
         self._serving = serving
         self._options = access
@@ -135,8 +135,8 @@ class SecurePort:
         """Serve until the stack is closed.
 
         Raises:
-            SetupError: The address is taken.
-            LookupFailedError: The cluster's client authorities cannot be read, and have to be.
+            SetupError: The address is in use.
+            LookupFailedError: The cluster's client authorities cannot be read, but are required.
         """
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
@@ -206,7 +206,7 @@ class SecurePort:
 
     def _authorities(self, cluster: ClusterAuthentication | None) -> Authorities:
         found = Authorities() if cluster is None else cluster.authorities
-        # A file replaces the cluster's authorities of clients, or of proxies, and not the others.
+        # Files replace the cluster's authorities, separately for clients and proxies.
         if self._own.client:
             found = replace(found, client=self._own.client, client_pem=self._own.client_pem)
         if self._own.proxies.authorities:
@@ -215,7 +215,7 @@ class SecurePort:
 
 
 def _authorities_in(access: AccessOptions) -> Authorities:
-    """Return the authorities of files; nobody without files."""
+    """Return the authorities of files, empty without files."""
     client, client_pem = _bundle("--client-ca-file", access.client_ca_file)
     flags = access.proxies
     authorities, proxies_pem = _bundle("--requestheader-client-ca-file", flags.client_ca_file)

@@ -1,8 +1,8 @@
-"""SecureServing listens on the secure port and hands every request to one function.
+"""SecureServing listens on the secure port and passes every request to one function.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/secure_serving.go,
           staging/src/k8s.io/apiserver/pkg/endpoints/filters/cachecontrol.go (v1.36)
-Differs:  only HTTP/1.1 is spoken; answers name their server, as the library insists.
+Differs:  only HTTP/1.1; responses have a Server header, which the library requires.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ log: Final = logging.getLogger(__name__)
 Handler = Callable[[HttpRequest], Awaitable[HttpAnswer]]
 
 SHUTDOWN_SECONDS: Final = 5.0
-"""How long exchanges under way may go on when the port closes."""
+"""How long requests under way may continue when the port closes."""
 
 
 class _Chained(Protocol):
-    """What TLS connections offer from Python 3.13 on."""
+    """A TLS connection of Python 3.13 or later."""
 
     def get_unverified_chain(self) -> list[bytes]: ...
 
 
 class SecureServing:
-    """The port: open inside of `async with`.
+    """A listener, open within `async with`.
 
     Attributes:
-        address: Where it listens.
+        address: The address.
         port: The port, also if the system chose it.
     """
 
@@ -57,12 +57,12 @@ class SecureServing:
 
         Args:
             handler: Answers requests.
-            context: With the certificate to show.
-            address: Where to listen; unspecified for everywhere.
-            port: 0 for one that the system chooses.
-            shares_port: Whether others may listen on the port too.
-            now: Seconds, for how long answers take.
-            shutdown_seconds: How long exchanges under way may go on when it closes.
+            context: Has the server's certificate.
+            address: The address to listen on; unspecified for all.
+            port: 0 for a free one.
+            shares_port: Whether other processes may listen on the port too.
+            now: A monotonic clock in seconds, for latencies in the log.
+            shutdown_seconds: How long requests under way may continue when it closes.
         """
         self.address = address
         self.port = port
@@ -74,10 +74,10 @@ class SecureServing:
         self._runner: web.ServerRunner | None = None
 
     async def __aenter__(self) -> Self:
-        """Begin to listen.
+        """Start to listen.
 
         Raises:
-            OSError: The address is taken, or not ours.
+            OSError: The address is in use, or not one of this machine.
         """
         server = web.Server(self._serve, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=self._shutdown_seconds)
@@ -104,7 +104,7 @@ class SecureServing:
         _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        """Listen no more, and wait a little for exchanges under way."""
+        """Stop listening, and wait for requests under way, up to `shutdown_seconds`."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

@@ -1,8 +1,8 @@
-"""Serving certificates: given ones, those of a directory, or a pair made at start-up.
+"""Serving certificates: from files, from a directory, or generated at start-up.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/options/serving.go,
           staging/src/k8s.io/client-go/util/cert/cert.go (v1.36)
-Differs:  files are read again when the process starts, not while it runs.
+Differs:  files are read at start-up only.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _KEY_BITS: Final = 2048
 
 
 class ServingCertificateError(SetupError):
-    """The certificate or its key cannot be used; the message names the file."""
+    """A certificate or its key cannot be used; the message names the file."""
 
 
 class KeyPair(msgspec.Struct, frozen=True):
-    """A certificate with those that stand behind it, and its key, as PEM."""
+    """A certificate chain and its key, as PEM."""
 
     certificate: bytes
     key: bytes
 
 
 def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> KeyPair:
-    """Return what to show clients.
+    """Return the certificate and key for the secure port.
 
     Args:
-        options: Name files, or a directory that is written to if it holds no pair yet.
-        moment: The present, with its time zone.
+        options: Name files, or a directory; a generated pair is written to an empty one.
+        moment: The current time, with a time zone.
 
     Raises:
         ServingCertificateError: A file cannot be read or written, or half of a pair is missing.
@@ -77,7 +77,7 @@ def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> Key
 
 
 def unusable(options: ServingOptions, why: str) -> ServingCertificateError:
-    """Return the error for a pair that cannot be used, with the flags that it comes from."""
+    """Return the error for an unusable pair, with the flags that name it."""
     place = ""
     if options.tls_cert_file:
         certificate, key = options.tls_cert_file, options.tls_private_key_file
@@ -88,11 +88,11 @@ def unusable(options: ServingOptions, why: str) -> ServingCertificateError:
 
 
 def make_pair(bind_address: str, moment: datetime) -> KeyPair:
-    """Make a certificate for localhost and the address, good for a year, and its authority.
+    """Generate a certificate for localhost and an address, valid for a year, and its authority.
 
     Args:
-        bind_address: Where the process listens; an unspecified address adds nothing.
-        moment: The present, with its time zone.
+        bind_address: An IP address to include; an unspecified one adds nothing.
+        moment: The current time, with a time zone.
     """
     number = int(moment.timestamp())
     authority_key = rsa.generate_private_key(65537, _KEY_BITS)
@@ -183,7 +183,7 @@ def _write(pair: KeyPair, certificate: Path, key: Path) -> None:
     try:
         certificate.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         certificate.write_bytes(pair.certificate)
-        # Nobody else may read the key, not even for a moment.
+        # The key must never be readable for others, not even briefly.
         with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(pair.key)
     except OSError as error:

@@ -1,10 +1,10 @@
-"""TLS of the secure port: versions and cipher suites by Kubernetes' names, and who may be shown.
+"""TLS of the secure port: versions and cipher suites by Kubernetes' names, client authorities.
 
 Upstream: staging/src/k8s.io/component-base/cli/flag/ciphersuites_flag.go,
           staging/src/k8s.io/apiserver/pkg/server/secure_serving.go (v1.36)
 Rejects:  names that upstream does not know.
-Differs:  versions before TLS 1.2 are never spoken; suites that are too weak for OpenSSL's default
-          security level are not offered; HTTP/2 is not spoken.
+Differs:  versions before TLS 1.2 and HTTP/2 are not supported; suites that are too weak for
+          OpenSSL's default security level are not offered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERSIONS: Final = {
     "VersionTLS13": ssl.TLSVersion.TLSv1_3,
 }
 
-# By Go's names. Those of TLS 1.3 cannot be chosen: all of them are always offered.
+# By Go's names. The suites of TLS 1.3 cannot be chosen: they are always offered.
 _CHOSEN_ALWAYS: Final = frozenset(
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 )
@@ -61,18 +61,18 @@ _SUITES: Final = {
 
 
 class ServingTlsError(SetupError):
-    """A version or cipher suite that is not known; the message names it."""
+    """A TLS version or cipher suite is unknown; the message names it."""
 
 
 def serving_context(pair: KeyPair, options: ServingOptions = _DEFAULTS) -> ssl.SSLContext:
-    """Return the context that the port listens with.
+    """Return the TLS context of the port.
 
     Args:
-        pair: What is shown to clients.
-        options: Versions and suites, and where the pair is from.
+        pair: Certificate and key.
+        options: Version and suites; the flags of the pair, for errors.
 
     Raises:
-        ServingTlsError: A name is not known.
+        ServingTlsError: A name is unknown.
         ServingCertificateError: The certificate cannot be used.
     """
     version = _VERSIONS.get(options.tls_min_version)
@@ -90,11 +90,11 @@ def serving_context(pair: KeyPair, options: ServingOptions = _DEFAULTS) -> ssl.S
 
 
 def ask_for_certificates(context: ssl.SSLContext, authorities: str) -> None:
-    """Have new connections ask clients for a certificate, which they need not show.
+    """Request client certificates on new connections; clients may omit them.
 
     Args:
         context: The port's.
-        authorities: Who may sign, as PEM; added to those known before.
+        authorities: As PEM; added to those loaded before.
     """
     if authorities:
         context.verify_mode = ssl.CERT_OPTIONAL

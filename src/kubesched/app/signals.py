@@ -1,4 +1,4 @@
-"""Signals end the process in order, or at once when asked twice; SIGUSR2 has it show its cache.
+"""Signals: SIGTERM and SIGINT shut down, at once if repeated; SIGUSR2 logs the cache.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/signal.go,
           pkg/scheduler/backend/cache/debugger/debugger.go (v1.36)
@@ -19,7 +19,7 @@ EXIT_AT_ONCE: Final = 1
 
 
 def exit_at_once() -> None:
-    """End the process without another step."""
+    """Exit at once."""
     os._exit(EXIT_AT_ONCE)
 
 
@@ -29,12 +29,12 @@ def handled_signals(
     debug: Callable[[], None],
     leave: Callable[[], None] = exit_at_once,
 ) -> Iterator[None]:
-    """Handle signals in the running loop, inside of a `with`.
+    """Handle signals on the current loop, within a `with`.
 
     Args:
-        stop: Called at the first SIGTERM or SIGINT.
-        debug: Called at each SIGUSR2.
-        leave: Called at the second SIGTERM or SIGINT; ends the process.
+        stop: Called on the first SIGTERM or SIGINT.
+        debug: Called on each SIGUSR2.
+        leave: Called on the second SIGTERM or SIGINT; must exit.
     """
     loop = asyncio.get_running_loop()
     asked = False

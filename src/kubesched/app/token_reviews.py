@@ -1,4 +1,4 @@
-"""TokenReviews asks the API server whose bearer token this is.
+"""TokenReviews authenticates bearer tokens with the API server.
 
 Upstream: staging/src/k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go,
           staging/src/k8s.io/apiserver/pkg/authentication/token/cache (v1.36)
@@ -28,7 +28,7 @@ _TOKENS_MAX: Final = 32_768
 
 
 class AuthenticationError(Exception):
-    """Credentials were shown, and they are no good; the message is for the log."""
+    """Credentials are invalid; the message is for the log."""
 
 
 class _UserInfo(msgspec.Struct):
@@ -49,7 +49,7 @@ class _Review(msgspec.Struct):
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What is known of a token: whose it is, None if nobody's."""
+    """The result of a review: the user, None for an invalid token."""
 
     user: UserInfo | None
 
@@ -58,7 +58,7 @@ _decoder: Final = msgspec.json.Decoder(_Review)
 
 
 class TokenReviews:
-    """Tokens by TokenReview, with their answers kept."""
+    """TokenReviews with cached answers."""
 
     def __init__(
         self,
@@ -72,10 +72,10 @@ class TokenReviews:
 
         Args:
             rest: Sends the reviews.
-            retries: For reviews that fail.
-            now: The present moment in seconds.
-            keep_seconds: How long an answer counts, 0 for none kept.
-            key: Makes what is kept useless to whoever reads it; up to 64 random bytes.
+            retries: Retries failed reviews.
+            now: A monotonic clock in seconds.
+            keep_seconds: Lifetime of a cached answer, 0 for no cache.
+            key: For the hashes of cached tokens; up to 64 random bytes.
         """
         self._rest = rest
         self._retries = retries
@@ -85,10 +85,10 @@ class TokenReviews:
         self._asked: dict[bytes, asyncio.Future[_Known]] = {}
 
     async def authenticate(self, token: str) -> UserInfo:
-        """Return whose token this is.
+        """Return the user of a token.
 
         Raises:
-            AuthenticationError: Nobody's, or nobody could say.
+            AuthenticationError: The token is invalid, or the review failed.
         """
         digest = hashlib.blake2b(token.encode(), key=self._key).digest()
         known = self._answers.get(digest)
@@ -99,7 +99,7 @@ class TokenReviews:
         return known.user
 
     async def _ask_once(self, digest: bytes, token: str) -> _Known:
-        """Ask, or wait for the answer that somebody else has asked for."""
+        """Review the token; concurrent requests share one review."""
         asked = self._asked.get(digest)
         if asked is None:
             asked = asyncio.ensure_future(self._ask(token))
@@ -131,11 +131,11 @@ class TokenReviews:
                 body = await self._retries.run(lambda: self._rest.send(request))
             status = _decoder.decode(body).status
         except (ApiError, TimeoutError, msgspec.MsgspecError) as error:
-            log.error("Failed to make webhook authenticator request: %s", error)  # noqa: TRY400 - its words say all
+            log.error("Failed to make webhook authenticator request: %s", error)  # noqa: TRY400 - the message is enough
             raise AuthenticationError(str(error)) from None
         if not status.authenticated:
             if status.error:
-                # The server could not tell; that is not kept.
+                # The server could not decide; that is not cached.
                 raise AuthenticationError(status.error)
             return _Known(None)
         user = status.user

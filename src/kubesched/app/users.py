@@ -1,4 +1,4 @@
-"""User is who asks: a name, groups, and what else the authenticator knows.
+"""UserInfo is an authenticated user: name, groups and extra fields.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/authentication/user, .../group (v1.36)
 Differs:  nothing.
@@ -16,13 +16,13 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """Somebody who asks.
+    """A user.
 
     Attributes:
         name: Such as `system:serviceaccount:monitoring:prometheus`.
         uid: "" if unknown.
-        groups: In the order given.
-        extra: What else is known, by key; each with its values.
+        groups: In the authenticator's order.
+        extra: Extra fields; each with its values.
     """
 
     name: str
@@ -35,7 +35,7 @@ ANONYMOUS: Final = UserInfo("system:anonymous", groups=(UNAUTHENTICATED,))
 
 
 def as_authenticated(user: UserInfo) -> UserInfo:
-    """Return the user with the group of all who are known, unless that is said already."""
+    """Return the user in the group system:authenticated, unless anonymous."""
     if user.name == ANONYMOUS.name or {AUTHENTICATED, UNAUTHENTICATED} & set(user.groups):
         return user
     return replace(user, groups=(*user.groups, AUTHENTICATED))

@@ -33,13 +33,13 @@ _WARNING: Final = (
 
 
 class Build(msgspec.Struct, frozen=True):
-    """What runs.
+    """The running build.
 
     Attributes:
-        started: When, with its time zone.
+        started: The start of the process, with a time zone.
         language: Such as `python3.11.9`.
-        version: Of Kubernetes, as minor version such as `1.36`.
-        emulated: The version whose behaviour is shown.
+        version: Of Kubernetes, such as `1.36`.
+        emulated: The emulated version.
     """
 
     started: datetime
@@ -49,19 +49,19 @@ class Build(msgspec.Struct, frozen=True):
 
 
 def build_of(started: datetime) -> Build:
-    """Return what runs in this process since some time."""
+    """Return the build of this process."""
     return Build(started, f"python{platform.python_version()}", _VERSION, _VERSION)
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """In which form somebody wants an object; no version for text."""
+    """The media type and version of an answer; no version for text."""
 
     media_type: str
     version: str = ""
 
 
 def statusz(request: HttpRequest, build: Build, paths: Iterable[str], now: datetime) -> HttpAnswer:
-    """Say what runs here, since when, and what it serves."""
+    """Return the answer of /statusz: build, uptime and paths."""
     listed = _folders(paths)
     uptime_seconds = max(int((now - build.started).total_seconds()), 0)
     fields: dict[str, object] = {
@@ -90,7 +90,7 @@ def statusz(request: HttpRequest, build: Build, paths: Iterable[str], now: datet
 
 
 def flagz(request: HttpRequest, flags: Mapping[str, str]) -> HttpAnswer:
-    """Say which flags are in effect, by their names."""
+    """Return the answer of /flagz: flags by name."""
     ordered = dict(sorted(flags.items()))
     return _answer(
         request,
@@ -123,7 +123,7 @@ def _answer(
 
 
 def _form_of(accept: str, kind: str) -> _Form | None:
-    """Return the form somebody wants most; None if there is none that is offered."""
+    """Return the preferred form of an Accept header, None if none is offered."""
     if not accept.strip():
         return _Form("text/plain")
     for media_type, parameters in accepted_types(accept):
@@ -149,6 +149,6 @@ def _folders(paths: Iterable[str]) -> list[str]:
 
 
 def configz(configuration: Configuration) -> HttpAnswer:
-    """Answer with a configuration, whatever the request."""
+    """Return the answer of /configz: the configuration in effect, with every default."""
     body = msgspec.json.encode({"componentconfig": encode_configuration(configuration)})
     return text_answer(body.decode(), content_type=JSON)

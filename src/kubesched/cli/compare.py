@@ -1,4 +1,4 @@
-"""`kubesched compare`: play scenarios, or one with several configurations, side by side."""
+"""`kubesched compare`: compare scenarios, or configurations on one scenario."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def compare(
     feature_gates: tuple[str, ...],
     plugin: tuple[str, ...],
 ) -> int:
-    """Play scenarios over time, and compare the reports.
+    """Simulate scenarios over time, and compare the reports.
 
-    Either two or more SCENARIOs, or one with two or more --config. All are played with the same
-    seed and for the same time; allocation, fragmentation, waits, pending pods and preemptions stand
-    side by side, and --html draws them over each other.
+    Give two or more SCENARIOs, or one with two or more --config. All run with the same seed and for
+    the same time. The table compares allocation, fragmentation, waits, pending pods and
+    preemptions; --html draws them in common charts.
 
     \b
     Examples:
       kubesched compare today.yaml tomorrow.yaml --html comparison.html
       kubesched compare scenario.yaml --config spread.yaml --config pack.yaml
-    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
-    from kubesched.cli.files import check_outputs, look_for_files, write_text
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.files import check_inputs, check_outputs, write_text
     from kubesched.cli.scenario_input import (
         named_files,
         read_scenario,
@@ -78,10 +78,8 @@ def compare(
     if len(files) > 1 and len(configs) > 1:
         raise UserError("give several scenarios or several --config, not both")
     if len(files) == 1 and len(configs) < 2:
-        raise UserError(
-            "one is not compared with anything: give a second scenario, or two --config"
-        )
-    look_for_files([*files, *configs])
+        raise UserError("there is nothing to compare: give a second scenario, or two --config")
+    check_inputs([*files, *configs])
     found = [read_scenario(file) for file in files]
     named = [file for each in found for file in named_files(each.scenario).values()]
     check_outputs({"--html": html}, [*files, *configs, *named])
@@ -96,7 +94,7 @@ def compare(
     common = plays[0].scenario.seed if seed is None else seed
     plays = [each.changed(common, duration_seconds) for each in plays]
     if len({each.scenario.duration for each in plays}) > 1:
-        raise UserError("the scenarios last differently long; give --duration")
+        raise UserError("the scenarios have different durations; give --duration")
     names = _names(configs if len(configs) > 1 else files)
     reports = []
     for name, each in zip(names, plays, strict=True):
@@ -118,7 +116,7 @@ def compare(
 
 
 def _names(files: tuple[Path, ...]) -> list[str]:
-    """Return short names that tell the files apart."""
+    """Return short, distinct names of the files."""
     stems = [file.stem for file in files]
     if len(set(stems)) == len(stems):
         return stems

@@ -1,6 +1,6 @@
-"""Completed input: objects as the API server would have stored them, and what to warn of.
+"""Completed input: objects with the API server's defaults, and warnings about the input.
 
-A dump holds objects that are complete; a manifest leaves to the API server what it fills in.
+Objects of a dump are complete; manifests lack the fields that the API server fills in.
 
 Rejects:  nothing.
 """
@@ -26,7 +26,7 @@ from kubesched.simulator.defaults import (
 from kubesched.snapshot.objects import KubernetesObject
 
 FINISHED: Final = ("Succeeded", "Failed")
-"""Phases in which a pod takes no room any more."""
+"""Phases in which a pod uses no resources."""
 ALL_KINDS: Final = tuple(kind.type for kind in KINDS)
 """Every kind that may be among the files."""
 _CONFIGURATION: Final = "KubeSchedulerConfiguration"
@@ -38,12 +38,12 @@ _READ: Final = {
 
 
 class CompletedInput(NamedTuple):
-    """Objects with their defaults, and one line for each thing the user should know.
+    """Objects with their defaults, and warnings.
 
     Attributes:
         objects: The objects.
-        warnings: The lines.
-        listed: Kinds that the files list, and have no object of.
+        warnings: One line each.
+        listed: Kinds of empty lists in the files.
     """
 
     objects: list[KubernetesObject]
@@ -54,12 +54,12 @@ class CompletedInput(NamedTuple):
 def completed(
     objects: Iterable[KubernetesObject], skipped: Counter[str], gates: FeatureGates
 ) -> CompletedInput:
-    """Fill in what the API server would fill in.
+    """Fill in the API server's defaults.
 
     Args:
-        objects: As they were read.
-        skipped: How many objects of other kinds there were, by `apiVersion/Kind`.
-        gates: The features that are on.
+        objects: As read.
+        skipped: The numbers of skipped objects, by `apiVersion/Kind`.
+        gates: The feature gates.
     """
     given = list(objects)
     classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
@@ -95,16 +95,16 @@ def _with_defaults(item: KubernetesObject, classes: PriorityClasses) -> Kubernet
 
 
 def _not_read(objects: Sequence[KubernetesObject], skipped: Counter[str]) -> Iterator[str]:
-    """Say what was left out that was perhaps meant to be read; a dump holds much besides."""
+    """Yield warnings for skipped objects that the user may have meant to be used."""
     if skipped and not objects:
         yield f"nothing to schedule was found, only objects of kind {', '.join(sorted(skipped))}"
         return
     for name in sorted(skipped):
         api_version, _, kind = name.rpartition("/")
         if kind == _CONFIGURATION:
-            yield f"a {kind} stands among the objects and is not used there; --config names it"
+            yield f"a {kind} among the objects is ignored; pass it with --config"
         elif name == _STATUS:
-            yield "a Status stands among the objects: whatever printed that has failed"
+            yield "there is a Status among the objects: the command that printed it has failed"
         elif kind in _READ and api_version:
             known = " or ".join(_READ[kind])
             yield f"not read: {count(skipped[name], kind)} of {api_version}; it is read as {known}"

@@ -1,6 +1,6 @@
-"""Errors become lines on stderr and an exit code; a traceback is for those who ask for it.
+"""Errors of commands: lines on stderr and an exit code; tracebacks only with KUBESCHED_DEBUG=1.
 
-Rejects:  nothing; whatever a command raises ends here.
+Rejects:  nothing; every exception of a command is handled here.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Final
 import click
 
 EXIT_DIFFERENT: Final = 1
-"""The command ran, and what it checked does not hold."""
+"""The command ran, and its check failed."""
 EXIT_PLUGIN: Final = 1
-"""A plugin raised: there is no result."""
+"""A plugin raised; there is no result."""
 EXIT_USAGE: Final = 2
-"""What the user gave cannot be used."""
+"""The arguments or input files are invalid."""
 EXIT_INTERNAL: Final = 70
-"""The program is wrong."""
+"""A bug in kubesched."""
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
-"""The reader of stdout went away; what a shell says of programs that SIGPIPE ends."""
+"""The reader of stdout closed the pipe; 128 + SIGPIPE, as in shells."""
 
 DEBUG_VARIABLE: Final = "KUBESCHED_DEBUG"
 
@@ -44,11 +44,11 @@ class UserError(Exception):
 
 
 class ReaderGoneError(Exception):
-    """Whoever read stdout went away."""
+    """The reader of stdout closed the pipe."""
 
 
 def run(command: Callable[[], object]) -> int:
-    """Run a command; report what it raises and return the exit code."""
+    """Run a command; report its exception on stderr, and return the exit code."""
     try:
         result = command()
     except (click.Abort, KeyboardInterrupt):
@@ -79,15 +79,15 @@ def report(error: Exception) -> int:
 
 
 def _alone(error: Exception) -> Exception:
-    """Return what a group of one holds: groups come from tasks, and say nothing themselves."""
+    """Return the only exception of a group, since task groups wrap exceptions."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions
     return error
 
 
 def _report_unforeseen(error: Exception) -> int:
-    """Say whose code failed, a plugin's or kubesched's, and where a plugin's did."""
-    # Imported late, as numpy comes with it.
+    """Report an unexpected exception: of a plugin, with its source line, or of kubesched."""
+    # Imported late, because it imports numpy.
     from kubesched.framework.plugin_error import PluginError, places_outside
 
     if isinstance(error, PluginError):
@@ -135,7 +135,7 @@ def user_messages(error: Exception) -> tuple[str, ...] | None:
 
 
 def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:
-    # Imported late: these rooms bring numpy, which `--help` and usage errors do without.
+    # Imported late: they import numpy, which `--help` and usage errors do not need.
     from kubesched.api.decode import DecodeError
     from kubesched.api.errors import SetupError
     from kubesched.config.field_errors import ConfigError
@@ -151,7 +151,7 @@ def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:
 
 @contextmanager
 def naming(place: str) -> Iterator[None]:
-    """Have an error of the operating system say what it is about, where it does not itself."""
+    """Add a file name to errors of the operating system that have none."""
     try:
         yield
     except OSError as error:
@@ -166,13 +166,13 @@ def _words_of(error: OSError) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text without what would break a line or command a terminal."""
+    """Return the text on one line, without control characters."""
     joined = " ".join(part.strip() for part in text.splitlines())
     return printable(joined)
 
 
 def printable(text: str) -> str:
-    """Return the text with everything that is not printable written as an escape."""
+    """Return the text with unprintable characters escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -182,5 +182,5 @@ def printable(text: str) -> str:
 
 
 def is_debugging() -> bool:
-    """Whether tracebacks are wanted."""
+    """Whether KUBESCHED_DEBUG asks for tracebacks."""
     return os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")

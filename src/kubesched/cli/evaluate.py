@@ -23,27 +23,26 @@ from kubesched.cli.options import IntRange, feature_gates_option, files_argument
     default=5,
     show_default=True,
     metavar="N",
-    help="With --check: how many differing cases of a family to show.",
+    help="With --check: the number of differing cases to show per family.",
 )
 def evaluate(
     files: tuple[Path, ...], feature_gates: tuple[str, ...], check: bool, show: int
 ) -> int:
     """Answer recorded scenarios, or check them.
 
-    A scenario is a cluster and a pod to place, or several pods to place one after another, as a
-    JSON object on a line of its own; FILES hold such lines, compressed or not, `-` is stdin. Each
-    line is answered with a line of JSON, in order: what every plugin said about every node, the
-    scores, the message, the preemption. A line that cannot be answered is answered with an object
-    that has `error` and `line`; the others are answered all the same, and the exit code is 1.
+    A scenario is a cluster and a pod to place, or several pods to place in order, as a JSON object
+    on one line. FILES hold such lines, compressed or not; `-` is stdin. For each line, one line of
+    JSON is printed: the answer of every plugin for every node, scores, message and preemption. For
+    an invalid line it is an object with `error` and `line`, and the exit code is 1 in the end.
     docs/conformance.md describes the format.
 
     \b
     Examples:
       kubesched evaluate scenarios.jsonl > answers.jsonl
       kubesched evaluate --check tests/conformance/data/preemption.jsonl.gz
-    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.evaluate_files import check_files, print_answers
-    from kubesched.cli.files import look_for_files
+    from kubesched.cli.files import check_inputs
     from kubesched.config.feature_gates import FeatureGates
     from kubesched.plugins.registry import in_tree_registry
     from kubesched.simulator.evaluate import Evaluator
@@ -52,5 +51,5 @@ def evaluate(
     evaluator = Evaluator(in_tree_registry(), gates)
     if check:
         return check_files(evaluator, files, show)
-    look_for_files(files)
+    check_inputs(files)
     return print_answers(evaluator, files)

@@ -1,7 +1,7 @@
-"""Files of scenarios: their answers as lines of JSON, or a table of how many are as recorded.
+"""Files of recorded scenarios: answers as lines of JSON, or a comparison with the records.
 
-Rejects:  files that cannot be read or decompressed; what stands before the fault is answered; files
-          without a scenario.
+Rejects:  empty files, and files that cannot be read or decompressed; lines before the error are
+          answered.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def print_answers(evaluator: Evaluator, files: Sequence[Path]) -> int:
     for file in files:
         for answered in _answered(evaluator, file):
             failed |= answered.is_error
-            # At once: who feeds the lines through a pipe may be waiting for the answer.
+            # Flushed at once: the writer of a pipe may be waiting for the answer.
             write_line(encoder.encode(answered.answer).decode())
             with naming("stdout"):
                 sys.stdout.flush()
@@ -62,7 +62,7 @@ def _name_of(file: Path) -> str:
 
 @contextmanager
 def read_lines(file: Path) -> Iterator[Iterable[bytes]]:
-    """Open a file or stdin, decompressed if need be.
+    """Open a file or stdin, decompressing gzip.
 
     Raises:
         UserError: It cannot be read to its end.
@@ -75,7 +75,7 @@ def read_lines(file: Path) -> Iterator[Iterable[bytes]]:
             with file.open("rb") as stream:
                 yield _decompressed(stream)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{name}: it is no whole gzip file: {error}") from error
+        raise UserError(f"{name}: it is not a complete gzip file: {error}") from error
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -94,7 +94,7 @@ def _decompressed(stream: BinaryIO) -> Iterable[bytes]:
 
 
 class FamilyCheck(msgspec.Struct):
-    """How the cases of one file compare with what was recorded."""
+    """The comparison of one file with its records."""
 
     family: str
     cases: int = 0
@@ -105,7 +105,7 @@ class FamilyCheck(msgspec.Struct):
 
 
 def check_files(evaluator: Evaluator, files: Sequence[Path], show: int) -> int:
-    """Write how many cases of each file are as recorded, and the first that are not."""
+    """Write the numbers of equal and different cases per file, and the first differences."""
     checks: list[FamilyCheck] = []
     unreadable = False
     for file in files:
@@ -124,7 +124,7 @@ def check_files(evaluator: Evaluator, files: Sequence[Path], show: int) -> int:
 
 
 def family_of(file: Path) -> str:
-    """Return the file's name without its endings."""
+    """Return the file's name without its suffixes."""
     name = file.name
     for suffix in _SUFFIXES:
         name = name.removesuffix(suffix)

@@ -1,4 +1,4 @@
-"""`kubesched explain`: why a pod goes where it goes, or why nowhere."""
+"""`kubesched explain`: why a pod is placed on a node, or on none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubesched.cli.output import write_document, writer
 @click.option(
     "--all-filters",
     is_flag=True,
-    help="Ask every filter about every node, instead of stopping at the first that rejects it.",
+    help="Run every filter for every node, instead of stopping at the first that rejects it.",
 )
 @click.option(
     "--node",
@@ -39,7 +39,7 @@ from kubesched.cli.output import write_document, writer
     default=10,
     show_default=True,
     metavar="N",
-    help="How many nodes the tables of scores and of preemption show.",
+    help="The number of nodes in the tables of scores and preemption.",
 )
 @complete_option
 @output_option
@@ -54,12 +54,12 @@ def explain(
     complete: bool,
     output: OutputFormat,
 ) -> None:
-    """Say why POD goes where it goes, or why nowhere.
+    """Explain why POD is placed on a node, or why on none.
 
-    POD is a name, or namespace/name. FILES hold the cluster: what kubectl prints as JSON or YAML,
-    in any number of files or directories, compressed or not, `-` for stdin. Every node is looked
-    at, whatever percentageOfNodesToScore says, and nothing is carried out: no pod is evicted. A pod
-    that is on a node already is placed again, in the cluster without it.
+    POD is a name, or namespace/name. FILES hold the cluster: output of kubectl as JSON or YAML, in
+    any number of files or directories, compressed or not; `-` is stdin. All nodes are evaluated,
+    regardless of percentageOfNodesToScore, and nothing is executed: no pod is evicted. A pod that
+    is on a node already is scheduled again, in the cluster without it.
 
     `kubesched --help` shows the command that saves everything that decisions depend on; use
     --complete with its output. Without it, kinds that the answer depends on and the files lack are
@@ -70,12 +70,12 @@ def explain(
       kubesched explain web-1 cluster.json
       kubesched explain shop/web-1 cluster.json --node node-7 --all-filters
       kubectl get pvc,pv,sc -A -o json | kubesched explain shop/db-0 cluster.json -
-    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.explain_question import ask
     from kubesched.cli.explain_text import write_explanation
-    from kubesched.cli.files import look_for_files
+    from kubesched.cli.files import check_inputs
 
-    look_for_files([*files, options.config])
+    check_inputs([*files, options.config])
     report = ask(options, pod, files, all_filters=all_filters, nodes=nodes, complete=complete)
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report

@@ -1,6 +1,6 @@
-"""The question of `kubesched explain`: find the pod, put the cluster together, ask.
+"""The work of `kubesched explain`: load the cluster, find the pod, schedule it with a trace.
 
-Rejects:  names of pods, nodes and schedulers that are not there, suggesting near ones.
+Rejects:  unknown names of pods, nodes and schedulers; suggests similar ones.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def ask(
         options: Which scheduler.
         pod_name: `[namespace/]name`.
         files: The cluster.
-        all_filters: Ask every filter about every node.
+        all_filters: Run every filter for every node.
         nodes: Node names that must exist.
         complete: Whether the files hold every object of the cluster.
 
     Raises:
-        UserError: A name is not there.
+        UserError: A pod, node or scheduler does not exist.
         DecodeError, ConfigError: A file cannot be used.
         PluginError: A plugin raised.
     """
@@ -147,7 +147,7 @@ def _notes(pod: Pod) -> Iterable[str]:
         yield "The pod is being deleted; a live scheduler would leave it alone."
 
 
-# What is asked of.
+# Checks.
 
 
 def _check_nodes(wanted: Iterable[str], existing: Sequence[str]) -> None:
@@ -177,7 +177,7 @@ def _check_scheduler(pod: Pod, configuration: Configuration) -> None:
 
 
 def _sampling_notes(report: PodExplanation, configuration: Configuration) -> Iterable[str]:
-    """Say so where the configuration has the search end early."""
+    """Yield a note if the configuration would end the search for nodes early."""
     own = next(
         profile.percentage_of_nodes_to_score
         for profile in configuration.profiles

@@ -1,4 +1,4 @@
-"""An explanation written for people: the outcome first, then what led to it."""
+"""An explanation as text: the outcome first, then the reasons."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def write_explanation(
     """Write the explanation.
 
     Args:
-        writer: Where to.
-        report: What to explain.
-        nodes: Show only these in tables; empty for all.
-        top: How many nodes the tables of scores and candidates show.
+        writer: Writes the text.
+        report: The explanation.
+        nodes: The nodes to show in tables; empty for all.
+        top: The number of nodes in the tables of scores and candidates.
     """
     writer.headline(headline(report))
     if text := summary(report):
@@ -55,7 +55,7 @@ def write_explanation(
 
 
 def write_unknown(writer: Writer, unknown: Sequence[Unknown]) -> None:
-    """Write what the files do not say, and the command that brings it."""
+    """Write the kinds that are not known, and the commands that fetch them."""
     if unknown:
         writer.heading("Not known, because the files hold none of these")
         for sentence in unknown_sentences(unknown):

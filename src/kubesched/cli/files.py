@@ -18,23 +18,23 @@ from kubesched.api.decode import STANDARD_INPUT, files_in
 from kubesched.cli.errors import UserError, naming, printable
 
 
-def look_for_files(files: Iterable[Path | None]) -> None:
-    """Look whether files and directories can be read; None and `-` can.
+def check_inputs(files: Iterable[Path | None]) -> None:
+    """Check that files and directories can be read, except None and `-`.
 
     Raises:
-        UserError: with one line for each that cannot.
+        UserError: With one line for each that cannot.
     """
     messages = [
         f"{file}: {fault}"
         for file in dict.fromkeys(files)
-        if file is not None and (fault := fault_of(file))
+        if file is not None and (fault := read_problem(file))
     ]
     if messages:
         raise UserError(*messages)
 
 
-def fault_of(file: Path) -> str:
-    """Return why a file cannot be read; empty if it can."""
+def read_problem(file: Path) -> str:
+    """Return why a file cannot be read, "" if it can."""
     if str(file) == STANDARD_INPUT:
         return ""
     try:
@@ -47,14 +47,14 @@ def fault_of(file: Path) -> str:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
-    """Say now that a file cannot be written, not when the simulation has ended.
+    """Check that output files can be written, before the simulation runs.
 
     Args:
-        outputs: The files by the options that name them; None for nowhere.
+        outputs: The files by the options that name them; None for no file.
         inputs: Files and directories that are read.
 
     Raises:
-        UserError: with one line for each that cannot be.
+        UserError: With one line for each that cannot.
         DecodeError: A directory cannot be read.
     """
     given = {flag: file for flag, file in outputs.items() if file is not None}
@@ -67,7 +67,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
     messages: list[str] = []
     before: dict[str, Path] = {}
     for flag, file in given.items():
-        fault = _fault_of(file) or _clash(file, before, read)
+        fault = _read_problem(file) or _clash(file, before, read)
         if fault:
             messages.append(f"{flag} {file}: {fault}")
         before[flag] = file
@@ -75,14 +75,14 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | No
         raise UserError(*messages)
 
 
-def _fault_of(file: Path) -> str:
+def _read_problem(file: Path) -> str:
     if str(file) == "-":
         return "stdout has the report; name a file"
     if not file.parent.is_dir():
         return f"there is no directory {file.parent}"
     if file.is_dir():
         return "this is a directory; name a file"
-    # Files are made beside their place, and so in their directory.
+    # A file is written beside the old one, then renamed.
     is_writable = os.access(file if _is_device(file) else file.resolve().parent, os.W_OK)
     return "" if is_writable else f"it cannot be written: {os.strerror(errno.EACCES)}"
 
@@ -100,7 +100,7 @@ def _clash(file: Path, before: Mapping[str, Path], read: Iterable[Path]) -> str:
 
 
 def _is_device(file: Path) -> bool:
-    """Whether it is there, and takes what comes without losing what it has."""
+    """Whether the file exists and is not a regular file."""
     return file.exists() and not file.is_file()
 
 
@@ -113,11 +113,11 @@ def _is_same(file: Path, other: Path) -> bool:
 
 @contextmanager
 def replacing(file: Path, *, keeps_part: bool) -> Iterator[Callable[[bytes], object]]:
-    """Give what writes a file beside its place, where it comes when all is written.
+    """Yield a function that writes a new version of a file, which replaces it on success.
 
     Args:
-        file: What stood there stays if not all is written. Devices and pipes are written at once.
-        keeps_part: Whether to keep what was written then, as FILE.partial.
+        file: Remains unchanged on failure. Devices and pipes are written directly.
+        keeps_part: Whether to keep the incomplete version on failure, as FILE.partial.
     """
     is_device = _is_device(file)
     target = file.resolve()
@@ -146,12 +146,12 @@ def _leave(file: Path, beside: Path, *, keeps_part: bool) -> None:
     if not keeps_part or not beside.stat().st_size:
         beside.unlink()
         return
-    text = f"{file} is not written; {beside} has what there was till then"
+    text = f"{file} is not written; {beside} has the part until then"
     click.echo(f"kubesched: {printable(text)}", err=True)
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a file whole, or leave what is there.
+    """Replace a file as a whole, or leave it unchanged.
 
     Raises:
         OSError: It cannot be written; with its name.

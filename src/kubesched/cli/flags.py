@@ -1,4 +1,4 @@
-"""Flags as users of kube-scheduler know them: Go durations, `--flag=false`, sections in the help.
+"""Flags in the style of kube-scheduler: Go durations, `--flag=false`, sections in the help.
 
 Differs:  a boolean flag may also be followed by its value (`--leader-elect false`).
 """
@@ -17,14 +17,14 @@ from kubesched.cli.errors import UserError, user_messages
 C = TypeVar("C", bound=Callable[..., Any])
 
 EXIT_FAILED: Final = 1
-"""What kube-scheduler exits with, whatever was wrong."""
+"""kube-scheduler's exit code for every error."""
 
 
 class DurationType(click.ParamType[float]):
-    """A Go duration, kept as seconds.
+    """A Go duration, converted to seconds.
 
     Args:
-        may_be_negative: Whether it may; what takes time may not.
+        may_be_negative: Whether to accept negative durations.
     """
 
     name = "duration"
@@ -35,7 +35,7 @@ class DurationType(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read it."""
+        """Parse a duration."""
         from kubesched.config.durations import parse_duration
 
         if isinstance(value, int | float):
@@ -50,12 +50,12 @@ class DurationType(click.ParamType[float]):
 
 
 class AddressType(click.ParamType[str]):
-    """An IP address, kept as text; "" stands for the default."""
+    """An IP address as text; "" for the default."""
 
     name = "address"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it; a zone is no part of an address here."""
+        """Check an address; zones are not allowed."""
         text = str(value).strip()
         if text and not _is_address(text):
             self.fail(f"failed to parse IP: {text!r}; write it as 0.0.0.0 or ::", param, ctx)
@@ -63,12 +63,12 @@ class AddressType(click.ParamType[str]):
 
 
 class QuantityType(click.ParamType[str]):
-    """A quantity, kept as text."""
+    """A quantity as text."""
 
     name = "quantity"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it."""
+        """Check a quantity."""
         from kubesched.api.quantity import QuantityError, parse_quantity
 
         try:
@@ -88,7 +88,7 @@ _LETTER_EQUALS: Final = re.compile(r"^(-[A-Za-z])=")
 
 
 def go_name(name: str) -> str:
-    """Return a flag's name as Go's components take it: underscores count as dashes."""
+    """Return a flag's name with dashes for underscores, as Go's components normalize it."""
     return name.replace("_", "-")
 
 
@@ -101,13 +101,12 @@ def _is_address(text: str) -> bool:
 
 
 class Flag(click.Option):
-    """An option that stands in a section of the help.
+    """An option in a section of the help.
 
     Attributes:
         section: The section's heading.
-        unset: What kube-scheduler shows where the flag is not given and leaves the value to the
-            configuration.
-        shown: Returns the value as /flagz shows it; None for the usual form.
+        unset: The value that /flagz shows if the flag is not given and the configuration decides.
+        shown: Formats the value for /flagz; None for the usual format.
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class Flag(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command whose flags stand in sections."""
+    """A command whose help has sections."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the flags by section, in the order of their declaration."""
@@ -143,7 +142,7 @@ class SectionedCommand(click.Command):
 
 
 class DaemonCommand(SectionedCommand):
-    """A command with sections, which fails as kube-scheduler fails: with 1."""
+    """A command with sections that exits with 1 on errors, as kube-scheduler does."""
 
     def make_context(
         self,
@@ -152,7 +151,7 @@ class DaemonCommand(SectionedCommand):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the flags; a letter may be followed by an equals sign, as in `-v=5`."""
+        """Parse the flags; accepts `-v=5` like `-v 5`."""
         args = [_LETTER_EQUALS.sub(r"\1", argument) for argument in args]
         try:
             return super().make_context(info_name, args, parent, **extra)
@@ -160,7 +159,7 @@ class DaemonCommand(SectionedCommand):
             raise _failed(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run; what the user can put right becomes a line per fault."""
+        """Run; errors that the user can fix become one line each."""
         try:
             return super().invoke(ctx)
         except (click.Abort, click.exceptions.Exit, KeyboardInterrupt, BrokenPipeError):
@@ -182,7 +181,7 @@ def flag(section: str, *names: str, **attributes: Any) -> Callable[[C], C]:
 def switch(
     section: str, *names: str, default: bool | None, text: str, unset: str = ""
 ) -> Callable[[C], C]:
-    """Declare a flag that is true when it stands alone, and may be given a value."""
+    """Declare a boolean flag with an optional value."""
     return flag(
         section,
         *names,
@@ -214,10 +213,10 @@ def comma_list(
 
 
 def shown_flags(ctx: click.Context) -> dict[str, str]:
-    """Return the flags as Go shows them, by their names.
+    """Return the flags by name, formatted as in Go.
 
-    As kube-scheduler does, they are shown as they were given, or with the default of the flag:
-    what a configuration file says instead is shown by /configz.
+    As in kube-scheduler, a flag that was not given has its default; the values of a configuration
+    file are in /configz.
     """
     return {
         "help": "false",

@@ -1,7 +1,7 @@
-"""From options and files to what the rooms below work with: objects, registry, configuration.
+"""Loading of objects, registry and configuration from options and files.
 
-Rejects:  two objects of the same kind and name, and two pods with the same uid, naming both places;
-          objects that no API server would have stored.
+Rejects:  objects of the same kind and name, pods with the same uid, and objects that an API server
+          would not store.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ERRORS_MAX: Final = 10
 
 
 class SchedulerSetup(NamedTuple):
-    """Everything that says how pods are scheduled."""
+    """Configuration, registry and feature gates of a scheduler."""
 
     configuration: Configuration
     registry: Registry
@@ -49,11 +49,11 @@ class SchedulerSetup(NamedTuple):
 
 
 def load_objects(files: Sequence[Path], gates: FeatureGates) -> CompletedInput:
-    """Load the objects of a dump, in the order in which they stand there, and complete them.
+    """Load the objects of a dump, in order, with defaults.
 
     Raises:
-        DecodeError: A file or an object cannot be read.
-        UserError: Two objects are the same, or a workload would have to be expanded.
+        DecodeError: A file or an object cannot be decoded.
+        UserError: An object is there twice or invalid, or a workload has no pods.
     """
     skipped: Counter[str] = Counter()
     workloads: list[Loaded] = []
@@ -64,12 +64,10 @@ def load_objects(files: Sequence[Path], gates: FeatureGates) -> CompletedInput:
 
 
 def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
-    """Return the objects; two of the same name are a mistake that no guess puts right.
-
-    Neither is a negative amount, or a word that does not exist.
+    """Return the objects, after checking for duplicates and invalid fields.
 
     Raises:
-        UserError: with one line for each of them.
+        UserError: With one line for each of them.
     """
     objects: list[KubernetesObject] = []
     places: dict[type, dict[str, Source]] = {}
@@ -81,7 +79,7 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
         key = _key(item)
         first = places.setdefault(type(item), {}).setdefault(key, source)
         if first is not source:
-            messages.append(f"{source}: {_kind(item)} {key} stands in {first} already; remove one")
+            messages.append(f"{source}: {_kind(item)} {key} is in {first} already; remove one")
             continue
         if isinstance(item, Pod) and (uid := item.metadata.uid):
             owner = owners.setdefault(uid, key)
@@ -100,7 +98,7 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:
 
 
 def _some(messages: list[str], words: str) -> list[str]:
-    """Return the first messages, and how many more there are."""
+    """Return the first messages, and a line with the number of others."""
     more = len(messages) - _ERRORS_MAX
     return [*messages[:_ERRORS_MAX], *([f"and {more} more {words}"] if more > 0 else [])]
 
@@ -120,15 +118,15 @@ def _kind(item: KubernetesObject) -> str:
 def load_scheduler(
     options: SchedulerOptions, inline: Mapping[str, Any] | None = None
 ) -> SchedulerSetup:
-    """Build registry and configuration, with the plugins that were asked for.
+    """Build registry and configuration, with the plugins of the options.
 
     Args:
-        options: What was asked for.
+        options: The scheduler's options.
         inline: A KubeSchedulerConfiguration to use if the options name no file.
 
     Raises:
-        UserError: A file, a plugin or a profile is not what it should be.
-        ConfigError: The feature gates are wrong.
+        UserError: A file, plugin or profile is invalid.
+        ConfigError: A feature gate is invalid.
     """
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
@@ -165,7 +163,7 @@ def new_cluster(
 
 
 def pending_again(pod: Pod) -> Pod:
-    """Return the pod as it was before it was bound or finished; a pending one as it is."""
+    """Return the pod as pending: without node, phase and nomination."""
     if not pod.spec.node_name and pod.status.phase not in FINISHED:
         return pod
     status = msgspec.structs.replace(
@@ -176,7 +174,7 @@ def pending_again(pod: Pod) -> Pod:
 
 
 def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
-    """Return the pod as one of the scheduler `name`; None leaves it its own."""
+    """Return the pod with another `spec.schedulerName`; None changes nothing."""
     if name is None:
         return pod
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduler_name=name))
@@ -214,7 +212,7 @@ def register_plugins(registry: Registry, written: Iterable[str]) -> list[str]:
     """Register the plugins of `--plugin`; return their names.
 
     Raises:
-        UserError: There is no such plugin, or its name is taken.
+        UserError: A plugin does not exist, or its name is taken.
     """
     names: list[str] = []
     for text in written:

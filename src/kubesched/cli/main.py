@@ -22,45 +22,45 @@ if TYPE_CHECKING:
 
 
 class _Closed(io.RawIOBase):
-    """A stream that the caller closed; whoever uses it hears so."""
+    """A stream that the caller closed; using it raises OSError."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self._error = OSError(errno.EBADF, "it is closed", name)
 
     def readable(self) -> bool:
-        """Say that reading may be tried."""
+        """Return True, so that reading raises."""
         return True
 
     def writable(self) -> bool:
-        """Say that writing may be tried."""
+        """Return True, so that writing raises."""
         return True
 
     def readinto(self, _buffer: WriteableBuffer, /) -> int:
-        """Refuse to read."""
+        """Raise."""
         raise self._error
 
     def write(self, _data: object, /) -> int:
-        """Refuse to write."""
+        """Raise."""
         raise self._error
 
 
 def prepare_streams() -> None:
-    """Let every stream be there, and take whatever a dump may hold."""
-    # Python leaves None where a stream was closed before it began.
+    """Replace closed standard streams, and escape characters that the encoding lacks."""
+    # Python sets None for a stream that was closed before it started.
     sys.stdin = sys.stdin or io.TextIOWrapper(io.BufferedReader(_Closed("stdin")))
     sys.stdout = sys.stdout or io.TextIOWrapper(io.BufferedWriter(_Closed("stdout")))
     if sys.stderr is None:
-        # There is nowhere left to say so.
+        # Errors can be written nowhere else.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the very end
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A name may hold what the terminal's encoding lacks.
+            # Names may have characters that the terminal's encoding lacks.
             stream.reconfigure(errors="backslashreplace")
 
 
 class Subcommand(NamedTuple):
-    """Where a subcommand is, and the line that the list of commands has for it."""
+    """The location of a subcommand, and its line in the list of commands."""
 
     place: str
     summary: str
@@ -72,17 +72,17 @@ SUBCOMMANDS: Final = {
         "kubesched.cli.sandbox:sandbox", "Run a cluster on this machine, with fake nodes."
     ),
     "explain": Subcommand(
-        "kubesched.cli.explain:explain", "Say why a pod goes where it goes, or why nowhere."
+        "kubesched.cli.explain:explain", "Explain why a pod is placed on a node, or on none."
     ),
     "evaluate": Subcommand(
         "kubesched.cli.evaluate:evaluate", "Answer recorded scenarios, or check them."
     ),
     "simulate": Subcommand(
         "kubesched.cli.simulate:simulate",
-        "Place all pending pods of a cluster dump, or play a scenario.",
+        "Place all pending pods of a cluster dump, or simulate a scenario.",
     ),
     "compare": Subcommand(
-        "kubesched.cli.compare:compare", "Play scenarios over time, and compare the reports."
+        "kubesched.cli.compare:compare", "Simulate scenarios over time, and compare the reports."
     ),
     "completion": Subcommand(
         "kubesched.cli.completion:completion", "Print the completion script for a shell."
@@ -91,7 +91,7 @@ SUBCOMMANDS: Final = {
 
 
 class LazyGroup(click.Group):
-    """A group that imports a subcommand when it runs, and ends as kubesched's commands end."""
+    """A group that imports a subcommand when it runs, and maps errors to exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order of the table."""
@@ -111,7 +111,7 @@ class LazyGroup(click.Group):
         ctx: click.Context,
         formatter: click.HelpFormatter,
     ) -> None:
-        """Write the list of subcommands, none of which is imported for it."""
+        """Write the list of subcommands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, found.summary) for name, found in SUBCOMMANDS.items()])
 
@@ -120,10 +120,10 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            # Of that click would make exit code 1, which says that a check has failed.
+            # click would exit with 1, which means that a check has failed.
             raise ReaderGoneError from error
 
-    def main(  # type: ignore[override]  # it always exits, which click's overloads cannot say
+    def main(  # type: ignore[override]  # it always exits, unlike click's overloads
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
@@ -150,20 +150,20 @@ class LazyGroup(click.Group):
 
 
 def _ended(command: Callable[[], object]) -> int:
-    """Run the command to where nothing of its output waits; return its exit code."""
+    """Run the command, flush stdout, and return the exit code."""
     code = run(command)
     try:
         sys.stdout.flush()
     except OSError:
-        # What is still buffered cannot be written either, and the interpreter would complain.
+        # The rest of the buffer cannot be written either; avoid a complaint at exit.
         sys.stdout = io.StringIO()
     return code
 
 
-_HELP: Final = f"""Make the decisions of the Kubernetes scheduler, 1.36, and say why.
+_HELP: Final = f"""The Kubernetes scheduler 1.36 in Python: it schedules pods, and explains why.
 
-`run` makes them for a cluster, and `sandbox` is a cluster to try that on. The others make them on
-files instead, such as a saved cluster, and send nothing anywhere.
+`run` schedules the pods of a cluster, and `sandbox` is a cluster to try it on. The other commands
+work on files, such as a saved cluster, and connect to nothing.
 
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""Near names: what somebody may have meant by a name that is not there."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from difflib import get_close_matches
 from typing import Final
 
 NEAR_MAX: Final = 5
-# Comparing is slow: a dump of a million pods must not make a typing mistake cost minutes.
+# Comparing is slow: with a million pods, a typing error must not take minutes.
 _COMPARED_MAX: Final = 10_000
 
 
 def near_names(text: str, existing: Iterable[str]) -> list[str]:
-    """Return names like `text`, the nearest first; of very many only those that begin alike."""
+    """Return similar names, the most similar first; with many names only those that start alike."""
     names = list(dict.fromkeys(existing))
     if len(names) > _COMPARED_MAX:
         names = [name for name in names if name[:2] == text[:2]][:_COMPARED_MAX]

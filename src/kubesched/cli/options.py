@@ -1,4 +1,4 @@
-"""Options that several commands share, and the value in which they arrive."""
+"""Options that several commands share, and their values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class IntRange(click.IntRange):
 
 
 class OutputFormat(StrEnum):
-    """How a result is written."""
+    """The format of results."""
 
     TABLE = "table"
     JSON = "json"
@@ -32,11 +32,11 @@ class OutputFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
-    """Which scheduler is asked.
+    """The options of the scheduler.
 
     Attributes:
         config: A KubeSchedulerConfiguration file; None for the default configuration.
-        profile: Scheduler name to use for all pods that are placed; None leaves each its own.
+        profile: Scheduler name to use for all pods; None for each pod's own.
         feature_gates: As written, `A=true,B=false`.
         plugins: Out-of-tree plugins as written, `module:Class` or `file.py:Class`.
         seed: Of the random source that breaks ties.
@@ -51,13 +51,13 @@ class SchedulerOptions:
 
 @dataclass(frozen=True, slots=True)
 class TimelineOptions:
-    """What a simulation over time is asked for, besides the scheduler.
+    """The options of simulations over time, besides the scheduler's.
 
     Attributes:
-        html: Where the report is written as a page; None for nowhere.
-        decision_log: Where decisions are written, one JSON object a line; None for nowhere.
-        duration_seconds: How long it takes, in virtual time; None for what the scenario says.
-        times: Whether pods of a trace come and go as they did.
+        html: The file for the HTML report; None for none.
+        decision_log: The file for decisions, one JSON object per line; None for none.
+        duration_seconds: Virtual time; None for the scenario's duration.
+        times: Whether pods of a trace arrive and end at their recorded times.
     """
 
     html: Path | None = None
@@ -69,7 +69,7 @@ class TimelineOptions:
 def scheduler_options(
     command: Callable[Concatenate[SchedulerOptions, P], R],
 ) -> Callable[P, R]:
-    """Give a command the options that choose the scheduler, as its first argument."""
+    """Add the options of the scheduler to a command, as its first argument."""
 
     @_config
     @_profile
@@ -92,7 +92,7 @@ def scheduler_options(
 
 
 class FilePath(click.Path):
-    """A file or directory; text without a character names none, though Path has it mean `.`."""
+    """A file or directory; an empty text is an error, while Path takes it for `.`."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -103,7 +103,7 @@ class FilePath(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Refuse what a variable that is not set leaves."""
+        """Refuse an empty text, as from an unset variable."""
         if not os.fspath(value):
             self.fail("it is empty; is a variable not set?", param, ctx)
         return Path(value)
@@ -162,7 +162,7 @@ output_option = click.option(
     default=str(OutputFormat.TABLE),
     show_default=True,
     callback=lambda _ctx, _parameter, value: OutputFormat(value),
-    help="How to write the result.",
+    help="Format of the result.",
 )
 
 
@@ -178,7 +178,7 @@ def _seconds(
     except ValueError as error:
         raise click.BadParameter(f"{error}; write it as 90s, 30m or 1h30m") from error
     if seconds <= 0:
-        raise click.BadParameter("it must be longer than nothing")
+        raise click.BadParameter("it must be longer than 0s")
     return seconds
 
 
@@ -186,31 +186,30 @@ html_option = click.option(
     "--html",
     type=FILE_PATH,
     metavar="FILE",
-    help="Write the report over time as a page without scripts, too.",
+    help="Also write the report over time as an HTML page without scripts.",
 )
 duration_option = click.option(
     "--duration",
     "duration_seconds",
     callback=_seconds,
     metavar="D",
-    help="How much virtual time is simulated, such as 90s or 6h, instead of what the scenario "
-    "says.",
+    help="Virtual time to simulate, such as 90s or 6h, instead of the scenario's duration.",
 )
 decision_log_option = click.option(
     "--decision-log",
     type=FILE_PATH,
     metavar="FILE",
-    help="Write every decision over time, one JSON object a line; to FILE.partial until the end.",
+    help="Write every decision over time, one JSON object per line; to FILE.partial until the end.",
 )
 times_option = click.option(
     "--times",
     is_flag=True,
-    help="Let pods of an openb trace come at their creation_time and go as they did there.",
+    help="Let pods of an openb trace arrive and end at their recorded times.",
 )
 
 
 def timeline_options(command: Callable[Concatenate[TimelineOptions, P], R]) -> Callable[P, R]:
-    """Give a command the options of simulations over time, as its first argument."""
+    """Add the options of simulations over time to a command, as its first argument."""
 
     @html_option
     @decision_log_option

@@ -39,7 +39,7 @@ def write_document(kind: str, document: object, output: OutputFormat) -> None:
 
 
 def write_line(text: str) -> None:
-    """Write a line to stdout; a reader that went away is for the caller to hear of."""
+    """Write a line to stdout. Raises BrokenPipeError if the reader closed the pipe."""
     _write(f"{text}\n")
 
 
@@ -55,14 +55,14 @@ def _yaml(plain: Mapping[str, object]) -> str:
 
 
 class Writer(Protocol):
-    """Writes text for people."""
+    """Writes a report as text."""
 
     def headline(self, text: str) -> None:
-        """Write the sentence that says it all."""
+        """Write the summary sentence."""
         ...
 
     def heading(self, text: str) -> None:
-        """Begin a section."""
+        """Write the heading of a section."""
         ...
 
     def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
@@ -75,14 +75,14 @@ class Writer(Protocol):
 
 
 class PlainWriter:
-    """Aligned text without colours; a line is never wrapped."""
+    """Writes aligned text without colours; lines are never wrapped."""
 
     def headline(self, text: str) -> None:
-        """Write the sentence that says it all."""
+        """Write the summary sentence."""
         write_line(printable(text))
 
     def heading(self, text: str) -> None:
-        """Begin a section."""
+        """Write the heading of a section."""
         write_line(f"\n{printable(text)}")
 
     def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
@@ -96,7 +96,7 @@ class PlainWriter:
 
 
 def writer() -> Writer:
-    """Return the writer that suits what stdout is."""
+    """Return a writer with colours if stdout is a terminal, else a plain one."""
     if not is_colourful():
         return PlainWriter()
     from kubesched.cli.rich_writer import RichWriter
@@ -105,14 +105,14 @@ def writer() -> Writer:
 
 
 def is_colourful() -> bool:
-    """Whether stdout is a terminal that wants colours."""
+    """Whether stdout is a terminal with colours."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return sys.stdout.isatty()
 
 
 def aligned(table: TextTable) -> Iterator[str]:
-    """Yield a table's lines, columns aligned, as wide as they are."""
+    """Yield the lines of a table with aligned columns."""
     headings = [heading_of(column) for column in table.columns]
     rows = [headings, *([printable(cell) for cell in row] for row in table.rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
@@ -124,7 +124,7 @@ def aligned(table: TextTable) -> Iterator[str]:
 
 
 def heading_of(column: Column) -> str:
-    """Return the heading as it is written: in capitals, except names, which have their own."""
+    """Return the heading in upper case, unless it has capitals of its own."""
     text = printable(column.heading)
     return text.upper() if text.islower() else text
 
@@ -134,7 +134,7 @@ def _padded(cell: str, missing: int, column: Column) -> str:
 
 
 class Progress(Protocol):
-    """Counts what is done."""
+    """A progress display."""
 
     def advance(self, steps: int = 1) -> None:
         """Count steps."""
@@ -143,7 +143,7 @@ class Progress(Protocol):
 
 class _NoProgress:
     def advance(self, steps: int = 1) -> None:
-        """Nobody is looking."""
+        """Ignore the steps."""
 
 
 class _Bar:
@@ -156,7 +156,7 @@ class _Bar:
 
 @contextmanager
 def progress(label: str, total: int, *, worthwhile: bool = True) -> Iterator[Progress]:
-    """Show a bar on stderr, if that is a terminal and the work is long enough to be worth one."""
+    """Show a progress bar if stderr is a terminal and the work is `worthwhile`."""
     if not worthwhile or not sys.stderr.isatty():
         yield _NoProgress()
         return

@@ -1,7 +1,7 @@
-"""Plugins that users bring: `module:Class`, `file.py:Class`, or by name from installed packages.
+"""Out-of-tree plugins: `module:Class`, `file.py:Class`, or by name from installed packages.
 
-An installed package offers plugins as entry points of the group `kubesched.plugins`; the entry
-point's name is the plugin's. They take part only where the configuration enables them, so that
+An installed package provides plugins as entry points of the group `kubesched.plugins`; the entry
+point's name is the plugin's. They are used only if the configuration enables them, so that
 installing a package changes no decision.
 """
 
@@ -30,7 +30,7 @@ def load_plugin(text: str) -> type[Plugin]:
     """Import the plugin class that `--plugin` names.
 
     Raises:
-        UserError: There is no such module, file or class, or it is no plugin.
+        UserError: The module, file or class does not exist, or is not a plugin.
     """
     option = f"--plugin {text}"
     place, colon, name = text.rpartition(":")
@@ -40,10 +40,10 @@ def load_plugin(text: str) -> type[Plugin]:
 
 
 def load_entry_points(registry: Registry, configuration: Configuration) -> None:
-    """Register the installed plugins that the configuration enables and nobody registered yet.
+    """Register installed plugins that the configuration enables and the registry lacks.
 
     Raises:
-        UserError: One of them cannot be imported, or is no plugin.
+        UserError: One of them cannot be imported, or is not a plugin.
     """
     wanted = _enabled(configuration) - frozenset(registry)
     if not wanted:
@@ -67,7 +67,7 @@ def _entry_point_class(entry: EntryPoint) -> type[Plugin]:
     try:
         found = entry.load()
     except Exception as error:
-        raise UserError(f"{option}: {_told(error)}") from error
+        raise UserError(f"{option}: {_exception_text(error)}") from error
     return _checked(found, option)
 
 
@@ -75,14 +75,14 @@ def _module(place: str, option: str) -> ModuleType:
     try:
         if place.endswith(".py"):
             return _module_of_file(Path(place), option)
-        # As `python -m` does: what stands in the working directory can be imported.
+        # As with `python -m`, modules of the working directory can be imported.
         if "" not in sys.path:
             sys.path.insert(0, "")
         return importlib.import_module(place)
     except UserError:
         raise
     except (Exception, SystemExit) as error:
-        raise UserError(f"{option}: cannot import {place}: {_told(error)}") from error
+        raise UserError(f"{option}: cannot import {place}: {_exception_text(error)}") from error
 
 
 def _module_of_file(file: Path, option: str) -> ModuleType:
@@ -124,5 +124,5 @@ def _checked(found: object, option: str) -> type[Plugin]:
     return found
 
 
-def _told(error: BaseException) -> str:
+def _exception_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,6 +1,6 @@
-"""Text for a terminal: colours, and tables that fit its width.
+"""RichWriter writes reports to a terminal: with colours, and tables that fit its width.
 
-Invariants: what is written is never read as markup.
+Invariants: text is never interpreted as markup.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _NAME_WIDTH: Final = 13
 
 
 class RichWriter:
-    """Colours, and lines that fit the terminal."""
+    """Writes colours, and lines that fit the terminal."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
 
     def headline(self, text: str) -> None:
-        """Write the sentence that says it all."""
+        """Write the summary sentence."""
         self._text(text, "bold")
 
     def heading(self, text: str) -> None:
-        """Begin a section."""
+        """Write the heading of a section."""
         self._console.print()
         self._text(text, "bold cyan")
 
     def line(self, text: str = "", *, indent: int = 0, dim: bool = False) -> None:
-        """Write a line; what does not fit goes on below its beginning."""
+        """Write a line; long ones are wrapped with the same indent."""
         style = "dim" if dim else ""
         self._console.print(
             Padding(Text(printable(text), style=style), (0, 0, 0, indent), expand=False)
@@ -66,13 +66,13 @@ class RichWriter:
 
 
 def _cell(cell: str) -> str:
-    """Break a name, which has no spaces to be wrapped at; other text is wrapped as it comes."""
+    """Break a name, which has no spaces to wrap at; other text is wrapped by rich."""
     text = printable(cell)
     return _broken(text, _NAME_WIDTH) if text.isalpha() else text
 
 
 def _is_name(cell: str) -> bool:
-    """Whether the cell is a name, whose lines are not to be broken further."""
+    """Whether the cell is a name, whose lines must not be wrapped further."""
     return all(line.isalpha() or not line for line in cell.split("\n"))
 
 

@@ -209,15 +209,14 @@ def _write(path: Path, text: str) -> None:
 
 
 class ReportWriter:
-    """Writes reports until that fails.
+    """Writes the reports of a dry run to stdout, one line of JSON each, until that fails.
 
     Attributes:
-        on_failure: Called when nothing can be written any more. Nothing is raised then: the plugin
-            whose decision it was is not to blame.
+        on_failure: Called on the first failure, instead of raising within the scheduler.
     """
 
     def __init__(self, output: TextIO) -> None:
-        """Take where to write."""
+        """Take the stream to write to."""
         self.on_failure: Callable[[], None] = _nothing
         self._output = output
         self._failure: OSError | None = None
@@ -233,7 +232,7 @@ class ReportWriter:
             self._fail(error)
 
     def follow_reader(self) -> None:
-        """Notice when the reader of a pipe goes, also while there is nothing to report."""
+        """Notice that the reader of a pipe has closed it, also without reports."""
         try:
             pipe = self._output.fileno()
         except OSError:
@@ -245,14 +244,14 @@ class ReportWriter:
                 loop.remove_reader(pipe)
                 self._fail(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
 
-            # A pipe without a reader is in error, which counts as having something to read.
+            # A pipe whose reader is gone becomes readable.
             loop.add_reader(pipe, gone)
 
     def check(self) -> None:
-        """Check that all was written.
+        """Check that all reports were written.
 
         Raises:
-            OSError: It was not; BrokenPipeError if nobody reads on.
+            OSError: Writing failed; BrokenPipeError if the reader closed the pipe.
         """
         if self._failure is not None:
             raise self._failure

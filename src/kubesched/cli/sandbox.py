@@ -206,7 +206,7 @@ def sandbox(**flags: Any) -> int:
       kubesched sandbox --nodes 10 -- ./test.sh
     A cluster that is still there tomorrow:
       kubesched sandbox --data cluster.sqlite --kubeconfig cluster.kubeconfig
-    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.sandbox_run import run_sandbox
 
     return run_sandbox(flags)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load
 from kubesched.cli.errors import UserError
-from kubesched.cli.files import fault_of
+from kubesched.cli.files import read_problem
 from kubesched.cli.loading import in_file, load_scheduler
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.simulate_input import head_of
@@ -195,7 +195,7 @@ def _check_named(play: Play, *, has_config: bool) -> None:
     errors = [
         FieldError(field, f"{file}: {field_error}")
         for field, file in named_files(play.scenario).items()
-        if not (has_config and field == _CONFIGURATION_FILE) and (field_error := fault_of(file))
+        if not (has_config and field == _CONFIGURATION_FILE) and (field_error := read_problem(file))
     ]
     if errors:
         raise in_file(ConfigError(errors), play.file)

@@ -115,11 +115,11 @@ def simulate(
       kubesched simulate nodes.csv --pods pods.csv.gz --seed 1 -o json
       kubesched simulate scenario.yaml --html report.html
       kubesched simulate nodes.csv --pods pods.csv.gz --times --html report.html
-    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be rewrapped
-    from kubesched.cli.files import look_for_files
+    """  # noqa: D301 - \b stops click from rewrapping the paragraph
+    from kubesched.cli.files import check_inputs
     from kubesched.cli.scenario_input import is_scenario
 
-    look_for_files([*files, *pod_files, options.config])
+    check_inputs([*files, *pod_files, options.config])
     if timeline.times or any(map(is_scenario, files)):
         _refuse(_OF_DUMPS, "is not for simulations over time")
         return _play(timeline, options, files, pod_files, output)

@@ -21,13 +21,13 @@ from kubesched.simulator.simulation import Simulation
 
 
 class Interruption:
-    """Whether the user pressed Ctrl-C; the second time it ends the program at once."""
+    """Records Ctrl-C; a second one raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.came = False
 
     def note(self, _signal: int, _frame: FrameType | None) -> None:
-        """Take note of a signal."""
+        """Handle SIGINT."""
         if self.came:
             raise KeyboardInterrupt
         self.came = True
@@ -35,10 +35,10 @@ class Interruption:
 
 @contextmanager
 def noted_interruption() -> Iterator[Interruption]:
-    """Note Ctrl-C instead of raising in the midst of a step."""
+    """Record Ctrl-C instead of raising in the middle of a step."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
-        # Only the main thread may say what a signal does.
+        # Only the main thread may set signal handlers.
         yield interruption
         return
     before = signal.signal(signal.SIGINT, interruption.note)
@@ -52,7 +52,7 @@ _PATIENCE_SECONDS: Final = 1.0
 
 
 def run_simulation(cluster: Cluster, seed: int) -> tuple[SimulationReport, float]:
-    """Run a simulation till its end or Ctrl-C; return the report, and how many seconds it took."""
+    """Run a simulation to its end or Ctrl-C; return the report and the seconds it took."""
     began = time.perf_counter()
     simulation = Simulation(cluster, seed=seed)
     bar = _LateProgress(simulation)
@@ -71,14 +71,14 @@ def write_timing(report: SimulationReport, seconds: float) -> None:
     """Write to stderr how long it took."""
     rate = report.summary.attempts / seconds if seconds else 0.0
     text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
-    # Both may go to one place, and the report comes first.
+    # Both may go to the same terminal, and the report comes first.
     with naming("stdout"):
         sys.stdout.flush()
     click.echo(text, err=True)
 
 
 class _LateProgress:
-    """A bar that appears when the wait has become long, and on a terminal only."""
+    """A progress bar that appears after a second, on a terminal only."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
@@ -95,7 +95,7 @@ class _LateProgress:
         self._stack.close()
 
     def update(self) -> None:
-        """Show how many pods have been tried."""
+        """Show the number of pods tried."""
         if not self._is_watched:
             return
         if self._bar is None:

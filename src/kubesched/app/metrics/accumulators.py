@@ -1,7 +1,7 @@
-"""Accumulators count on the hot path; what they hold becomes text when a page is asked for.
+"""CounterVec and HistogramVec accumulate metrics cheaply; pages are formatted on request.
 
-An observation is a dict look-up, a bisection and two additions. Label sets are bounded: what comes
-beyond the bound is counted under "unexpected", so that no cluster can fill the memory.
+An observation is a dict look-up, a bisection and two additions. The number of label sets is
+bounded: further ones are counted under "unexpected", so that memory is bounded.
 
 Differs:  upstream bounds only the labels that an allow-list names; here every family is bounded.
 """
@@ -19,10 +19,10 @@ UNEXPECTED: Final = "unexpected"
 
 
 class CounterVec:
-    """Numbers that only grow, by label values; gauges that are set are kept here too.
+    """Counters by label values; also used for gauges that are set.
 
     Attributes:
-        folded: How many additions were counted under "unexpected".
+        folded: The number of additions counted under "unexpected".
     """
 
     __slots__ = ("_values", "folded")
@@ -56,7 +56,7 @@ class CounterVec:
         return sorted(self._values.items())
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Remove all series."""
         self._values.clear()
 
 
@@ -66,18 +66,18 @@ class Distribution:
     __slots__ = ("_bounds", "counts", "total")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
-        """Take the upper bounds in ascending order, each of which belongs to its bucket."""
+        """Take the inclusive upper bounds in ascending order."""
         self._bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
     def observe(self, value: float) -> None:
-        """Take in one value."""
+        """Observe one value."""
         self.counts[bisect_left(self._bounds, value)] += 1
         self.total += value
 
     def cumulative(self) -> list[int]:
-        """Return, for each bound and then for infinity, how many values were not above it."""
+        """Return the cumulative counts for each bound, and for infinity."""
         sums, so_far = [], 0
         for count in self.counts:
             so_far += count
@@ -86,11 +86,11 @@ class Distribution:
 
 
 class HistogramVec:
-    """Distributions by label values.
+    """Histograms by label values.
 
     Attributes:
         bounds: Upper bounds, ascending, without infinity.
-        folded: How many label sets were sent to "unexpected".
+        folded: The number of label sets counted under "unexpected".
     """
 
     __slots__ = ("_series", "bounds", "folded")
@@ -101,12 +101,12 @@ class HistogramVec:
         self.folded = 0
 
     def observe(self, value: float, labels: Labels = ()) -> None:
-        """Take in one value."""
+        """Observe one value."""
         known = self._series.get(labels)
         (known or self.of(labels)).observe(value)
 
     def of(self, labels: Labels) -> Distribution:
-        """Return the series of these label values, begun if need be; good until `reset`."""
+        """Return the series of these label values, created if missing; valid until `reset`."""
         known = self._series.get(labels)
         if known is not None:
             return known
@@ -120,5 +120,5 @@ class HistogramVec:
         return sorted(self._series.items(), key=lambda item: item[0])
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Remove all series."""
         self._series.clear()

@@ -1,11 +1,11 @@
-"""Exposure says which metrics the pages leave out, and which label values they show.
+"""Exposure selects the metrics and label values that pages show.
 
 Upstream: staging/src/k8s.io/component-base/metrics/options.go,
           staging/src/k8s.io/component-base/metrics/api/v1/config.go (v1.36)
 Rejects:  names and keys that cannot be metrics or labels, a manifest that cannot be read, and
           allow-lists from both flags.
-Differs:  allow-lists are applied when a page is read: a gauge whose series fall together shows
-          their sum, where upstream shows the last that was set.
+Differs:  allow-lists are applied when a page is read: merged series of a gauge show their sum,
+          where upstream shows the last value that was set.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Exposure(msgspec.Struct, frozen=True):
     """What the pages show.
 
     Attributes:
-        disabled: Names of metrics to leave out, with `_total` if they are counters.
+        disabled: Names of hidden metrics, with `_total` for counters.
         allowed: The label values to show; others become "unexpected".
     """
 
@@ -44,7 +44,7 @@ class Exposure(msgspec.Struct, frozen=True):
     allowed: AllowedValues = msgspec.field(default_factory=dict)
 
     def shown(self, metrics: Iterable[Metric]) -> list[Metric]:
-        """Return what is left of metrics."""
+        """Return the shown metrics, with renamed label values."""
         kept = (metric for metric in metrics if _full_name(metric) not in self.disabled)
         if not self.allowed:
             return list(kept)
@@ -94,7 +94,7 @@ def _counting_name(metric: Metric) -> str:
 
 
 def exposure_of(disabled: Sequence[str], allow_lists: Sequence[str], manifest: str) -> Exposure:
-    """Return the exposure that flags stand for.
+    """Return the exposure of flags.
 
     Args:
         disabled: The names of `--disabled-metrics`.

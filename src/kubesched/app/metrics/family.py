@@ -1,4 +1,4 @@
-"""Family is what is fixed of a metric: name, type, labels, help and buckets."""
+"""Family describes a metric: name, type, labels, help and buckets."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class MetricType(StrEnum):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """A metric before anything is counted.
+    """The description of a metric.
 
     Attributes:
         name: With the suffix `_total` if it is a counter.
         kind: Its type.
         labels: Label names, in the order in which label values are given.
-        help: What stands behind HELP, stability first.
+        help: The HELP text, stability first.
         bounds: Upper bounds of a histogram's buckets, without infinity.
     """
 
@@ -67,7 +67,7 @@ class Family(msgspec.Struct, frozen=True):
         return made
 
     def of(self, held: CounterVec | HistogramVec) -> Metric:
-        """Return what an accumulator holds."""
+        """Return the metric of an accumulator."""
         if isinstance(held, HistogramVec):
             return self.histogram(held.series())
         return self.metric(held.series())
@@ -77,7 +77,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Return bounds, each `factor` times the one before: multiplied in turn, as upstream does."""
+    """Return exponential bounds, multiplied one after the other as upstream does."""
     bounds = [start]
     while len(bounds) < count:
         bounds.append(bounds[-1] * factor)

@@ -1,7 +1,6 @@
 """Pages of metrics: /metrics, /metrics/slis and /metrics/resources.
 
-Plugins may register metrics of prometheus_client in the registry: they stand on /metrics with the
-others.
+Plugins may register metrics of prometheus_client in the registry; /metrics shows them too.
 
 Numbers are written as Go writes them. The bounds of buckets are label values, so Prometheus would
 take `le="1"` and `le="1.0"` for two series.
@@ -38,15 +37,15 @@ _BOUND: Final = "le"
 
 
 class MetricsCollector(Protocol):
-    """Yields families."""
+    """A source of metrics."""
 
     def collect(self) -> Iterable[Metric]:
-        """Return them as they are now."""
+        """Return the current values."""
         ...
 
 
 class MetricsPage:
-    """What a path of the secure port answers."""
+    """A page of metrics."""
 
     def __init__(
         self,
@@ -54,33 +53,33 @@ class MetricsPage:
         reset: Callable[[], None] = lambda: None,
         exposure: Exposure = EVERYTHING,
     ) -> None:
-        """Take what is on it, what a DELETE does, and what is left out."""
+        """Take the sources, the function of DELETE, and what to hide."""
         self._sources = tuple(sources)
         self._reset = reset
         self._exposure = exposure
 
     def page(self, accept: str = "") -> tuple[str, bytes]:
-        """Return content type and text; there is one form, whatever the client accepts."""
+        """Return content type and text; the format does not depend on the Accept header."""
         return CONTENT_TYPE, write_page(self._exposure.shown(self.collect()))
 
     def collect(self) -> list[Metric]:
-        """Return what is on it before anything is left out."""
+        """Return all metrics, hidden ones included."""
         return [metric for source in self._sources for metric in source.collect()]
 
     def reset(self) -> None:
-        """Forget all that was counted."""
+        """Reset the metrics."""
         self._reset()
 
 
 class Pages:
-    """Everything that a scheduler process measures, and the pages that show it.
+    """All metrics of a scheduler process, and the pages that show them.
 
     Attributes:
-        scheduler: To be handed to `assemble` as its instruments.
-        requests: To be handed to connections as their observer.
-        health: Its `observe` is told of health checks.
-        registry: Where plugins register metrics of their own.
-        election: Returns what the elector says; None where there is none.
+        scheduler: The instruments for `assemble`.
+        requests: The observer for connections.
+        health: Its `observe` gets the results of health checks.
+        registry: For plugins' own metrics.
+        election: Returns the elector's statistics; None without one.
     """
 
     def __init__(
@@ -111,7 +110,7 @@ class Pages:
         self.slis = MetricsPage(slis, self.health.reset, exposure)
 
     def resources(self, pods: PodResources) -> MetricsPage:
-        """Return the page of what pods ask for."""
+        """Return the page of requests and limits of pods."""
         return MetricsPage((pods,), exposure=self._exposure)
 
     def _folded(self) -> float:

@@ -1,4 +1,4 @@
-"""PluginCounts counts what the plugins of one profile tell.
+"""PluginCounts counts the observations of the plugins of one profile.
 
 Upstream: pkg/scheduler/metrics/metrics.go,
           pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go (v1.36)
@@ -16,7 +16,7 @@ from kubesched.framework.plugin_observer import (
 
 
 class PluginTallies:
-    """What the plugins of all profiles are counted in."""
+    """The accumulators of plugins of all profiles."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class PluginCounts(PluginObserver):
     """The `PluginObserver` of one profile.
 
     Attributes:
-        unsettled: Failures in filtering that do not count if the cycle begins anew.
+        unsettled: Failures in filtering, which do not count if the cycle starts over.
     """
 
     def __init__(self, scheduler_name: str, tallies: PluginTallies) -> None:
@@ -44,7 +44,7 @@ class PluginCounts(PluginObserver):
         self._tallies = tallies
 
     def settle(self) -> None:
-        """Count what is unsettled."""
+        """Count the unsettled failures."""
         if self.unsettled:
             self._tallies.volume_errors.add(
                 (VolumeSchedulingStage.PREDICATE.value,), self.unsettled
@@ -58,7 +58,7 @@ class PluginCounts(PluginObserver):
     def binding_conditions_awaited(
         self, driver: str, status: BindingConditionsStatus, seconds: float
     ) -> None:
-        """Take in how long a device was waited for."""
+        """Observe how long the pod waited for a device."""
         self._tallies.binding_waits.observe(seconds, (self._name, driver, status.value))
 
     def binding_conditions_used(self, driver: str, status: BindingConditionsStatus) -> None:
@@ -66,7 +66,7 @@ class PluginCounts(PluginObserver):
         self._tallies.binding_conditions.add((self._name, driver, status.value))
 
     def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
-        """Count a failure; in filtering only once it is known that the cycle goes on."""
+        """Count a failure; in filtering only once the cycle continues."""
         if stage is VolumeSchedulingStage.PREDICATE:
             self.unsettled += 1
         else:

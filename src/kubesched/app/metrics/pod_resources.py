@@ -1,4 +1,4 @@
-"""PodResources lists what pods ask for, for the page /metrics/resources.
+"""PodResources lists requests and limits of pods, for /metrics/resources.
 
 Upstream: pkg/scheduler/metrics/resources/resources.go (v1.36)
 Differs:  nothing.
@@ -29,10 +29,10 @@ _ATTACHABLE_VOLUMES: Final = "attachable-volumes-"
 
 
 class PodResources:
-    """Requests and limits of the pods that count."""
+    """Requests and limits of unfinished pods."""
 
     def __init__(self, pods: Callable[[], Iterable[Pod]]) -> None:
-        """Take what returns the pods as last observed."""
+        """Take a function that returns the observed pods."""
         self._pods = pods
 
     def collect(self) -> Iterator[Metric]:

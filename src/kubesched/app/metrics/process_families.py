@@ -1,8 +1,8 @@
-"""Families that any Kubernetes component has: requests, election, health, build, features.
+"""The metric families of any Kubernetes component: requests, election, health, build, features.
 
 Upstream: component-base/metrics/prometheus (v1.36)
-Differs:  workqueue_*, apiserver_*, authentication_*, go_* and transport caches stand for machinery
-          that does not exist here.
+Differs:  workqueue_*, apiserver_*, authentication_*, go_* and transport caches are missing: what
+          they measure does not exist here.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _MINOR: Final = "36"
 class RequestMetrics:
     """A `RequestObserver`.
 
-    The election's thread sends requests too, so there is a lock.
+    Locked, because the election's thread sends requests too.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class RequestMetrics:
         }
 
     def rate_limited(self, verb: str, host: str, seconds: float) -> None:
-        """Time what a request waited for its turn."""
+        """Observe the wait in the rate limiter."""
         with self._lock:
             self._limited.observe(seconds, (verb, host))
 
@@ -63,7 +63,7 @@ class RequestMetrics:
     def finished(
         self, verb: str, host: str, seconds: float, request_bytes: int, response_bytes: int
     ) -> None:
-        """Time and measure a request."""
+        """Observe time and size of a request."""
         labels = (verb, host)
         with self._lock:
             self._seconds.observe(seconds, labels)
@@ -72,11 +72,11 @@ class RequestMetrics:
 
     @property
     def folded(self) -> int:
-        """How many observations were counted under "unexpected" for want of room."""
+        """The number of observations counted under "unexpected" because of the bound."""
         return sum(held.folded for held in self._held.values())
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Reset the counts."""
         with self._lock:
             for held in self._held.values():
                 held.reset()
@@ -89,19 +89,19 @@ class RequestMetrics:
 
 
 class HealthMetrics:
-    """The results of health checks."""
+    """Metrics of health checks."""
 
     def __init__(self) -> None:
         self._last = CounterVec()
         self._all = CounterVec()
 
     def observe(self, name: str, endpoint: str, passed: bool) -> None:
-        """Take in the result of a check, such as `ping` of `healthz`."""
+        """Count the result of a check, such as `ping` of `healthz`."""
         self._last.set((name, endpoint), float(passed))
         self._all.add((name, endpoint, "success" if passed else "error"))
 
     def reset(self) -> None:
-        """Forget them."""
+        """Reset the metrics."""
         self._last.reset()
         self._all.reset()
 
@@ -153,7 +153,7 @@ def _build() -> tuple[str, ...]:
 
 
 class StartTime:
-    """The one family of the process that stands on every page of a component."""
+    """The start time of the process, which several pages show."""
 
     def __init__(self, process: ProcessCollector) -> None:
         self._process = process

@@ -1,4 +1,4 @@
-"""ProfileTimer times the phases and plugins of one profile, and counts what plugins are asked.
+"""ProfileTimer times the phases and plugins of one profile, and counts calls of plugins.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go, instrumented_plugins.go (v1.36)
 Differs:  a plugin answers for many rows at once, so one of its durations is that of all rows, with
@@ -62,12 +62,12 @@ _DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))
 
 
 class Observations:
-    """What the timers of all profiles write into.
+    """The accumulators of the timers of all profiles.
 
     Attributes:
         points, plugins, permit_waits: The histograms.
-        hints: The histogram of looking up answers.
-        preemption_attempts: How often DefaultPreemption was asked.
+        hints: The histogram of look-ups of remembered answers.
+        preemption_attempts: The number of calls of DefaultPreemption.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Observations:
 
 
 class ProfileTimer(phases.PhaseTimer):
-    """Times phases and plugins by a clock.
+    """Times phases and plugins.
 
     Attributes:
-        is_sampling: Whether single plugins are timed now.
+        is_sampling: Whether single plugins are timed in this cycle.
         counts: What the profile's plugins tell.
     """
 
@@ -103,10 +103,10 @@ class ProfileTimer(phases.PhaseTimer):
         """Set up.
 
         Args:
-            profile: Whose phases it times.
-            observations: Where they are written.
-            clock: Seconds.
-            draw: Drawn from 0 to 1, to choose the cycles whose plugins are timed.
+            profile: The profile.
+            observations: The accumulators.
+            clock: A monotonic clock in seconds.
+            draw: Returns random numbers in [0, 1), to choose the cycles whose plugins are timed.
             counts: What the profile's plugins tell.
         """
         self.counts = counts
@@ -132,7 +132,7 @@ class ProfileTimer(phases.PhaseTimer):
         self._began = 0.0
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Reset the counts."""
         self._points.clear()
         self._hinted = self._unhinted = None
         self._hints_not_used = 0
@@ -142,7 +142,7 @@ class ProfileTimer(phases.PhaseTimer):
         self.counts.unsettled = 0
 
     def evaluations(self) -> list[tuple[Labels, float]]:
-        """Return how often each plugin was asked, by plugin, extension point and profile."""
+        """Return the calls by plugin, extension point and profile."""
         counted = (
             (phases.FILTER, self._filters),
             (phases.PRE_FILTER, self._pre_filters),
@@ -156,7 +156,7 @@ class ProfileTimer(phases.PhaseTimer):
         ]
 
     def batch_attempts(self) -> list[tuple[Labels, float]]:
-        """Return how often remembered answers were there and did, by profile and result."""
+        """Return the look-ups of remembered answers by profile and result."""
         hinted = sum(self._hinted.counts) if self._hinted is not None else 0
         counted = (
             ("hint_not_used", self._hints_not_used),
@@ -166,7 +166,7 @@ class ProfileTimer(phases.PhaseTimer):
         return [((self._name, result), times) for result, times in counted if times]
 
     def plugins_with_workers(self) -> set[str]:
-        """Return the plugins whose PreFilter or PreScore upstream divides among workers."""
+        """Return the plugins whose PreFilter or PreScore is parallel upstream."""
         running = {_AFFINITY} if self._affinity_asked else set()
         for asked in (self._pre_filters, self._pre_scores):
             counted = (name for name, times in zip(asked.names, asked.times, strict=True) if times)
@@ -180,21 +180,21 @@ class ProfileTimer(phases.PhaseTimer):
     # Phases of a cycle.
 
     def begin_cycle(self) -> None:
-        """Choose whether plugins are timed."""
+        """Decide whether to time plugins in this cycle."""
         self.is_sampling = self._draw() < SAMPLED
         if self.counts.unsettled:
-            # Filters were asked outside a cycle.
+            # Filters were called outside a cycle.
             self.counts.settle()
 
     def begin_again(self) -> None:
-        """Drop what was timed in this cycle, and failures that are to be met again."""
+        """Drop the times and failures of this cycle, which starts over."""
         self._recalled_seconds = 0.0
         self.counts.unsettled = 0
         self._ended.clear()
         self._open = ""
 
     def end_cycle(self) -> None:
-        """Write down what was timed in this cycle."""
+        """Observe the times of this cycle."""
         if self._open:
             self.leave(Code.ERROR)
         for point, code, seconds in self._ended:
@@ -226,32 +226,32 @@ class ProfileTimer(phases.PhaseTimer):
     # Phases outside a cycle.
 
     def passed(self, extension_point: str, code: Code, started: float) -> None:
-        """Write down a phase."""
+        """Observe a phase."""
         self._point(extension_point, code).observe(self.now() - started)
 
     def waited_on_permit(self, code: Code, started: float) -> None:
-        """Write down how long a pod was held."""
+        """Observe how long a pod waited on Permit."""
         self._observations.permit_waits.observe(self.now() - started, (code.label,))
 
     def begin_gates(self) -> float:
-        """Choose whether PreEnqueue plugins are timed; return the time."""
+        """Decide whether to time PreEnqueue plugins; return the time."""
         self.is_sampling = self._draw() < SAMPLED
         return self.now()
 
     def begin_unsampled(self) -> float:
-        """Time plugins, whatever the sample; return the time."""
+        """Time plugins regardless of sampling; return the time."""
         self._was_sampling, self.is_sampling = self.is_sampling, True
         return self.now()
 
     def end_unsampled(self, extension_point: str, code: Code, started: float) -> None:
-        """Write down the phase, and go on with the sample."""
+        """Observe the phase, and restore the sampling."""
         self.is_sampling = self._was_sampling
         self.passed(extension_point, code, started)
 
     # Remembered answers.
 
     def got_node_hint(self, seconds: float, *, is_hinted: bool) -> None:
-        """Write down how long answers were looked up."""
+        """Observe the time of a look-up."""
         known = self._hinted if is_hinted else self._unhinted
         if known is None:
             label = "hint" if is_hinted else "no_hint"
@@ -264,7 +264,7 @@ class ProfileTimer(phases.PhaseTimer):
         self._recalled_seconds = seconds
 
     def hint_not_used(self) -> None:
-        """Count a hint that did not do."""
+        """Count a hint that was not usable."""
         self._hints_not_used += 1
 
     # Single plugins.
@@ -288,21 +288,21 @@ class ProfileTimer(phases.PhaseTimer):
         return ask
 
     def answered(self, extension_point: str, plugin: str, code: Code, started: float) -> None:
-        """Write down how long a plugin took."""
+        """Observe the time of a plugin."""
         labels = (plugin, extension_point, code.label)
         self._observations.plugins.observe(self.now() - started, labels)
 
     # How often plugins are asked.
 
     def pre_filtered(self, cycle: CycleState) -> None:
-        """Count the PreFilter plugins that had something to do."""
+        """Count the PreFilter plugins that were not skipped."""
         self._pre_filters.count_with_state(cycle.filter_states, cycle.skip_filter)
         if not self._affinity_asked:
-            # Whether or not it had something to do.
+            # Even if it skipped.
             self._affinity_asked = _AFFINITY in cycle.filter_states
 
     def pre_scored(self, cycle: CycleState) -> None:
-        """Count the PreScore plugins that had something to do."""
+        """Count the PreScore plugins that were not skipped."""
         self._pre_scores.count_with_state(cycle.score_states, cycle.skip_score)
 
     def scored(self, cycle: CycleState, rows: int) -> None:
@@ -317,7 +317,7 @@ class ProfileTimer(phases.PhaseTimer):
         if failed_at.min() == PASSED:
             self._filters.count(cycle.skip_filter, rows)
             return
-        # Rows with nominated pods were counted when they were asked about; they stand at -1.
+        # Rows with nominated pods were counted when they were filtered; they are at -1.
         rejected = np.bincount(failed_at[failed_at != PASSED] + 1, minlength=1).tolist()
         self._filters.count_falling(cycle.skip_filter, rows, rejected)
 
@@ -332,7 +332,7 @@ class ProfileTimer(phases.PhaseTimer):
 
 
 class _Asked:
-    """How often the plugins of one extension point were asked."""
+    """The calls of the plugins of one extension point."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self.names = [plugin.name for plugin in plugins]
@@ -354,7 +354,7 @@ class _Asked:
                 self.times[at] += rows
 
     def count_falling(self, skipped: set[str], rows: int, rejected: Sequence[int]) -> None:
-        """Count rows that become fewer: `rejected[0]` at the start, then by each plugin."""
+        """Count a decreasing number of rows: `rejected[0]` at first, then those of each plugin."""
         for at, name in enumerate(self.names):
             if at < len(rejected):
                 rows -= rejected[at]

@@ -1,7 +1,7 @@
 """The scheduler's own families, as recorded from kube-scheduler: names, labels, help, buckets.
 
 Upstream: pkg/scheduler/metrics/metrics.go (v1.36)
-Differs:  families of things that do not exist here are listed in `ABSENT`, with the reason.
+Differs:  the families in `ABSENT` are missing, for the reasons given there.
 """
 
 from __future__ import annotations
@@ -248,21 +248,21 @@ FAMILIES: Final = (
 
 _ASYNC_API: Final = (
     "upstream registers it with the gate SchedulerAsyncAPICalls, which is off unless configured; "
-    "here that gate changes nothing: calls are tasks of the event loop, there is no dispatcher"
+    "here the gate has no effect: calls are tasks of the event loop, without a dispatcher"
 )
 
 ABSENT: Final[Mapping[str, str]] = {
     "scheduler_batch_cache_flushed_total": (
-        "answers are remembered for many signatures side by side and renewed row by row: none of "
-        "upstream's reasons makes them void, a pod that is not signed in between included"
+        "answers are remembered for many signatures and updated row by row: none of "
+        "upstream's reasons invalidates them, an unsigned pod in between included"
     ),
     "scheduler_store_schedule_results_duration_seconds": (
-        "nothing is stored after a cycle: answers are kept as plugins give them, in the time that "
-        "scheduler_get_node_hint_duration_seconds tells"
+        "nothing is stored after a cycle: answers are stored when plugins give them, within "
+        "scheduler_get_node_hint_duration_seconds"
     ),
     "scheduler_async_api_call_execution_total": _ASYNC_API,
     "scheduler_async_api_call_execution_duration_seconds": _ASYNC_API,
     "scheduler_pending_async_api_calls": _ASYNC_API,
     "scheduler_volume_binder_cache_requests_total": "upstream registers it and never counts",
 }
-"""kube-scheduler's families that are not on the page, and why."""
+"""Missing families of kube-scheduler, and the reasons."""

@@ -1,11 +1,11 @@
-"""SchedulerMetrics measures a scheduler: fitted everywhere, it fills the scheduler's families.
+"""SchedulerMetrics instruments a scheduler, and provides its metric families.
 
-What changes is counted as it happens; sizes are read when the page is asked for.
+Events are counted as they happen; sizes are read when a page is requested.
 
 Upstream: pkg/scheduler/metrics (v1.36)
-Differs:  the gauges are of the moment of the scrape, not of up to a second before; durations are
-          never dropped for want of buffers; `pod_scheduled_after_flush_total` counts, where
-          upstream loses the mark on the way; a preemption's duration and result are those at its
+Differs:  gauges are read at the scrape, not up to a second earlier; durations are never dropped
+          because a buffer is full; `pod_scheduled_after_flush_total` works, where upstream
+          loses the mark; a preemption's duration and result are those at its
           end, where upstream takes both at its beginning; the workers of phases that need none are
           always 0; the algorithm's duration of a group's pod counts once in a cycle of the group,
           in however many placements the pod was tried.
@@ -48,16 +48,16 @@ _WITH_WORKERS: Final = (FILTER, PLACEMENT_SCORE, SCORE)
 class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
     """The `Instruments` of a scheduler process.
 
-    Durations of attempts begin on the event loop's clock, so `clock` has to go with that one. It
-    may be finer: uvloop's stands still within a slice.
+    Durations of attempts start on the event loop's clock, so `clock` must have the same origin. It
+    may be finer: uvloop's clock advances only once per iteration.
     """
 
     def __init__(self, clock: Callable[[], float], draw: Callable[[], float]) -> None:
         """Set up.
 
         Args:
-            clock: Seconds, since the same moment as the event loop's time.
-            draw: Drawn from 0 to 1; not those of the decisions.
+            clock: Seconds, with the same origin as the event loop's time.
+            draw: Returns random numbers in [0, 1); not those of decisions.
         """
         self._now = clock
         self._draw = draw
@@ -104,12 +104,12 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         return held
 
     def _start(self) -> None:
-        """Begin the series that have no labels: they are there from the start."""
+        """Create the series without labels, which exist from the start."""
         for family, held in self._held.items():
             if not family.labels:
                 held.of(()) if isinstance(held, HistogramVec) else held.add((), 0)
 
-    # Fitting: `scheduler.assembly.Instruments`.
+    # `scheduler.assembly.Instruments`.
 
     @property
     def observer(self) -> Observer:
@@ -138,7 +138,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
             self._hold_pod_groups()
 
     def _hold_pod_groups(self) -> None:
-        """Show what is counted of pod groups, which upstream registers with their feature only."""
+        """Show the metrics of pod groups, which upstream registers only with their feature."""
         self._held[families.GROUP_ATTEMPTS] = self._group_attempts
         self._held[families.GROUP_ATTEMPT_DURATION] = self._group_attempt_seconds
         self._held[families.GROUP_ALGORITHM_DURATION] = self._group_algorithm_seconds
@@ -162,7 +162,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
             self._after_flush.add()
 
     def failed(self, scheduler_name: str, status: Status, started: float, now: float) -> None:
-        """Count an attempt in vain."""
+        """Count a failed attempt."""
         result = "unschedulable" if status.is_rejected else "error"
         self._attempt(result, scheduler_name, now - started)
 
@@ -186,13 +186,13 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
     # The queue.
 
     def moved(self, move: QueueMove) -> None:
-        """Count what comes into a queue."""
+        """Count a pod that enters a queue."""
         place = move.destination
         if place is not QueuePlace.IN_FLIGHT and place is not QueuePlace.NOWHERE:
             self._incoming.add((place.value, move.event))
 
     def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
-        """Ask a hint and time it."""
+        """Call a queueing hint, and time it."""
         began, label = self._now(), "Error"
         try:
             is_worth_it = ask_hint(registration, change, pod)
@@ -203,13 +203,13 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
             self._hint_seconds.observe(self._now() - began, labels)
 
     def begin_gates(self) -> float:
-        """Begin the PreEnqueue phase of a pod."""
+        """Start the PreEnqueue phase of a pod."""
         for timer in self._timers:
             timer.begin_gates()
         return self._now()
 
     def asked_gates(self, scheduler_name: str, started: float) -> None:
-        """Time the PreEnqueue phase; upstream calls it a success whatever the plugins say."""
+        """Time the PreEnqueue phase, which upstream always counts as Success."""
         labels = (PRE_ENQUEUE, Code.SUCCESS.label, scheduler_name)
         self._points.observe(self._now() - started, labels)
 
@@ -229,11 +229,11 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
 
     @property
     def folded(self) -> int:
-        """How many observations were counted under "unexpected" for want of room."""
+        """The number of observations counted under "unexpected" because of the bound."""
         return sum(held.folded for held in self._held.values())
 
     def reset(self) -> None:
-        """Forget what was counted; sizes stay what they are."""
+        """Reset the counts; sizes are not affected."""
         for held in self._held.values():
             held.reset()
         for timer in self._timers:
@@ -288,9 +288,9 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         running: list[tuple[Labels, float]] = []
         attempts = self._observations.preemption_attempts.series()
         if any(times for _, times in attempts) or len(scheduler.evictions):
-            # Upstream's workers look for victims, and others evict them.
+            # Upstream counts the workers that search for victims and those that evict them.
             running.append(((PREEMPTING_PLUGIN,), len(scheduler.evictions)))
-        # A page is never asked for in the middle of these.
+        # No page is requested while these run.
         at_rest = divided.union(point for point in _WITH_WORKERS if point in points)
         running += [((operation,), 0) for operation in sorted(at_rest)]
         if self._pod_attempts.of(()).cumulative()[-1] or scheduler.bindings:

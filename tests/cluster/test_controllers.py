@@ -14,11 +14,15 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.pod_reports import RUN_SECONDS, Latencies
 from kubesched.cluster.controllers import Controllers
 from kubesched.cluster.controllers.deployments import template_hash
+from kubesched.cluster.controllers.idle_kinds import IDLE_KINDS
 from kubesched.cluster.store import Key
+from kubesched.simulator.virtual_loop import run
+from tests.apiserver.test_server import ask, new_server
 
 from .sandbox_world import Json, World, live
 
 T = TypeVar("T")
+BACKEND = {"apiGroup": "example.com", "kind": "Bucket", "name": "b"}
 SPEC = {"containers": [{"name": "c", "image": "i"}]}
 NAME = "w"
 
@@ -507,7 +511,10 @@ def stateful(world: World, **spec: Any) -> None:
             "resources": {"requests": {"storage": "1Gi"}},
         },
     }
-    spec = {"serviceName": "s", "volumeClaimTemplates": [claim], **spec}
+    mount = {"name": "data", "mountPath": "/data"}
+    container = {"name": "c", "image": "i", "volumeMounts": [mount]}
+    pod = {"containers": [container]}
+    spec = {"serviceName": "s", "volumeClaimTemplates": [claim], "pod": pod, **spec}
     world.client.create(*workload("statefulsets.apps", 3, **spec))
 
 
@@ -612,3 +619,20 @@ def test_a_cron_job_keeps_a_short_history() -> None:
         return names(world, "jobs.batch")
 
     assert ["w-29453764", "w-29453765"] == in_order(story)
+
+
+def test_kinds_that_nothing_acts_on_give_a_warning() -> None:
+    """Every kind of the list is served; creating one says what is missing."""
+
+    async def story() -> list[str]:
+        server = new_server()
+        server.registry.idle_kinds = IDLE_KINDS
+        kinds = LocalClient(server.registry, "tester").kinds()
+        assert IDLE_KINDS.keys() - kinds == set()
+        ingress = {"metadata": {"name": "i"}, "spec": {"defaultBackend": {"resource": BACKEND}}}
+        where = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+        answer = await ask(server, "POST", where, ingress)
+        assert 201 == answer.status
+        return list(answer.warnings)
+
+    assert ["Ingress is stored, but here nothing serves requests"] == run(story())

@@ -137,3 +137,55 @@ def test_a_claim_in_use_stays_and_takes_its_volume_with_it() -> None:
         return [before, world.client.find(*CLAIM), _phases(world)]
 
     assert [True, None, {}] == in_order(story)
+
+
+def test_an_ephemeral_volume_gets_a_claim_that_goes_with_its_pod() -> None:
+    """The claim is the pod's, is bound, and is collected after it."""
+
+    async def story(world: World) -> list[Any]:
+        _add_class(world, "Immediate")
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "fast",
+        }
+        volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+        metadata = {"name": "user", "namespace": "default"}
+        world.client.create("pods", {"metadata": metadata, "spec": {**SPEC, "volumes": [volume]}})
+        await asyncio.sleep(3)
+        [claim] = world.client.list(CLAIM.kind)
+        world.client.delete(Key("pods", "default", "user"))
+        await asyncio.sleep(5)
+        left = world.client.list(CLAIM.kind)
+        return [claim["metadata"]["name"], claim["status"]["phase"], left]
+
+    assert ["user-v", "Bound", []] == in_order(story)
+
+
+def test_a_template_of_device_claims_becomes_a_claim_for_each_pod() -> None:
+    """The pod's status names its claim, also if the template comes after the pod."""
+
+    async def story(world: World) -> tuple[Json, str]:
+        asked = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+        spec = {**SPEC, "resourceClaims": asked}
+        metadata = {"name": "user", "namespace": "default"}
+        world.client.create("pods", {"metadata": metadata, "spec": spec})
+        await asyncio.sleep(1)
+        requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]
+        world.client.create(
+            "resourceclaimtemplates.resource.k8s.io",
+            {
+                "metadata": {"name": "one-gpu", "namespace": "default"},
+                "spec": {"spec": {"devices": {"requests": requests}}},
+            },
+        )
+        await asyncio.sleep(1)
+        [claim] = world.client.list("resourceclaims.resource.k8s.io")
+        pod = world.client.find("pods", "default", "user")
+        assert pod is not None
+        [status] = pod["status"]["resourceClaimStatuses"]
+        return status, claim["metadata"]["name"]
+
+    status, name = in_order(story)
+    assert {"name": "gpu", "resourceClaimName": name} == status
+    assert name.startswith("user-gpu-")

@@ -9,7 +9,8 @@ Differs:  a name that was generated and is taken is not drawn again; events stay
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -51,7 +52,10 @@ class Registry:
         resources: What is served.
         clock: The present.
         lookup: What admission sees.
+        idle_kinds: What is missing for kinds that are only stored; creating them gives a warning.
     """
+
+    idle_kinds: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
@@ -131,6 +135,9 @@ class Registry:
         if errors:
             raise invalid_status(_internal(resource), metadata.get("name", ""), errors)
         operation.warnings.extend(warnings_of_new(resource, obj))
+        missing = self.idle_kinds.get(resource.storage_kind)
+        if missing:
+            operation.warnings.append(f"{resource.kind} is stored, but here {missing}")
         admission.check(resource, obj, admission.CREATE, self.lookup, operation.user)
         if operation.is_dry_run and version:
             metadata["resourceVersion"] = version

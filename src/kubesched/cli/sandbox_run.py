@@ -27,6 +27,7 @@ from kubesched.cli.sandbox_access import HOST, SandboxAccess, check_ours, remove
 from kubesched.cli.sandbox_nodes import node_template
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_wanted
 from kubesched.cluster.controllers import Controllers
+from kubesched.cluster.controllers.idle_kinds import IDLE_KINDS
 from kubesched.cluster.node_keeper import NodeKeeper
 from kubesched.cluster.node_template import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
@@ -135,6 +136,7 @@ class _Sandbox:
         self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack
     ) -> None:
         registry, flags = server.registry, self._flags
+        registry.idle_kinds = IDLE_KINDS
         await self._add_nodes(LocalClient(registry, "kubelet"))
         latencies = Latencies(flags["start_latency"], flags["stop_latency"], flags["run_time"])
         keeper = NodeKeeper(

@@ -18,7 +18,7 @@ from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
-from kubesched.apiserver.field_errors import FieldErrors, go_quoted
+from kubesched.apiserver.field_errors import NOT_FOUND, FieldErrors, go_quoted
 from kubesched.apiserver.formats import network_family
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.schema import ObjectType, type_of
@@ -363,6 +363,21 @@ def _matches(selector: Plain, labels: Mapping[str, str]) -> bool:
     return matches_label_selector(msgspec.convert(selector, LabelSelector), labels)
 
 
+def _check_set(spec: Plain, path: str, errors: FieldErrors) -> None:
+    _check_workload(spec, path, errors)
+    # Containers mount the volumes of claim templates, which pods get when they are created.
+    claims = [one["metadata"].get("name") for one in spec.get("volumeClaimTemplates") or ()]
+    errors[:] = [
+        error
+        for error in errors
+        if not (
+            error.type == NOT_FOUND
+            and error.bad_value in claims
+            and error.field.startswith(f"{path}.template.spec.")
+        )
+    ]
+
+
 def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
     # Jobs get a selector when they are created; the template of a cron job has none yet.
     if path == "spec" and not spec.get("selector"):
@@ -512,7 +527,7 @@ LATE_CHECKS: Final[Mapping[str, Check]] = {
     "apps_v1/DaemonSetSpec": _check_workload,
     "apps_v1/DeploymentSpec": _check_workload,
     "apps_v1/ReplicaSetSpec": _check_workload,
-    "apps_v1/StatefulSetSpec": _check_workload,
+    "apps_v1/StatefulSetSpec": _check_set,
     "core_v1/ReplicationControllerSpec": _check_workload,
     "resource_v1/DeviceRequest": _check_device_request,
 }

@@ -18,6 +18,7 @@ from kubesched.cluster.controllers.garbage_collector import GarbageCollector
 from kubesched.cluster.controllers.jobs import JobController
 from kubesched.cluster.controllers.namespaces import NamespaceController
 from kubesched.cluster.controllers.owned_pods import OwnedPods
+from kubesched.cluster.controllers.pod_claims import PodClaimController
 from kubesched.cluster.controllers.pod_collector import PodCollector
 from kubesched.cluster.controllers.pods_by_node import PodsByNode
 from kubesched.cluster.controllers.replica_sets import (
@@ -63,6 +64,7 @@ class Controllers:
             JobController(server("job-controller"), pods),
             CronJobController(server("cronjob-controller")),
             DisruptionBudgetController(server("disruption-controller")),
+            PodClaimController(server("pod-claim-controller")),
             VolumeController(server("persistent-volume-binder")),
             NamespaceController(server("namespace-controller")),
             GarbageCollector(server("generic-garbage-collector")),

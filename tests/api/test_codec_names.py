@@ -61,6 +61,6 @@ def test_names_are_kubernetes_own(type_: type[KubeStruct], raw: dict[str, object
     ],
 )
 def test_only_some_volumes_are_seen_by_scheduling(volume: dict[str, object], is_seen: bool) -> None:
-    """Mounted configuration differs from pod to pod and changes no decision."""
+    """Volumes with configuration are not seen by scheduling."""
     pod = msgspec.convert({"spec": {"volumes": [volume]}}, Pod)
     assert is_seen == pod.spec.volumes[0].is_seen_by_scheduling

@@ -68,7 +68,7 @@ def _names(data: bytes | str, file: str = "x.json") -> list[str]:
     ],
 )
 def test_every_form_is_read(file: str, text: str) -> None:
-    """The same two objects, however they are written, compressed or not."""
+    """All formats give the same two objects, compressed or not."""
     assert ["Pod a", "Node b"] == _names(text, file)
     assert ["Pod a", "Node b"] == _names(gzip.compress(text.encode()), f"{file}.gz")
 
@@ -92,7 +92,7 @@ def test_unknown_kinds_are_counted() -> None:
 
 
 def test_objects_are_placed_in_namespaces() -> None:
-    """As kubectl does: the given one if none is named, and none for what has none."""
+    """As with kubectl: the given namespace by default, and none for cluster-scoped kinds."""
     pods = [A, _plain("c", metadata={"name": "c", "namespace": "n"})]
     data = json.dumps([*pods, _plain("b", "Node", metadata={"name": "b", "namespace": "n"})])
     found = load_bytes(data.encode(), "x.json", Counter(), namespace="m")
@@ -126,7 +126,7 @@ def test_null_is_absent(plain: dict[str, Any], expected: Pod) -> None:
 
 
 def test_null_in_a_map_is_empty() -> None:
-    """Go keeps the key, and so a container with a null request does name it."""
+    """Go keeps the key, so a null request counts as a request of 0."""
     plain = _plain(
         "a",
         metadata={"name": "a", "labels": {"k": None}},
@@ -264,14 +264,14 @@ def _spec(**spec: Any) -> str:
     ],
 )
 def test_faults_tell_where_and_what(file: str, text: str, message: str) -> None:
-    """The whole message, and nothing but a DecodeError."""
+    """Errors are DecodeErrors with the expected message."""
     with pytest.raises(DecodeError) as caught:
         _names(text, file)
     assert f"{file}: {message}" == str(caught.value)
 
 
 def test_a_quantity_is_checked_at_once() -> None:
-    """A bad one has its path."""
+    """Errors have the path of the quantity or time."""
     text = _spec(containers=[{"resources": {"limits": {"cpu": "1 core"}}}])
     with pytest.raises(DecodeError) as caught:
         _names(text)
@@ -289,14 +289,14 @@ def test_text_is_utf_8(before: int) -> None:
 
 
 def test_compressed_nonsense_is_refused() -> None:
-    """A cut file too."""
+    """A truncated file is an error."""
     for data in (b"\x1f\x8bxxxxxxxxxxxx", gzip.compress(TEXT_A.encode())[:-4]):
         with pytest.raises(DecodeError, match="it is no gzip"):
             _names(data)
 
 
 def test_directories_are_read_to_the_bottom(tmp_path: Path) -> None:
-    """In order of names, without hidden files, other suffixes and links that lead back."""
+    """Directories are read in order of names, without hidden files, other suffixes and links."""
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "z.yaml").write_text(TEXT_A)
     (tmp_path / "a.json").write_text(TEXT_B)
@@ -309,7 +309,7 @@ def test_directories_are_read_to_the_bottom(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    """It is named."""
+    """The error names the directory or file."""
     with pytest.raises(DecodeError, match=r"no\.json: it cannot be read: No such"):
         list(load([tmp_path / "no.json"]))
 
@@ -324,7 +324,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_holds_nothing(file: str, text: str) -> None:
-    """It is refused by its name, compressed or not; a list of nothing is fine."""
+    """An empty file is an error that names it, compressed or not; an empty list is not."""
     for data in (text.encode(), gzip.compress(text.encode())):
         with pytest.raises(DecodeError) as caught:
             _names(data, file)
@@ -334,7 +334,7 @@ def test_a_file_that_holds_nothing(file: str, text: str) -> None:
 
 
 def test_a_directory_that_holds_nothing(tmp_path: Path) -> None:
-    """Without a file to read it is refused."""
+    """A directory without files to read is an error."""
     (tmp_path / "readme.md").write_text("?")
     with pytest.raises(DecodeError, match=r"no file in it ends in \.json, \.yaml, \.yml or "):
         list(load([tmp_path]))
@@ -342,26 +342,26 @@ def test_a_directory_that_holds_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["apiVersion: v1\n", "# a pod\nkind: Pod", "---\n", "- a: 1\n"])
 def test_yaml_with_the_name_of_json(text: str) -> None:
-    """The name decides how a file is read, and is what has to change."""
+    """The file's name determines its format, so the error suggests another name."""
     with pytest.raises(DecodeError) as caught:
         _names(text)
     assert "x.json: it is no JSON; if it is YAML, end its name in .yaml" == str(caught.value)
 
 
 def test_standard_input() -> None:
-    """A dash reads it."""
+    """`-` reads standard input."""
     (loaded,) = load(["-"], standard_input=io.BytesIO(TEXT_A.encode()))
     assert Source("-") == loaded.source
 
 
 def test_an_object_of_an_unknown_kind() -> None:
-    """Asked for one object, there is none to skip."""
+    """`decode_object` raises for an unknown kind."""
     with pytest.raises(DecodeError, match="kind 'Foo' of apiVersion 'v1' is not known"):
         decode_object(_plain("a", "Foo"))
 
 
 def test_encoding_says_what_it_is() -> None:
-    """And what is encoded is decoded again."""
+    """Encoded objects can be decoded again."""
     pod = Pod(metadata=ObjectMeta(name="a", labels={"on": "yes"}))
     assert {
         "apiVersion": "v1",
@@ -407,7 +407,7 @@ _junk = st.recursive(
 @given(_junk, st.sampled_from(["Pod", "Node", "List", "PodList", "Foo", None]))
 @settings(max_examples=200)
 def test_any_object_is_read_or_refused(junk: Any, kind: str | None) -> None:
-    """Nothing but a DecodeError, in JSON and in YAML."""
+    """Random input raises nothing but DecodeError, as JSON and as YAML."""
     plain = {"apiVersion": "v1", "kind": kind, "items": junk, "spec": junk, "metadata": junk}
     for value in (plain, junk):
         text = json.dumps(value)
@@ -420,7 +420,7 @@ def test_any_object_is_read_or_refused(junk: Any, kind: str | None) -> None:
 
 @given(st.binary(max_size=30) | st.text('{}[]",:ab1 \n', max_size=30).map(str.encode))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
-    """Nothing but a DecodeError."""
+    """Random input raises nothing but DecodeError."""
     for file in ("x.json", "x.yaml", "-"):
         try:
             list(load_bytes(data, file, Counter()))

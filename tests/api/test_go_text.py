@@ -110,7 +110,7 @@ def test_durations_as_go_writes_them(seconds: float, text: str) -> None:
     ],
 )
 def test_durations_that_go_reads(text: str, nanoseconds: int) -> None:
-    """What Go accepts has Go's value."""
+    """Durations that Go accepts have Go's value."""
     assert nanoseconds == parse_go_duration(text)
 
 
@@ -131,7 +131,7 @@ def test_durations_that_go_reads(text: str, nanoseconds: int) -> None:
     ],
 )
 def test_texts_that_are_no_duration(text: str, message: str) -> None:
-    """What Go rejects is rejected with Go's words."""
+    """Durations that Go rejects raise with Go's message."""
     with pytest.raises(ValueError, match="time: ") as error:
         parse_go_duration(text)
     assert message == str(error.value)
@@ -139,5 +139,5 @@ def test_texts_that_are_no_duration(text: str, message: str) -> None:
 
 @given(st.integers(-(10**15), 10**15))
 def test_durations_read_back(nanoseconds: int) -> None:
-    """A duration that a double holds to the nanosecond is read back as it was written."""
+    """Durations that a double can represent exactly survive writing and reading."""
     assert nanoseconds == parse_go_duration(go_duration(nanoseconds / 10**9))

@@ -1,4 +1,4 @@
-"""What is wrong with text that is no JSON, in Go's words."""
+"""Syntax errors of JSON streams, with Go's messages."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def test_stream_fault(text: str, expected: str) -> None:
 
 @given(VALUES)
 def test_values_are_no_error(value: object) -> None:
-    """What Python writes as JSON is JSON."""
+    """JSON written by Python is valid."""
     assert json_stream_error(json.dumps(value).encode()) == ""
 
 
 @given(st.text(alphabet='{}[],:"\\u0a1.-+e tfn', max_size=12))
 def test_same_values_as_python(text: str) -> None:
-    """Where Python finds no value there is none, and whole values are values."""
+    """The scanner agrees with Python's parser."""
     try:
         end = _JSON.raw_decode(text.lstrip(" "))[1]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Faults of JSON in Go's words."""
+"""Syntax errors of JSON text, with Go's messages."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_key(key: str, is_valid: bool) -> None:
 
 @given(st.text("aA0-_./\n\u00e4", max_size=70))
 def test_value(value: str) -> None:
-    """Empty, or up to 63 bytes that begin and end well."""
+    """Empty, or up to 63 bytes with alphanumeric ends."""
     form = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?\Z", re.ASCII)
     is_valid = form.match(value) is not None and len(value.encode()) <= 63
     assert is_valid == (not label_value_errors(value))

@@ -1,4 +1,4 @@
-"""Times, owners, and the promise of the types."""
+"""Times, owners and immutability."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -24,7 +24,7 @@ from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of, parse_
     ],
 )
 def test_a_time_is_nanoseconds_since_the_epoch(text: str, nanoseconds: int) -> None:
-    """Any offset and any fraction count."""
+    """Offsets and fractions of seconds are considered."""
     assert nanoseconds == parse_time(text)
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 def test_the_controller_is_the_owner_that_says_so() -> None:
-    """Other owners do not count, and without a controller there is none."""
+    """Only the owner marked as controller counts; None without one."""
     other, controller = OwnerReference(name="a"), OwnerReference(name="b", controller=True)
     meta = ObjectMeta(owner_references=(other, controller))
     assert controller is controller_of(meta)
@@ -67,7 +67,7 @@ def test_the_controller_is_the_owner_that_says_so() -> None:
 
 
 def test_objects_are_frozen_and_not_tracked() -> None:
-    """A value that is handed over cannot change."""
+    """Objects are immutable."""
     pod = Pod()
     with pytest.raises(AttributeError):
         pod.kind = "Node"  # type: ignore[misc]  # that is the point

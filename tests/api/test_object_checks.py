@@ -1,4 +1,4 @@
-"""Quantities and times are checked wherever they are."""
+"""Quantities and times are checked at any depth."""
 
 from typing import Any
 
@@ -59,6 +59,6 @@ from kubesched.api.storage import CSIStorageCapacity
 def test_the_first_fault_has_its_path(
     type_: type[KubeStruct], plain: dict[str, Any], path: str | None
 ) -> None:
-    """The path is that of the JSON."""
+    """The path has the JSON names."""
     found = first_invalid_value(msgspec.convert(plain, type_))
     assert path == (found.path if found else None)

@@ -167,7 +167,7 @@ def test_requests(pod: Pod, expected: dict[str, int]) -> None:
     ],
 )
 def test_requests_with_status(pod: Pod, expected: dict[str, int]) -> None:
-    """What a pod holds while it is resized."""
+    """The requests that count on the node during a resize."""
     assert expected == pod_requests(pod, use_status=True)
 
 
@@ -216,7 +216,7 @@ def test_requests_with_status(pod: Pod, expected: dict[str, int]) -> None:
     ],
 )
 def test_requests_with_defaults(pod: Pod, pod_level: bool, expected: dict[str, int]) -> None:
-    """Containers that name no cpu or memory count as small ones."""
+    """Containers without cpu or memory requests count as 100m and 200Mi."""
     assert expected == pod_requests(pod, pod_level=pod_level, default_missing=True)
 
 
@@ -253,7 +253,7 @@ def test_limits(pod: Pod, expected: dict[str, int]) -> None:
 
 
 def test_all_names_are_there_exactly() -> None:
-    """Events and metrics look at names that do not count, too."""
+    """Exact amounts include resources that do not count for scheduling."""
     amounts = pod_request_amounts(_pod(containers=[_container(foo="1500m")]))
     assert {"foo": 1500} == {name: amount.milli_value() for name, amount in amounts.items()}
 

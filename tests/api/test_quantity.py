@@ -132,7 +132,7 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("number", [10**4000, float("nan"), float("inf")])
 def test_numbers_out_of_this_world_are_refused(number: float) -> None:
-    """JSON cannot hold some of them, but plain values can."""
+    """Numbers that only Python values can represent."""
     with pytest.raises(QuantityError):
         parse_quantity(number)
 
@@ -188,7 +188,7 @@ _amounts = st.builds(
 
 @given(_amounts, _amounts)
 def test_sums_and_comparisons_are_exact(left: Amount, right: Amount) -> None:
-    """Amounts of different exponents meet without rounding."""
+    """Adding and comparing amounts of different exponents is exact."""
     total = left.add(right)
     assert _exact(left) + _exact(right) == _exact(total)
     difference = _exact(left) - _exact(right)
@@ -205,6 +205,6 @@ def test_values_are_int64(amount: Amount) -> None:
 
 
 def test_sum_takes_the_format_of_what_is_not_zero() -> None:
-    """Zero has no say in how a sum is written."""
+    """A zero does not affect the format of a sum."""
     assert "1Gi" == str(parse_quantity("0").add(parse_quantity("1Gi")))
     assert "1073741824" == str(parse_quantity("1").add(parse_quantity("1073741823")))

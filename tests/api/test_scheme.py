@@ -9,7 +9,7 @@ from kubesched.api.scheme import KINDS, Kind, find_kind, kind_of
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type.__qualname__)
 def test_kinds_are_found(kind: Kind) -> None:
-    """By every version and by class, it is the same kind."""
+    """Every version and the class give the same kind."""
     for version in kind.versions:
         api_version = f"{kind.group}/{version}" if kind.group else version
         assert kind is find_kind(api_version, kind.kind)
@@ -18,7 +18,7 @@ def test_kinds_are_found(kind: Kind) -> None:
 
 
 def test_every_kind_has_metadata() -> None:
-    """What is common to all objects is there under the same names."""
+    """All classes have apiVersion, kind and metadata."""
     for kind in KINDS:
         assert {"api_version", "kind", "metadata"} <= set(kind.type.__struct_fields__)
 
@@ -35,6 +35,6 @@ def test_every_kind_has_metadata() -> None:
     ],
 )
 def test_names_are_not_enough(api_version: str, name: str, type_: type[KubeStruct] | None) -> None:
-    """Group, version and kind together tell the class."""
+    """The class depends on group, version and kind."""
     found = find_kind(api_version, name)
     assert type_ is (found.type if found else None)

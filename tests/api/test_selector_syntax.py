@@ -41,7 +41,7 @@ from kubesched.api.selector_syntax import (
     ],
 )
 def test_text_is_read(text: str, written: str) -> None:
-    """What is read is written in one way."""
+    """Parsed selectors are written in a canonical form."""
     assert written == str(parse_selector(text))
 
 
@@ -111,7 +111,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ],
 )
 def test_field_selector(text: str, requirements: list[tuple[str, str, str]]) -> None:
-    """Fields have only equalities."""
+    """Field selectors support only = and !=."""
     expected = FieldSelector(tuple(FieldRequirement(*one) for one in requirements))
     assert expected == parse_field_selector(text)
 
@@ -133,7 +133,7 @@ def test_what_is_no_field_selector_is_refused(text: str, message: str) -> None:
 
 
 def test_field_selector_matches() -> None:
-    """A field that is missing is empty."""
+    """A missing field counts as empty."""
     selector = parse_field_selector("spec.nodeName=,metadata.name!=x")
     assert selector.matches({"metadata.name": "y"})
     assert not selector.matches({"metadata.name": "y", "spec.nodeName": "n"})

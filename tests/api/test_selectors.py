@@ -65,7 +65,7 @@ def _expression(key: str, operator: str, *values: str) -> LabelSelector:
     ],
 )
 def test_label_selector(selector: LabelSelector | None, matched: str) -> None:
-    """Of three objects, these match."""
+    """The selector matches these of three label sets."""
     objects: dict[str, dict[str, str]] = {"a": {"k": "1"}, "b": {"k": "2"}, "c": {"q": "1"}}
     found = (name for name, labels in objects.items() if matches_label_selector(selector, labels))
     assert matched == "".join(found)
@@ -110,7 +110,7 @@ def test_label_selector(selector: LabelSelector | None, matched: str) -> None:
 def test_label_selector_errors_are_upstreams(
     selector: LabelSelector | None, message: str | None
 ) -> None:
-    """The words are upstream's, and what has them is raised on compiling."""
+    """Invalid selectors raise with upstream's message."""
     assert message == label_selector_error(selector)
     if message is not None:
         with pytest.raises(SelectorError):
@@ -128,7 +128,7 @@ def test_compiled_selectors_are_values() -> None:
 
 
 def test_requirements_are_added_in_order_of_keys() -> None:
-    """Asking for more sorts; asking nothing for more is still nothing."""
+    """Added requirements are sorted; NOTHING stays NOTHING."""
     more = (Requirement("a", "in", ("1",)),)
     selector = selector_from_set({"b": "2"}).with_requirements(more)
     assert ["a", "b"] == [requirement.key for requirement in selector.requirements]
@@ -164,7 +164,7 @@ def _holds(key: str, operator: str, values: tuple[str, ...], labels: Mapping[str
 def test_label_selector_equals_its_twin(
     wanted: dict[str, str], expressions: list[LabelSelectorRequirement], labels: dict[str, str]
 ) -> None:
-    """All parts hold, or the selector is refused."""
+    """A selector matches if all requirements do, or it is invalid."""
     selector = LabelSelector(match_labels=wanted, match_expressions=tuple(expressions))
     is_refused = any(e.values and "Exist" in e.operator for e in expressions)
     holds = all(labels.get(key) == value for key, value in wanted.items()) and all(
@@ -233,13 +233,13 @@ def test_node_selector_term(term: NodeSelectorTerm, expected: bool) -> None:
 
 
 def test_node_without_a_name_has_no_fields() -> None:
-    """Then fields are not compared."""
+    """For a node without a name, fields are ignored."""
     term = _term(("metadata.name", "In", ("node",)), fields=True)
     assert matches_node_selector_term(term, {}, "")
 
 
 def test_terms_are_alternatives() -> None:
-    """One that cannot be parsed does not spoil the others; none at all matches no node."""
+    """An invalid term does not affect the others; without terms no node matches."""
     good, bad = _term(("n", "Exists", ())), _term(("n", "Gt", ("x",)))
     assert matches_node_selector(NodeSelector(node_selector_terms=(bad, good)), {"n": "1"}, "a")
     assert not matches_node_selector(NodeSelector(), {"n": "1"}, "a")
@@ -290,7 +290,7 @@ def test_node_selector_errors_are_upstreams() -> None:
 def test_required_node_affinity(
     labels: dict[str, str] | None, selector: NodeSelector | None, expected: bool
 ) -> None:
-    """The labels of nodeSelector and the required affinity, both."""
+    """A pod's nodeSelector and required affinity must both match."""
     affinity = NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
     pod = Pod(spec=PodSpec(node_selector=labels, affinity=Affinity(node_affinity=affinity)))
     node = Node(metadata=ObjectMeta(name="node", labels={"n": "5"}))
@@ -321,7 +321,7 @@ def _is_well_formed(requirement: NodeSelectorRequirement) -> bool:
 def test_node_selector_equals_its_twin(
     terms: list[list[NodeSelectorRequirement]], labels: dict[str, str]
 ) -> None:
-    """Some term is not empty, well formed, and holds altogether."""
+    """Some term is valid, not empty, and all its expressions match."""
     selector = NodeSelector(
         node_selector_terms=tuple(NodeSelectorTerm(match_expressions=tuple(t)) for t in terms)
     )

@@ -50,7 +50,7 @@ def test_comparison(operator: str, bound: str, number: str, expected: bool) -> N
 
 
 def test_the_first_untolerated_taint_is_found() -> None:
-    """Order and effects decide."""
+    """The first untolerated taint with one of the effects is returned."""
     soft = Taint(key="s", effect="PreferNoSchedule")
     other = Taint(key="o", effect="NoExecute")
     toleration = Toleration(key="k", operator="Exists")

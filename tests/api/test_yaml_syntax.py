@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it, and YAML that means harm."""
+"""YAML as Kubernetes parses it, and hostile YAML."""
 
 from itertools import pairwise
 from typing import Any
@@ -59,24 +59,24 @@ def _value(text: str) -> Any:
     ],
 )
 def test_scalars_are_kubernetes_own(text: str, value: object) -> None:
-    """A scalar is what kubectl makes of it."""
+    """Scalars have the values that kubectl gives them."""
     found = _value(text)
     assert (value, type(value)) == (found, type(found))
 
 
 def test_keys_are_text() -> None:
-    """Numbers and booleans as keys are written out."""
+    """Numbers and booleans as keys become text."""
     ((_, document),) = load_documents("5: a\ntrue: b\n1.5: c\nx: d\n")
     assert {"5": "a", "true": "b", "1.5": "c", "x": "d"} == document
 
 
 def test_empty_documents_are_left_out_but_counted() -> None:
-    """The numbers are those a reader counts."""
+    """Documents are numbered from 1."""
     assert [(2, {"a": 1}), (4, [])] == list(load_documents("---\n---\na: 1\n---\n# x\n---\n[]\n"))
 
 
 def test_aliases_and_merges_are_resolved() -> None:
-    """What is there first wins in a merge, and own keys win over both."""
+    """Earlier merges take precedence over later ones, and the mapping's own keys over both."""
     text = "x: &x {a: 1}\nw: {<<: [*x, {a: 2, b: 3}], b: 4}\nz: [*x, *x]\n"
     ((_, document),) = load_documents(text)
     assert {"x": {"a": 1}, "w": {"a": 1, "b": 4}, "z": [{"a": 1}, {"a": 1}]} == document
@@ -129,7 +129,7 @@ def _bomb(first: str, next_: str) -> str:
     ],
 )
 def test_what_cannot_be_read_is_refused(text: str, message: str) -> None:
-    """Nothing hangs, nothing crashes, and nothing else is raised."""
+    """Parsing ends, and raises nothing but YamlError."""
     if message:
         with pytest.raises(YamlError, match=message):
             list(load_documents(text))
@@ -145,7 +145,7 @@ def _either_reads_or_refuses(text: str) -> None:
 
 
 def test_many_brackets_in_texts_are_no_nesting() -> None:
-    """Only real depth is refused."""
+    """Only documents that are really too deep are rejected."""
     ((_, document),) = load_documents("a: '" + "[" * 1000 + "'\nb: 1\n")
     assert {"a": "[" * 1000, "b": 1} == document
 

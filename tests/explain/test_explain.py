@@ -143,7 +143,7 @@ def assert_rejections_agree(report: PodExplanation, decision: Decision) -> None:
 @settings(max_examples=60, deadline=None)
 @given(clusters())
 def test_agrees_with_the_untraced_cycle(drawn: tuple[list[Node], list[Pod], Pod]) -> None:
-    """PodOutcome, feasible nodes, first rejections, message and preemption are those decided."""
+    """Outcome, feasible nodes, first rejections, message and preemption equal the decision's."""
     nodes, pods, pod = drawn
     decision = cluster_of(nodes, pods).schedule_one(PodInfo(pod))
     report = explain(cluster_of(nodes, pods), pod)
@@ -224,7 +224,7 @@ def test_nominated_pods_are_named_where_they_decide() -> None:
 
 
 def test_own_nomination_is_tried_first() -> None:
-    """A pod whose nominated node fits looks at no other."""
+    """If the nominated node fits, no other is tried."""
     pod = make_pod(nominated_node_name="b")
     report = explain(cluster_of([make_node("a"), make_node("b")], []), pod)
     assert report.nominated_hit

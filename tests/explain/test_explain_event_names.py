@@ -35,7 +35,7 @@ def test_event_names(resource: str, action: Action, names: tuple[str, ...]) -> N
 
 
 def test_every_action_has_a_name() -> None:
-    """No single action goes unnamed."""
+    """Every action has a name."""
     for action in Action:
         assert event_names([ClusterEventWithHint(ClusterEvent("Thing", action))])
 

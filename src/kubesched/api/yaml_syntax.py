@@ -25,11 +25,13 @@ _FLOAT_INTEGER_MAX: Final = 1e21
 
 _TAG: Final = "tag:yaml.org,2002:"
 _NUMBER_TAG: Final = f"{_TAG}int"
-_TRUE: Final = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
-_FALSE: Final = frozenset(
+TRUE_WORDS: Final = frozenset(
+    ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
+)
+FALSE_WORDS: Final = frozenset(
     ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
 )
-_BOOLEAN: Final = re.compile(rf"(?:{'|'.join(sorted(_TRUE | _FALSE))})$")
+_BOOLEAN: Final = re.compile(rf"(?:{'|'.join(sorted(TRUE_WORDS | FALSE_WORDS))})$")
 _NULL: Final = re.compile(r"(?:~|null|Null|NULL|)$")
 _NUMBER_LIKE: Final = re.compile(r"[-+]?\.?[0-9][0-9a-zA-Z_.+-]*$")
 _NOT_FINITE: Final = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
@@ -114,11 +116,11 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
 
     def construct_boolean(self, node: yaml.ScalarNode) -> bool:
         """Build a boolean."""
-        if node.value not in _TRUE | _FALSE:
+        if node.value not in TRUE_WORDS | FALSE_WORDS:
             raise yaml.constructor.ConstructorError(
                 problem=f"{node.value!r} is no boolean", problem_mark=node.start_mark
             )
-        return node.value in _TRUE
+        return node.value in TRUE_WORDS
 
 
 _RESOLVERS: Final = (

@@ -13,14 +13,13 @@ from typing import Any, NoReturn
 import yaml
 
 from kubesched.api.go_text import go_quote
+from kubesched.api.yaml_syntax import FALSE_WORDS, TRUE_WORDS
 from kubesched.config.field_errors import ConfigError, FieldError, child
 
 _NODES_MAX = 100_000  # limits expanded documents, because aliases multiply nodes
 _DEPTH_MAX = 100
 
 _NULL = {"", "~", "null", "Null", "NULL"}
-_TRUE = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}
-_FALSE = {"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"}
 _INTEGER = re.compile(r"([-+]?)(0x[0-9a-fA-F]+|0b[01]+|0o[0-7]+|0[0-7]*|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
@@ -170,9 +169,9 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 def _plain_scalar(text: str) -> Any:
     if text in _NULL:
         return None
-    if text in _TRUE:
+    if text in TRUE_WORDS:
         return True
-    if text in _FALSE:
+    if text in FALSE_WORDS:
         return False
     integer = _INTEGER.fullmatch(text.replace("_", ""))
     if integer:

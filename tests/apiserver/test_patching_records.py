@@ -7,8 +7,9 @@ import pytest
 from kubesched.apiserver import json_patch, strategic_merge
 from kubesched.apiserver.patching import merge
 from kubesched.apiserver.plain import deep_copy
-from kubesched.apiserver.schema import SchemaError, decoded, type_of_object
+from kubesched.apiserver.schema import decoded, type_of_object
 from kubesched.apiserver.status import StatusError, unfit_patch
+from kubesched.apiserver.values import SchemaError
 
 from .recorded import differences, lost, read
 

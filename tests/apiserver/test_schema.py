@@ -8,16 +8,14 @@ import pytest
 
 from kubesched.apiserver.resources import RESOURCES, Resources
 from kubesched.apiserver.schema import (
-    Field,
     ListType,
     MapType,
     ObjectType,
-    SchemaError,
-    ValueType,
     decoded,
     type_of,
     type_of_object,
 )
+from kubesched.apiserver.values import Field, SchemaError, ValueType
 
 from .recorded import read
 

@@ -25,15 +25,9 @@ from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.protobuf import NoMessageError
 from kubesched.apiserver.request import JSON, Request
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
-from kubesched.apiserver.schema import (
-    ListType,
-    MapType,
-    ObjectType,
-    Place,
-    SchemaError,
-    ValueType,
-)
+from kubesched.apiserver.schema import ListType, MapType, ObjectType
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
+from kubesched.apiserver.values import Place, SchemaError, ValueType
 
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"

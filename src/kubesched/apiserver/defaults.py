@@ -25,15 +25,13 @@ from kubesched.apiserver.amounts import (
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import (
-    Field,
     ListType,
     MapType,
     ObjectType,
-    SchemaError,
-    ValueType,
     decoded,
 )
 from kubesched.apiserver.status import bad_request
+from kubesched.apiserver.values import Field, SchemaError, ValueType
 
 
 def with_defaults(resource: Resource, obj: Plain) -> Plain:

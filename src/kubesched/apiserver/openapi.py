@@ -15,11 +15,9 @@ from typing import Final
 from kubesched.api.protobuf_wire import field
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import GroupVersion, Resource, Resources
-from kubesched.apiserver.schema import (
+from kubesched.apiserver.schema import ListType, MapType, ObjectType
+from kubesched.apiserver.values import (
     Field,
-    ListType,
-    MapType,
-    ObjectType,
     Simple,
     Special,
     ValueType,

@@ -27,13 +27,15 @@ from kubesched.apiserver.field_sets import (
 )
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.schema import (
-    NO_MERGING,
     ListType,
     MapType,
-    Merging,
     ObjectType,
-    Scalar,
     Untyped,
+)
+from kubesched.apiserver.values import (
+    NO_MERGING,
+    Merging,
+    Scalar,
     ValueType,
 )
 

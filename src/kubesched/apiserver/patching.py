@@ -20,9 +20,10 @@ from kubesched.apiserver.operation import APPLY_TYPE, Operation
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import SchemaError, decoded
+from kubesched.apiserver.schema import decoded
 from kubesched.apiserver.status import bad_request, unfit_patch, unsupported_patch_type
 from kubesched.apiserver.times import Clock
+from kubesched.apiserver.values import SchemaError
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"

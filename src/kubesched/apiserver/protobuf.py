@@ -21,15 +21,17 @@ import msgspec
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.schema import (
-    Field,
     ListType,
     MapType,
     ObjectType,
+    type_of,
+    type_of_object,
+)
+from kubesched.apiserver.values import (
+    Field,
     Simple,
     Special,
     ValueType,
-    type_of,
-    type_of_object,
 )
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -18,8 +18,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.schema import NO_MERGING, Field, Merging, ObjectType, object_in
+from kubesched.apiserver.schema import ObjectType, object_in
 from kubesched.apiserver.status import StatusError, bad_request, internal, rejected_patch
+from kubesched.apiserver.values import NO_MERGING, Field, Merging
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN_KEYS: Final = "$retainKeys"

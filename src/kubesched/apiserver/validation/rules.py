@@ -30,8 +30,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import Field, ListType, MapType, ObjectType, Rule, object_in
+from kubesched.apiserver.schema import (
+    ListType,
+    MapType,
+    ObjectType,
+    object_in,
+)
 from kubesched.apiserver.validation.metadata import check_labels
+from kubesched.apiserver.values import Field, Rule
 
 Check: TypeAlias = Callable[[Plain, str, FieldErrors], None]
 """Adds what is wrong with an object at a path."""

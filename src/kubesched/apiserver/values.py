@@ -1,0 +1,320 @@
+"""Values of fields: what a field is, and how values that hold no others are read.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1, pkg/api/resource, sigs.k8s.io/json
+          (v1.36)
+Differs:  nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from kubesched.api.quantity import Amount, QuantityError, canonical, parse_quantity
+from kubesched.apiserver.times import TimeError, canonical_micro_time, canonical_time
+
+_MILLI: Final = -3
+_JSON_WORDS: Final = {dict: "object", list: "array", str: "string", bool: "bool"}
+_QUANTITY_FORM: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+
+
+class SchemaError(ValueError):
+    """A value does not fit its type; the message is upstream's."""
+
+
+class Rule(NamedTuple):
+    """A rule that a field has to keep, such as `is(subdomain)`: a word with its arguments."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+
+
+class Merging(msgspec.Struct, frozen=True):
+    """How patches treat a field.
+
+    Attributes:
+        list_keys: What tells entries of the list apart for server-side apply; () if nothing.
+        is_set: Whether server-side apply owns each entry of the list.
+        is_atomic: Whether server-side apply owns the whole value; None if the value's type says.
+        is_merged: Whether strategic merge patches merge the list.
+        merge_key: What tells entries of a merged list apart; "" for lists of scalars.
+        is_replaced: Whether strategic merge patches replace the object.
+    """
+
+    list_keys: tuple[str, ...] = ()
+    is_set: bool = False
+    is_atomic: bool | None = None
+    is_merged: bool = False
+    merge_key: str = ""
+    is_replaced: bool = False
+
+
+NO_MERGING: Final = Merging()
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of an object.
+
+    Attributes:
+        name: As in JSON.
+        owner: The name of the type it belongs to.
+        type: Of its value.
+        is_pointer: Whether it may be absent, unlike an empty value.
+        is_left_out: Whether it is not written when it is empty.
+        is_always_written: Whether it is written even if nobody gave it.
+        default: What fills it in where it is absent or, if it has to be there, empty; None if
+            nothing does. It also stands for an absent key of a list entry.
+        tag: The numbers that lead to it in protobuf; () for fields that never come in this form.
+        merging: How patches treat it.
+        rules: What is checked, in order.
+    """
+
+    name: str
+    owner: str
+    type: ValueType
+    is_pointer: bool
+    is_left_out: bool
+    is_always_written: bool
+    default: Any = None
+    tag: tuple[int, ...] = ()
+    merging: Merging = NO_MERGING
+    rules: tuple[Rule, ...] = ()
+
+
+# Reading.
+
+Step: TypeAlias = "Field | int | str"
+
+
+class Place(NamedTuple):
+    """Where a value stands: a field, a position in a list, or a key of a map, in another place."""
+
+    outer: Place | None
+    step: Step
+
+    def __str__(self) -> str:
+        place: Place | None = self
+        parts: list[str] = []
+        while place is not None:
+            step = place.step
+            if isinstance(step, int):
+                parts.append(f"[{step}]")
+            else:
+                parts.append(f".{step if isinstance(step, str) else step.name}")
+            place = place.outer
+        return "".join(reversed(parts)).removeprefix(".")
+
+
+class Reading(msgspec.Struct):
+    """What was found while a body was read.
+
+    A value of the wrong kind is noted and reading goes on: a text that is no quantity or no time,
+    further on, is reported instead.
+
+    Attributes:
+        unknown: Paths of fields that the types do not have, in the order of the body.
+        misfit: The first value of the wrong kind, in upstream's words; "" if there is none.
+    """
+
+    unknown: list[str] = []
+    misfit: str = ""
+
+    def note_misfit(self, value: Any, wanted: str, place: Place | None) -> None:
+        """Remember a value of the wrong kind, if it is the first."""
+        self.misfit = self.misfit or _misfit(value, wanted, place)
+
+    def note_unknown(self, place: Place | None, name: str) -> None:
+        """Remember a field that is not known, once."""
+        path = str(Place(place, name))
+        if path not in self.unknown:
+            self.unknown.append(path)
+
+
+def _misfit(value: Any, wanted: str, place: Place | None) -> str:
+    word = _JSON_WORDS.get(type(value), "number")
+    if word == "number" and wanted.startswith("int"):
+        word = f"number {value}"
+    names: list[str] = []
+    owner = ""
+    while place is not None:
+        # Go reports no positions.
+        if isinstance(place.step, Field):
+            owner = owner or place.step.owner
+            names.append(place.step.name)
+        place = place.outer
+    where = f"Go struct field {owner}.{'.'.join(reversed(names))}" if owner else "Go value"
+    return f"json: cannot unmarshal {word} into {where} of type {wanted}"
+
+
+class ValueType(Protocol):
+    """What values of one type look like."""
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether Go holds it in a struct, which is never empty."""
+
+    def zero(self) -> Any:
+        """Return what is written for a value that nobody gave."""
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return a value as the server writes it; None if there is none.
+
+        Raises:
+            SchemaError: It is a text that cannot be understood.
+        """
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether two values, as the server writes them, mean the same."""
+
+
+class Simple:
+    """Text, a boolean or a number: a value that either fits or does not.
+
+    Attributes:
+        form: `string`, `bool`, `int32`, `int64` or `float64`.
+    """
+
+    is_struct = False
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+        self._fits, self._zero = SIMPLE[form]
+
+    def zero(self) -> Any:
+        """Return "", False or 0."""
+        return self._zero
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the value itself."""
+        if self._fits(value):
+            return value
+        reading.note_misfit(value, self.form, place)
+        return self._zero
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether both are the same."""
+        return bool(one == other)
+
+
+def _is_int(value: Any, bits: int) -> bool:
+    """Whether a value is an integer of so many bits; True and 1.0 are none."""
+    return type(value) is int and -(1 << (bits - 1)) <= value < 1 << (bits - 1)
+
+
+SIMPLE: Final[dict[str, tuple[Callable[[Any], bool], object]]] = {
+    "string": (lambda value: isinstance(value, str), ""),
+    "bool": (lambda value: isinstance(value, bool), False),
+    "int32": (lambda value: _is_int(value, 32), 0),
+    "int64": (lambda value: _is_int(value, 64), 0),
+    "float64": (lambda value: type(value) in (int, float), 0),
+}
+
+
+class Special:
+    """A value that is read in its own way: bytes, quantities, times, numbers or text, anything.
+
+    Attributes:
+        form: `bytes`, `quantity`, `time`, `microTime`, `intOrString` or `any`.
+    """
+
+    def __init__(
+        self,
+        form: str,
+        read: Callable[[Any, Place | None], Any],
+        zero: object = None,
+    ) -> None:
+        self.form = form
+        self.is_struct = form != "bytes"
+        self._read = read
+        self._zero = zero
+
+    def zero(self) -> Any:
+        """Return what Go writes for none: null, or 0."""
+        return self._zero
+
+    def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
+        """Return the canonical value."""
+        return self._read(value, place)
+
+    def is_equal(self, one: Any, other: Any) -> bool:
+        """Whether both are the same; quantities by amount."""
+        if one == other or self.form != "quantity" or one is None or other is None:
+            return bool(one == other)
+        return parse_quantity(one).compare(parse_quantity(other)) == 0
+
+
+Scalar: TypeAlias = Simple | Special
+"""What is neither a list, a map nor an object of known fields."""
+
+
+# Values that are read in their own way.
+
+
+def _read_bytes(value: Any, place: Place | None) -> str:
+    if not isinstance(value, str):
+        raise SchemaError(_misfit(value, "[]uint8", place))
+    text = value.replace("\r", "").replace("\n", "")
+    try:
+        return base64.b64encode(base64.b64decode(text, validate=True)).decode()
+    except (binascii.Error, ValueError):
+        raise SchemaError("illegal base64 data") from None
+
+
+def _read_quantity(value: Any, _place: Place | None) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise SchemaError(_QUANTITY_FORM)
+    try:
+        return canonical(value)
+    except QuantityError as error:
+        raise SchemaError(str(error).rpartition(": ")[2]) from None
+
+
+def _read_rounded_quantity(value: Any, place: Place | None) -> str:
+    text = _read_quantity(value, place)
+    amount = parse_quantity(text)
+    if amount.exponent >= _MILLI:
+        return text
+    # Amounts of resources are kept in thousandths, rounded away from zero.
+    step = 10 ** (_MILLI - amount.exponent)
+    number = -(-abs(amount.unscaled) // step)
+    return str(Amount(number * amount.sign, _MILLI, amount.is_big, amount.format))
+
+
+def _time_reader(canonical_of: Callable[[str], str]) -> Callable[[Any, Place | None], str]:
+    def read(value: Any, place: Place | None) -> str:
+        if not isinstance(value, str):
+            raise SchemaError(_misfit(value, "string", place))
+        try:
+            return canonical_of(value)
+        except TimeError as error:
+            raise SchemaError(str(error)) from None
+
+    return read
+
+
+def _read_int_or_string(value: Any, place: Place | None) -> int | str:
+    if isinstance(value, str) or _is_int(value, 32):
+        return value  # type: ignore[no-any-return]  # narrowed above, for one half of the union
+    raise SchemaError(_misfit(value, "int32", place))
+
+
+def _read_anything(value: Any, _place: Place | None) -> Any:
+    return value
+
+
+ROUNDED_QUANTITY: Final = Special("quantity", _read_rounded_quantity, "0")
+SPECIAL: Final[dict[str, ValueType]] = {
+    "bytes": Special("bytes", _read_bytes),
+    "Quantity": Special("quantity", _read_quantity, "0"),
+    "Time": Special("time", _time_reader(canonical_time)),
+    "MicroTime": Special("microTime", _time_reader(canonical_micro_time)),
+    "IntOrString": Special("intOrString", _read_int_or_string, 0),
+    "RawExtension": Special("any", _read_anything),
+    "FieldsV1": Special("any", _read_anything),
+}

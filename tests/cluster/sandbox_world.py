@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.pod_reports import Latencies, kubelets_of
+from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
 from kubesched.apiserver.server import ApiServer
 from kubesched.cluster.node_keeper import NodeKeeper
 from kubesched.cluster.node_template import NodeTemplate
@@ -18,7 +18,7 @@ from kubesched.simulator.virtual_loop import run
 T = TypeVar("T")
 Json = dict[str, Any]
 CAPACITY = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-USUAL = Latencies()
+USUAL = PodLatencies()
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -33,7 +33,7 @@ class World:
         client: Reads and writes as somebody who may do everything.
     """
 
-    def __init__(self, latencies: Latencies, **options: bool) -> None:
+    def __init__(self, latencies: PodLatencies, **options: bool) -> None:
         self.server = ApiServer(now=_now, random=Random(1), tracks_managers=False)
         self.client = LocalClient(self.server.registry, "tester")
         self.keeper = NodeKeeper(self.client, CAPACITY, **options)
@@ -72,7 +72,7 @@ class World:
 
 def live(
     story: Callable[[World], Awaitable[T]],
-    latencies: Latencies = USUAL,
+    latencies: PodLatencies = USUAL,
     nodes: int = 1,
     **options: bool,
 ) -> T:

@@ -11,7 +11,7 @@ import pytest
 from kubesched.api.errors import ApiError
 from kubesched.apiserver.local_client import LocalClient
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.pod_reports import RUN_SECONDS, Latencies
+from kubesched.apiserver.pod_reports import RUN_SECONDS, PodLatencies
 from kubesched.cluster.controllers import Controllers
 from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.controllers.idle_kinds import IDLE_KINDS
@@ -51,7 +51,7 @@ def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
             scheduler.stop()
             controllers.stop()
 
-    return live(happen, Latencies(0.5, 0.5, 5.0), nodes)
+    return live(happen, PodLatencies(0.5, 0.5, 5.0), nodes)
 
 
 def _meant_for(pod: Plain) -> str:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kubesched.apiserver.pod_reports import EXIT_CODE, RUN_SECONDS, Latencies, kubelets_of
+from kubesched.apiserver.pod_reports import EXIT_CODE, RUN_SECONDS, PodLatencies, kubelets_of
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.cluster.store import Key
 
@@ -139,7 +139,7 @@ def test_a_deleted_pod_stops_in_time(grace: int, stop: float, gone_after: float)
         await asyncio.sleep(gone_after - 0.3)
         return before, world.phase()
 
-    assert ("Running", None) == live(story, Latencies(stop=stop))
+    assert ("Running", None) == live(story, PodLatencies(stop=stop))
 
 
 def test_a_shorter_grace_period_counts() -> None:
@@ -155,7 +155,7 @@ def test_a_shorter_grace_period_counts() -> None:
         await asyncio.sleep(1.1)
         return before, world.phase()
 
-    assert ("Running", None) == live(story, Latencies(stop=100.0))
+    assert ("Running", None) == live(story, PodLatencies(stop=100.0))
 
 
 def test_finalizers_hold_a_pod_that_has_stopped() -> None:
@@ -255,7 +255,7 @@ def test_a_restart_goes_on_where_it_was() -> None:
         world.kubelets.stop()
         await asyncio.sleep(20)
         before = world.phase("a")
-        kubelets = kubelets_of(world.client, Latencies(), Random(3))
+        kubelets = kubelets_of(world.client, PodLatencies(), Random(3))
         kubelets.start()
         world.add_pod("b")
         await asyncio.sleep(6)

@@ -418,6 +418,30 @@ def test_daemons_follow_nodes() -> None:
     _tell(story)
 
 
+def test_a_daemons_successor_comes_when_it_has_gone() -> None:
+    """While a daemon stops, its node gets no other one."""
+
+    async def story(world: World) -> None:
+        metadata = ObjectMeta(name="agent", namespace="default")
+        item = DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=TEMPLATE))
+        world.workloads.add_daemon_set(item)
+        await asyncio.sleep(1)
+        for pod in _pods(world):
+            world.server.bind("default", pod.metadata.name, "", _wanted_node(pod))
+        await asyncio.sleep(5)
+        world.server.delete_pod("default", _pods(world)[0].metadata.name)
+        await asyncio.sleep(1)
+        assert ["agent-00001", "agent-00002"] == [
+            pod.metadata.name for pod in world.server.all(Pod)
+        ]
+        await asyncio.sleep(10)
+        assert ["agent-00002", "agent-00003"] == [
+            pod.metadata.name for pod in world.server.all(Pod)
+        ]
+
+    _tell(story)
+
+
 def _wanted_node(pod: Pod) -> str:
     affinity = pod.spec.affinity
     assert affinity is not None

@@ -9,6 +9,7 @@ Differs:  nothing is measured.
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from random import Random
 from typing import Final
 
@@ -18,17 +19,18 @@ from kubesched.api.core import Node, Pod
 from kubesched.apiserver import fake_pod_status as statuses
 from kubesched.apiserver.fake_pod_status import Addresses
 from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.pod_addresses import PodAddresses
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
 from kubesched.cluster.server import Plain, key_of_plain
 
+_FIRST_ADDRESS: Final = int(IPv4Address("10.128.0.1"))
+_LAST_ADDRESS: Final = int(IPv4Address("10.255.255.254"))
 RUN_SECONDS: Final = "sandbox/run-seconds"
 """The annotation that sets for how many seconds a pod runs before it ends."""
 EXIT_CODE: Final = "sandbox/exit-code"
 """The annotation that sets the exit code of a pod's containers; 0 if it is missing."""
 
 
-class Latencies(msgspec.Struct, frozen=True):
+class PodLatencies(msgspec.Struct, frozen=True):
     """How long pods take, in seconds.
 
     Attributes:
@@ -43,7 +45,7 @@ class Latencies(msgspec.Struct, frozen=True):
     run: float = 10.0
 
 
-def kubelets_of(client: LocalClient, latencies: Latencies, random: Random) -> Kubelets:
+def kubelets_of(client: LocalClient, latencies: PodLatencies, random: Random) -> Kubelets:
     """Return the kubelets of all nodes of a server, which run where nodes are ready."""
     pace = Pace(
         lambda: latencies.start * random.uniform(0.5, 1.5),
@@ -150,3 +152,28 @@ class StoredReports:
 def _address_of(node: Node) -> str:
     addresses = {one.type: one.address for one in node.status.addresses}
     return addresses.get("InternalIP", "")
+
+
+class PodAddresses:
+    """Gives each pod an IP address of its own, from 10.128.0.1 on."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, None] = {}
+        self._next = _FIRST_ADDRESS
+
+    def use(self, address: str) -> None:
+        """Reserve an address that a pod has already."""
+        self._used[address] = None
+
+    def draw(self) -> str:
+        """Return a free address; one that was given back is used again last."""
+        while True:
+            address = str(IPv4Address(self._next))
+            self._next = _FIRST_ADDRESS if self._next == _LAST_ADDRESS else self._next + 1
+            if address not in self._used:
+                self._used[address] = None
+                return address
+
+    def give_back(self, address: str) -> None:
+        """Free an address."""
+        self._used.pop(address, None)

@@ -20,7 +20,7 @@ import click
 from kubesched.api.errors import AlreadyExistsError, ApiError
 from kubesched.apiserver.durable import DurableServer, JournalError
 from kubesched.apiserver.local_client import LocalClient
-from kubesched.apiserver.pod_reports import Latencies, kubelets_of
+from kubesched.apiserver.pod_reports import PodLatencies, kubelets_of
 from kubesched.apiserver.server import ApiServer
 from kubesched.cli.errors import UserError, write_errors
 from kubesched.cli.sandbox_access import HOST, SandboxAccess, check_ours, remove_own, write_private
@@ -138,7 +138,7 @@ class _Sandbox:
         registry, flags = server.registry, self._flags
         registry.idle_kinds = IDLE_KINDS
         await self._add_nodes(LocalClient(registry, "kubelet"))
-        latencies = Latencies(flags["start_latency"], flags["stop_latency"], flags["run_time"])
+        latencies = PodLatencies(flags["start_latency"], flags["stop_latency"], flags["run_time"])
         keeper = NodeKeeper(
             LocalClient(registry, "system:node-controller"),
             self._template.capacity,

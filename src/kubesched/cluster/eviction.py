@@ -48,7 +48,7 @@ class NotAllowedError(Exception):
     """The budget does not allow the eviction now.
 
     Attributes:
-        retry_seconds: After how long to try again; 0 if the server does not say.
+        retry_seconds: After how long to try again; 0 for no hint.
     """
 
     def __init__(self, message: str, retry_seconds: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 Upstream: staging/src/k8s.io/client-go/tools/cache/shared_informer.go (v1.36)
 Invariants: the changes of an object are reported in their order; the first has no state before,
-            the last has none after; whoever receives them may write.
+            the last has none after; the receiver may write.
 Differs:  changes within one delay are reported together.
 """
 

@@ -1,7 +1,7 @@
 """NodeKeeper looks after every node: it becomes ready, and its taints follow from its state.
 
 Upstream: pkg/controller/nodelifecycle (v1.36)
-Differs:  a node is never given up for want of heartbeats; leases are written only if asked for.
+Differs:  a node without heartbeats stays ready; leases are written only on request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RENEWAL_SECONDS: Final = 10.0
 
 
 class NodeKeeper:
-    """Looks after all nodes, whoever has made them."""
+    """Looks after all nodes, whatever created them."""
 
     def __init__(
         self, server: AnyKindServer, capacity: Mapping[str, str], *, renews_leases: bool = False

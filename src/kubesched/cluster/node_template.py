@@ -91,7 +91,7 @@ def looked_after(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
 
     Args:
         node: As it is stored.
-        capacity: Of nodes that say none.
+        capacity: Of nodes that have none.
         now: The present.
     """
     status = _reported(node, capacity, now)

@@ -130,7 +130,7 @@ class Server(Protocol):
         Args:
             key: Of the object.
             uid: The identity it must have; "" for any.
-            grace_seconds: How long it may take; None for what the object says.
+            grace_seconds: How long it may take; None for the object's own grace period.
 
         Raises:
             ApiError: It is not there, or it is another one.

@@ -1,6 +1,6 @@
 """Store keeps objects with versions, and the changes of each kind in one order, for watchers.
 
-One counter serves all kinds, so a version says what is newer across kinds. Values are opaque: the
+One counter serves all kinds, so versions order writes across kinds. Values are opaque: the
 store is handed a function that writes a version into one.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/storage (v1.36)
@@ -29,7 +29,7 @@ _CONFLICT: Final = (
 
 
 class Key(NamedTuple):
-    """What tells objects apart.
+    """The identity of an object.
 
     Attributes:
         kind: The plural name, with the group after a dot if there is one: `pods`,
@@ -86,7 +86,7 @@ class _Log(Generic[V]):
 
     Attributes:
         compacted: The version of the newest change that is no longer kept.
-        watches: Who is told of changes, in order of registration.
+        watches: Notified of changes, in order of registration.
     """
 
     def __init__(self, kept: int) -> None:
@@ -130,7 +130,7 @@ class _Log(Generic[V]):
         return self._dropped + after
 
     def read(self, position: int, limit: int | None) -> list[Change[V]]:
-        """Return changes from a position on; an IndexError says that they are gone."""
+        """Return changes from a position on; raises IndexError if they are gone."""
         start = position - self._dropped
         if start < 0:
             raise IndexError(position)
@@ -183,7 +183,7 @@ class Watch(Generic[V]):
             self._on_change()
 
     def close(self) -> None:
-        """Stop being told of changes; closing twice is fine."""
+        """Stop being notified of changes; closing twice is fine."""
         self._log.watches.pop(self, None)
 
 
@@ -191,7 +191,7 @@ class Store(Generic[V]):
     """Objects by kind, namespace and name.
 
     Attributes:
-        on_write: Told of every change before any watcher is; None for nobody.
+        on_write: Called with every change, before any watcher is notified; None for nothing.
     """
 
     on_write: Callable[[Change[V]], None] | None = None
@@ -375,7 +375,7 @@ class Store(Generic[V]):
         log.append(change)
         if self.on_write is not None:
             self.on_write(change)
-        # A watcher that is told may close itself or others.
+        # A watcher that is notified may close itself or others.
         for watch in tuple(log.watches):
             watch.notify()
 

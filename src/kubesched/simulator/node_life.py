@@ -139,7 +139,7 @@ class NodeLife:
     def fail(self, name: str, recovery_seconds: float | None = None) -> None:
         """Let a node fall silent, and come back after some time if that is given.
 
-        A node that has failed already stays silent as the last call says.
+        A second call replaces the time of recovery.
         """
         node = self._server.node(name)
         if node is None:

@@ -42,7 +42,7 @@ _TOPOLOGY_LABELS: Final[tuple[str, ...]] = (
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
 )
-# Enough for a watcher that hears of a write within milliseconds.
+# Enough for a watcher that gets changes within milliseconds.
 _CHANGES_KEPT: Final = 2_000
 
 
@@ -190,7 +190,7 @@ class ObjectServer:
         return self.update(scheduled)
 
     def _labels_on(self, pod: Pod, node_name: str) -> dict[str, str]:
-        """A bound pod says in which zone and region it is, if its node does."""
+        """Return a bound pod's labels, with the zone and region of its node if it has any."""
         node = self.node(node_name)
         found = node.metadata.labels if node is not None else {}
         topology = {name: found[name] for name in _TOPOLOGY_LABELS if name in found}

@@ -131,12 +131,12 @@ class World:
             self.nodes.on_disrupted(pod, Disruption.REMOVED)
 
     def connect(self, handlers: Handler, kinds: Iterable[type[KubeStruct]] | None = None) -> None:
-        """Tell a scheduler's event handlers of what there is, and of every change from now on.
+        """Report all objects and every change from now on to a scheduler's event handlers.
 
-        Nodes and other objects are told of before pods.
+        Nodes and other objects are reported before pods.
 
         Args:
-            handlers: Are told.
+            handlers: Receive objects and changes.
             kinds: Classes of objects to watch besides nodes and pods; None for all.
         """
         others = (kind.type for kind in KINDS) if kinds is None else kinds

@@ -158,7 +158,7 @@ class DaemonSetController(PodsController):
 
 
 def _tolerant(daemon_set: Plain) -> Plain:
-    """Return a template that bears nodes in trouble, and says which template it is."""
+    """Return a template that tolerates nodes in trouble, labelled with its revision."""
     template = daemon_set["spec"]["template"]
     spec = template["spec"]
     troubles = (*_TROUBLES, _NETWORK) if spec.get("hostNetwork") else _TROUBLES

@@ -2,7 +2,7 @@
 
 Upstream: pkg/controller/deployment (v1.36)
 Differs:  a deployment that is scaled while it rolls is not scaled in proportion; progress has no
-          deadline; replica sets are told apart by another hash than upstream's.
+          deadline; the hash in names of replica sets is another than upstream's.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class DeploymentController(OwnerController):
         for one in idle[: max(len(idle) - limit, 0)]:
             self.owned.delete(one)
 
-    # What it says.
+    # Status.
 
     def _count(self, key: Key, owner: Plain, new: Plain | None) -> None:
         sets = self._sets(owner)

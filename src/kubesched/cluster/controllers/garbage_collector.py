@@ -1,4 +1,4 @@
-"""GarbageCollector deletes what has lost its owners, before them or after them as was asked.
+"""GarbageCollector deletes objects that have lost their owners, and waits or orphans as asked.
 
 Upstream: pkg/controller/garbagecollector (v1.36)
 Invariants: an object goes when none of its owners is there any more; one that waits for its
@@ -136,7 +136,7 @@ class GarbageCollector(Following):
         try:
             self._server.delete(key, _uid(plain), policy=policy)
         except ApiError:
-            # It is gone, or it is asked again with its owner.
+            # It is gone, or it is tried again with its owner.
             return
 
 

@@ -28,7 +28,7 @@ class JobController(PodsController):
         super().__init__(server, "jobs.batch", "Job", pods)
 
     def reconcile(self, key: Key, owner: Plain) -> None:
-        """Create the pods that are needed, and say how far the job is."""
+        """Create the pods that are needed, and write the job's progress."""
         status = owner.get("status", {})
         if _has(status, "Complete") or _has(status, "Failed"):
             self._expire(key, owner)
@@ -69,7 +69,7 @@ class JobController(PodsController):
         if completions is not None:
             wanted = min(wanted, completions - succeeded)
         elif succeeded:
-            # Somebody has said that the work is done: no new pods.
+            # One success means that the work is done: no new pods.
             wanted = min(wanted, len(active))
         missing = wanted - len(active)
         pod = pod_of(spec["template"], owner["metadata"]["name"])
@@ -107,7 +107,7 @@ class JobController(PodsController):
             self.server.patch_status(key, status)
 
     def _expire(self, key: Key, owner: Plain) -> None:
-        """Delete a job that has ended so long ago as it says."""
+        """Delete a job whose ttlSecondsAfterFinished is over."""
         seconds = owner["spec"].get("ttlSecondsAfterFinished")
         if seconds is None:
             return

@@ -1,7 +1,7 @@
 """NamespaceController empties namespaces that are deleted, and then lets them go.
 
 Upstream: pkg/controller/namespace/deletion (v1.36)
-Differs:  the namespace's conditions do not say what is left in it.
+Differs:  no condition of the namespace lists what is left in it.
 """
 
 from __future__ import annotations

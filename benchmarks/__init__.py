@@ -1,1 +1,1 @@
-"""Benchmarks of kubesched: scheduler_perf's workloads, plugins, kernels and how they scale."""
+"""Benchmarks of kubesched: scheduler_perf's workloads, plugins, kernels and scaling."""

@@ -1,6 +1,6 @@
 """Runs the benchmarks, prints tables, and adds a line to the history.
 
-Each measurement runs in a process of its own, one after the other.
+Each measurement runs in its own process, one after the other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TRACED_PODS: Final = 500
 
 
 def _measured(kind: type[T], module: str, *arguments: object) -> T:
-    """Return what a module of this package measures, in a process of its own."""
+    """Run a module of this package in its own process and return its figures."""
     words = [module, *map(str, arguments)]
     sys.stderr.write(f"{' '.join(words)}\n")
     command = [sys.executable, "-m", f"benchmarks.{words[0]}", *words[1:]]
@@ -184,7 +184,7 @@ def _print_page() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for; return the exit code."""
+    """Run the selected benchmarks; return the exit code."""
     options = _parser().parse_args(arguments)
     if options.suite == TABLE:
         return _print_page()

@@ -1,11 +1,11 @@
-"""How long a decision takes when pods are not alike: CPU time from the decoded pod to the assumed.
+"""Measures decisions about pods that differ: CPU time from the decoded pod to the assumed pod.
 
 `python -m benchmarks.diverse SHAPE` runs one shape in this process and prints JSON. The shapes:
 
 A   every pod has requests and labels of its own
 B   A, and some of the pods have spread constraints, affinity, tolerations, selectors
 C   pods drawn at random from 20, 200 or 1,000 pods of B (C20, C200, C1000)
-D   StatefulSets of 3 to 10 pods that keep apart, and Jobs of 1 to 50 pods, in turns
+D   StatefulSets of 3 to 10 pods with anti-affinity, and Jobs of 1 to 50 pods, in turns
 
 Nodes are in 10 zones and 7 pools, of 2 architectures and 4 sizes; every 20th is tainted.
 """
@@ -57,13 +57,13 @@ class Diverse(msgspec.Struct, frozen=True):
 
     Attributes:
         shape: The shape.
-        nodes: How many nodes.
-        pods: How many pods were decided.
-        placed: How many of those found a node.
-        pod_us: The mean of a pod, from the decoded object to the assumed pod.
-        first_us: The same of the first 5,000 pods.
-        last_us: The same of the last 1,000 pods.
-        p50_us, p99_us, slowest_us: Of single pods.
+        nodes: Number of nodes.
+        pods: Number of decided pods.
+        placed: Number of pods that found a node.
+        pod_us: Mean per pod, from the decoded object to the assumed pod.
+        first_us: Mean of the first 5,000 pods.
+        last_us: Mean of the last 1,000 pods.
+        p50_us, p99_us, slowest_us: Median, 99th percentile and maximum per pod.
         loaded_mib: Peak memory when nodes and pods were decoded.
         rss_mib: Peak memory of the process.
     """
@@ -99,7 +99,7 @@ def nodes(count: int) -> Iterator[KubeObject]:
 
 
 def pods(shape: str, random: Random) -> Iterator[Json]:
-    """Return the pods of a shape, without end; two seeds share no pod."""
+    """Yield pods of a shape without end; two seeds share no pod."""
     if shape == "A":
         return _numbered(_plain(random) for _ in iter(int, 1))
     if shape == "B":

@@ -1,8 +1,9 @@
-"""How much memory a scheduler's process needs for a cluster that is full of pods.
+"""Measures the memory of a scheduler's process in a cluster that is full of pods.
 
-The API server is a stage that lists 5,000 nodes and 150,000 running pods, made up as they are sent,
-with what a real server sends of them, and nothing ever changes. `python -m benchmarks.footprint`
-prints JSON. Any other scheduler can be looked at too:
+A fake API server lists 5,000 nodes and 150,000 running pods with the fields that a real server
+sends, generated while they are sent, and nothing changes afterwards. `python -m
+benchmarks.footprint`
+prints JSON. Other schedulers can be measured, too:
 
     python -m benchmarks.footprint --command "kube-scheduler --kubeconfig={kubeconfig}
         --leader-elect=false --secure-port=0 --authentication-skip-lookup"
@@ -46,14 +47,14 @@ _LONG: Final = 3600.0
 
 
 class Footprint(msgspec.Struct, frozen=True):
-    """One process that knows the whole cluster.
+    """One process with the whole cluster in its cache.
 
     Attributes:
-        nodes: How many nodes.
-        pods: How many pods are on them.
-        seconds: Until nothing more was done.
-        cpu_seconds: User and system time of the process until then.
-        rss_mib: Its peak memory.
+        nodes: Number of nodes.
+        pods: Number of pods on them.
+        seconds: Time until the process was idle.
+        cpu_seconds: User and system time until then.
+        rss_mib: Peak memory.
     """
 
     nodes: int
@@ -63,7 +64,7 @@ class Footprint(msgspec.Struct, frozen=True):
     rss_mib: int
 
 
-def _written_by(who: str, fields: dict[str, Any]) -> dict[str, Any]:
+def _managed_fields(who: str, fields: dict[str, Any]) -> dict[str, Any]:
     return {
         "manager": who,
         "operation": "Update",
@@ -86,16 +87,18 @@ _STATUS_FIELDS: Final[dict[str, Any]] = {
     for name in ("conditions", "containerStatuses", "hostIP", "phase", "podIP", "podIPs")
 }
 _POD_FIELDS: Final = [
-    _written_by(
+    _managed_fields(
         "kube-controller-manager",
         {
             "f:metadata": {"f:generateName": {}, "f:labels": {}, "f:ownerReferences": {}},
             "f:spec": {"f:containers": {'k:{"name":"app"}': _CONTAINER_FIELDS}},
         },
     ),
-    _written_by("kubelet", {"f:status": _STATUS_FIELDS}),
+    _managed_fields("kubelet", {"f:status": _STATUS_FIELDS}),
 ]
-_NODE_FIELDS: Final = [_written_by("kubelet", {"f:status": {"f:conditions": {}, "f:images": {}}})]
+_NODE_FIELDS: Final = [
+    _managed_fields("kubelet", {"f:status": {"f:conditions": {}, "f:images": {}}})
+]
 _GIVEN: Final = {"cpu": "100m", "memory": "128Mi"}
 
 
@@ -191,21 +194,21 @@ def _node(number: int) -> dict[str, Any]:
     }
 
 
-class Stage:
-    """An API server that only ever lists; writes are taken and forgotten.
+class FakeApiServer:
+    """A fake API server that only lists; it accepts and drops writes.
 
     Attributes:
-        has_told: Set once the last pod has been listed.
+        has_listed: Set after the last pod has been listed.
     """
 
     def __init__(self, nodes: int, pods: int) -> None:
-        """Take how many nodes there are, and how many pods on them."""
+        """Set up with these numbers of nodes and pods."""
         self._counts = {kind_of(Node).plural: nodes, kind_of(Pod).plural: pods}
         self._makers: dict[str, Callable[[int], dict[str, Any]]] = {
             kind_of(Node).plural: _node,
             kind_of(Pod).plural: lambda number: _pod(number, nodes),
         }
-        self.has_told = asyncio.Event()
+        self.has_listed = asyncio.Event()
         self._kinds: dict[str, Kind] = {kind.plural: kind for kind in KINDS}
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -217,7 +220,7 @@ class Stage:
         if kind is None:
             return web.json_response({"kind": "APIResourceList", "resources": []})
         if query.get("sendInitialEvents") == "true":
-            # Both sides list then, as they do where a server does not stream lists.
+            # Both schedulers then fall back to a list, as with servers without streaming lists.
             refusal = {"kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422}
             return web.json_response(refusal, status=422)
         if query.get("watch") in {"1", "true"}:
@@ -246,15 +249,15 @@ class Stage:
         await answer.write(b"]}")
         await answer.write_eof()
         if kind.type is Pod and stop == count:
-            self.has_told.set()
+            self.has_listed.set()
         return answer
 
 
 async def _measure(
     nodes: int, pods: int, command: str, settled_seconds: float, folder: Path
 ) -> Footprint:
-    application, stage = web.Application(), Stage(nodes, pods)
-    application.router.add_route("*", "/{path:.*}", stage.answer)
+    application, server = web.Application(), FakeApiServer(nodes, pods)
+    application.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -271,7 +274,7 @@ async def _measure(
         process = await asyncio.create_subprocess_exec(*words, stdout=log, stderr=log)
     try:
         async with asyncio.timeout(_SECONDS_MAX):
-            await stage.has_told.wait()
+            await server.has_listed.wait()
             cost = await _settled(process, settled_seconds)
         seconds = time.perf_counter() - began - settled_seconds
         memory = peak_rss_mib(process.pid)
@@ -284,7 +287,7 @@ async def _measure(
 
 
 async def _settled(process: asyncio.subprocess.Process, seconds: float) -> float:
-    """Wait until the process does next to nothing for a while; return the CPU time it took."""
+    """Wait until the process is idle for a while; return its CPU time in seconds."""
     cost = 0.0
     while True:
         await asyncio.sleep(seconds)
@@ -300,7 +303,7 @@ def measure_footprint(
     command: str = _OURS,
     settled_seconds: float = _SETTLED_SECONDS,
 ) -> Footprint:
-    """Have a scheduler learn of a full cluster, until it does nothing for so many seconds."""
+    """Run a scheduler against a full cluster until it is idle for `settled_seconds`."""
     with tempfile.TemporaryDirectory(prefix="kubesched-footprint-") as folder:
         return asyncio.run(_measure(nodes, pods, command, settled_seconds, Path(folder)))
 

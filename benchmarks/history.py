@@ -1,4 +1,4 @@
-"""What was measured, and the file that keeps it: one line of JSON per run."""
+"""The history of measurements: one line of JSON per run."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         commit: Abbreviated, with a plus sign if files differ from it.
         python: Version.
         numpy: Version.
-        cpus: How many the process may use.
-        is_quick: Whether everything was a tenth of its size.
-        only: What the run was restricted to.
+        cpus: Number of CPUs that the process may use.
+        is_quick: Whether all sizes were divided by ten.
+        only: The filter of the run.
         throughput: Workload -> figures.
-        tracing: What a trace costs.
+        tracing: The cost of a trace.
         plugins: Kind of pod -> plugin -> extension point -> microseconds.
         kernels: Kernel -> number of nodes -> microseconds.
-        scaling: How the cost of a pod grows with the cluster.
-        loop: How fast the production loop is.
-        long: What a long simulation takes.
-        live: What the scheduler's process takes on a live API server.
-        footprint: What it takes to know a full cluster.
-        openb: What the trace takes, by configuration.
-        diverse: What decisions about pods that differ take, by shape.
+        scaling: The growth of the cost per pod with the size of the cluster.
+        loop: The speed of the production loop.
+        long: Time and memory of a long simulation.
+        live: CPU time of the scheduler's process on a live API server.
+        footprint: The memory of a process with a full cluster.
+        openb: Time and results of the trace, by configuration.
+        diverse: Decisions about pods that differ, by shape.
     """
 
     date: str
@@ -72,7 +72,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def new_record(*, is_quick: bool = False, only: str = "") -> Record:
-    """Return a record of here and now, without figures."""
+    """Return a record of this machine and commit, without figures."""
     return Record(
         date=datetime.now(UTC).date().isoformat(),
         commit=_commit(),
@@ -104,10 +104,10 @@ def _commit() -> str:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git says, "" where there is no git or no repository."""
+    """Return git's output; "" without git or a repository."""
     git = shutil.which("git")
     if git is None:
         return ""
     command = [git, *arguments]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
-    return said.stdout.strip() if said.returncode == 0 else ""
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
+    return found.stdout.strip() if found.returncode == 0 else ""

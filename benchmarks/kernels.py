@@ -1,7 +1,7 @@
-"""The inner questions on whole tables, in microseconds, at several sizes.
+"""Measures the operations on whole tables, in microseconds, at several sizes.
 
 `python -m benchmarks.kernels --nodes N` prints JSON: kernel -> µs. Names with a dot are a plugin's
-filter or score for a pod it has work with; the others are the parts everything is made of.
+filter or score for a pod that needs it; the others are the building blocks of a cycle.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Kernel = Callable[[], object]
 
 
 def kernels(scene: Scene) -> Iterator[tuple[str, Kernel]]:
-    """Iterate over names and functions to time; each leaves the cluster as it was."""
+    """Yield names and functions to time; each leaves the cluster unchanged."""
     nodes = scene.snapshot.nodes
     yield from _columns(nodes, scene.pods["node-affinity"])
     yield from _changes(scene.cluster, scene.pods[PLAIN])
     yield from _choice(scene)
     yield from _decisions(scene)
-    # The last of these leaves thousands of sums that every pod would have to keep up to date.
+    # Last, because it leaves thousands of sums that every later pod would have to update.
     yield from _groups(nodes)
 
 
@@ -68,7 +68,7 @@ def _groups(nodes: NodeColumns) -> Iterator[tuple[str, Kernel]]:
     counts = nodes.groups.count(kept)
     yield "groups count, kept", lambda: nodes.groups.count(kept)
     yield "sum by zone", lambda: counts.by_code(zones)
-    # A question that nobody has asked yet.
+    # A selector that was not counted before.
     yield "groups count, new", lambda: nodes.groups.count(PodSum(_is_app_1))
 
 
@@ -92,7 +92,7 @@ def _choice(scene: Scene) -> Iterator[tuple[str, Kernel]]:
     yield "select_host", lambda: select_host(totals, random)
     memory = Memory(scene.cluster.profiles["default-scheduler"])
     for _ in range(2):
-        # What looks at rows is remembered for pods that come a second time.
+        # Answers per row are remembered from the second pod of a template on.
         remembered, _is_hinted = memory.recall(pod, snapshot)
     assert remembered is not None, "a plain pod is remembered"
     yield "masked totals", lambda: remembered.totals_where(remembered.feasible, pod)
@@ -146,7 +146,7 @@ def measure_kernels(nodes: int, only: str = "") -> dict[str, float]:
 
     Args:
         nodes: The size of the cluster.
-        only: Leave out kernels whose names do not contain this, in any case.
+        only: Run only kernels whose names contain this, ignoring case.
     """
     scene = Scene(nodes)
     plugins: dict[str, float] = {}
@@ -164,7 +164,7 @@ def _whole_table(
     aimed_at = {name for names in AIMS.values() for name in names}
     for plugin, points in costs.items():
         if kind == PLAIN and plugin in aimed_at:
-            # The pod that it has work with says more.
+            # A pod that needs the plugin is more telling.
             continue
         for point in _POINTS:
             if point in points:

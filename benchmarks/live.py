@@ -1,7 +1,7 @@
-"""How much CPU time the scheduler's own process takes per pod, on a live API server.
+"""Measures the CPU time of the scheduler's process per pod, on a live API server.
 
-A sandbox runs as users run it: its API server with fake kubelets is one process, the scheduler
-another, with TLS between them. `python -m benchmarks.live` prints JSON.
+A sandbox runs as users run it: the API server with fake kubelets in one process, the scheduler in
+another, connected by TLS. `python -m benchmarks.live` prints JSON.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class LiveRun(msgspec.Struct, frozen=True):
 
     Attributes:
         nodes: How many nodes.
-        pods: How many pods were created.
-        bound: How many of them found a node; anything but all is a fault.
+        pods: Number of created pods.
+        bound: Number of bound pods; fewer than `pods` is an error.
         seconds: From the first pod's creation to the last binding.
-        pods_per_second: Of that time.
+        pods_per_second: Bound pods per second of that time.
         cpu_ms_per_pod: User and system time of the scheduler's process.
         rss_mib: Peak memory of the scheduler's process.
         server_rss_mib: Peak memory of the process of API server and kubelets.
@@ -61,7 +61,7 @@ class LiveRun(msgspec.Struct, frozen=True):
 
 
 class _Cluster:
-    """A sandbox that runs, and a connection to it."""
+    """A running sandbox and a connection to it."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, sandbox: int) -> None:
         self._session = session
@@ -70,7 +70,7 @@ class _Cluster:
 
     @property
     def scheduler(self) -> int:
-        """The process of the scheduler, 0 as long as there is none."""
+        """The process id of the scheduler; 0 before it has started."""
         children = Path(f"/proc/{self.sandbox}/task/{self.sandbox}/children").read_text()
         return int(children.split()[0]) if children else 0
 
@@ -85,7 +85,7 @@ class _Cluster:
             await answer.read()
 
     async def unbound(self) -> int:
-        """Return how many pods have no node."""
+        """Return the number of pods without a node."""
         listing = await self.get(_UNBOUND)
         return len(listing["items"]) + (listing["metadata"].get("remainingItemCount") or 0)
 
@@ -161,7 +161,7 @@ async def _create_all(cluster: _Cluster, pods: int) -> None:
 
 
 async def _bound(cluster: _Cluster) -> int:
-    """Wait until all pods have nodes, or none gets one any more; return how many have none."""
+    """Wait until all pods have nodes or progress stops; return how many have none."""
     unbound, seen_at = -1, time.perf_counter()
     while True:
         found = await cluster.unbound()
@@ -180,7 +180,7 @@ async def _measure(nodes: int, pods: int, folder: Path) -> LiveRun:
         await _create_all(cluster, pods)
         unbound = await _bound(cluster)
         seconds = time.perf_counter() - began
-        # Kubelets and events lag behind, and cost the scheduler as well.
+        # Kubelets and events lag behind and cost the scheduler time, too.
         settled = -1.0
         while (cost := cpu_seconds(scheduler) - cpu) > settled + 0.05:
             settled = cost
@@ -198,7 +198,7 @@ async def _measure(nodes: int, pods: int, folder: Path) -> LiveRun:
 
 
 def measure_live(nodes: int = NODES, pods: int = PODS) -> LiveRun:
-    """Bind so many pods in a sandbox."""
+    """Bind this number of pods in a sandbox."""
     with tempfile.TemporaryDirectory(prefix="kubesched-live-") as folder:
         return asyncio.run(_measure(nodes, pods, Path(folder)))
 

@@ -1,7 +1,7 @@
-"""How long a long simulation takes, and whether its memory stays flat.
+"""Measures time and memory of a long simulation.
 
-A cluster of 1,000 nodes lives for 10,000 virtual hours: pods of three priorities come and go, a
-deployment breathes, nodes are drained and fail. `python -m benchmarks.long` prints JSON.
+A cluster of 1,000 nodes runs for 10,000 virtual hours: pods of three priorities arrive and end, a
+deployment scales up and down, nodes are drained and fail. `python -m benchmarks.long` prints JSON.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class LongRun(msgspec.Struct, frozen=True):
     """One run.
 
     Attributes:
-        nodes: How many nodes.
-        virtual_hours: How long it took on the simulation's clock.
-        pods: How many pods came.
-        bound: How many times a pod was bound.
-        decisions: How many decisions were made.
-        seconds: Of wall time.
-        cpu_seconds: Of CPU time.
-        rss_mib: Memory of the process, sampled after equal numbers of decisions; empty where the
-            system does not tell.
-        peak_rss_mib: Its peak.
+        nodes: Number of nodes.
+        virtual_hours: Duration on the simulation's clock.
+        pods: Number of pods created.
+        bound: Number of bindings.
+        decisions: Number of decisions.
+        seconds: Wall time.
+        cpu_seconds: CPU time.
+        rss_mib: Memory of the process, sampled after equal numbers of decisions; empty if the
+            system does not report it.
+        peak_rss_mib: Peak memory.
         growth: The mean of the last quarter of the samples over that of the second, minus 1.
         is_flat: Whether that is less than a tenth.
     """
@@ -83,9 +83,9 @@ class MemoryLog:
 
 
 def growth(samples: Sequence[float]) -> float:
-    """Return by what share the last quarter of the samples exceeds the second one.
+    """Return by what share the mean of the last quarter of samples exceeds that of the second.
 
-    The first quarter is left out: a cluster has to fill before it can be full.
+    The first quarter is left out, because the cluster is filling up.
     """
     quarter = len(samples) // 4
     if not quarter:
@@ -96,7 +96,7 @@ def growth(samples: Sequence[float]) -> float:
 
 
 def scenario(nodes: int, hours: int) -> dict[str, Any]:
-    """Return the scenario; it changes with the size of the cluster in nothing but that."""
+    """Return the scenario; only the number of nodes depends on the size."""
     batch = {"runTime": {"exponential": "20h"}, "restart": True}
     return {
         "version": 1,
@@ -152,7 +152,7 @@ def scenario(nodes: int, hours: int) -> dict[str, Any]:
 
 
 def measure_long(nodes: int = NODES, hours: int = HOURS) -> LongRun:
-    """Simulate."""
+    """Run the simulation and return its figures."""
     found = load_scenario(scenario(nodes, hours))
     # A placed pod is two lines of the log: decided and bound.
     memory = MemoryLog(max(1, 2 * PODS_PER_HOUR * hours // SAMPLES))

@@ -1,8 +1,8 @@
-"""How many pods a second the production loop takes through queue, cycles and simulated binding.
+"""Measures the production loop: pods per second through queue, cycles and simulated binding.
 
-Queue, cache, event handlers and loop are those of production, assembled as always; only the event
-loop is on virtual time. Pods come in bursts, as a watch brings them; a binding is answered after a
-while, and a while later the watch says so. `python -m benchmarks.loop` prints JSON.
+Queue, cache, event handlers and loop are those of production; only the event loop runs on virtual
+time. Pods arrive in bursts, as from a watch. A binding is answered after a delay, and its watch
+event follows after another. `python -m benchmarks.loop` prints JSON.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class LoopSpeed(msgspec.Struct, frozen=True):
     """One run.
 
     Attributes:
-        nodes: How many nodes.
-        pods: How many pods came.
-        bound: How many of them the watch has confirmed; anything but all is a fault.
-        virtual_seconds: How long it took on the simulation's clock.
-        pods_per_second: Of wall time, from the first pod's coming to the last confirmation.
-        pods_per_cpu_second: The same of CPU time.
+        nodes: Number of nodes.
+        pods: Number of pods.
+        bound: Number of confirmed bindings; fewer than `pods` is an error.
+        virtual_seconds: Duration on the simulation's clock.
+        pods_per_second: Pods per second of wall time, from the first pod to the last confirmation.
+        pods_per_cpu_second: The same per second of CPU time.
         rss_mib: Peak memory of the process.
     """
 
@@ -64,11 +64,11 @@ class LoopSpeed(msgspec.Struct, frozen=True):
 
 
 class BindingApi:
-    """An API server that takes every binding, and lets the watch tell of it.
+    """An API server that accepts every binding and sends its watch event later.
 
     Attributes:
-        bound: How many bindings the watch has told of.
-        handlers: Are told.
+        bound: Number of confirmed bindings.
+        handlers: Receive the watch events.
     """
 
     def __init__(self) -> None:
@@ -77,10 +77,10 @@ class BindingApi:
         self.handlers: EventHandlers | None = None
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """Answer after a while; the watch is later."""
+        """Answer after a delay; the watch event comes later."""
         await asyncio.sleep(_ANSWER_SECONDS)
         if not self._unconfirmed:
-            # As a watch does, tell of whatever has happened until then.
+            # As a watch does, deliver all changes up to then at once.
             asyncio.get_running_loop().call_later(_WATCH_SECONDS, self._confirm_all)
         self._unconfirmed.append((pod, node_name))
 
@@ -132,7 +132,7 @@ async def _play(objects: Objects, pods: Sequence[Pod]) -> LoopSpeed:
         handlers.added(item)
     running = asyncio.ensure_future(scheduler.run())
     await asyncio.sleep(0)
-    # As `kubesched run` does once it knows the cluster.
+    # As `kubesched run` does after its caches have synced.
     tune_collector()
     wall, cpu = perf_counter(), process_time()
     began = scheduler.now()
@@ -158,7 +158,7 @@ async def _play(objects: Objects, pods: Sequence[Pod]) -> LoopSpeed:
 
 
 def measure_loop(nodes: int = NODES, pods: int = PODS) -> LoopSpeed:
-    """Take so many pods through the loop."""
+    """Schedule this number of pods with the loop."""
     objects = Objects(_case(nodes, pods))
     came, _ = objects.pods(objects.workload.measured)
     return run(_play(objects, came))

@@ -1,4 +1,4 @@
-"""Objects of a workload: each decoded from JSON text of its own, as a watch delivers it."""
+"""Objects of a workload, each decoded from its own JSON text, as from a watch."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _NUMBERS_PER_OBJECT = 3
 
 
 def decoded(item: Json) -> KubeObject:
-    """Return the object that a JSON value stands for, sharing nothing with other objects."""
+    """Decode a JSON value to an object that shares nothing with other objects."""
     return decode_object(_encode(item))
 
 
 class Objects:
-    """Makes the objects of one workload; numbers, and so names and uids, are never used twice."""
+    """Creates the objects of one workload; numbers, and so names and uids, are unique."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self._numbers = count(1000, _NUMBERS_PER_OBJECT)
 
     def cluster(self) -> Iterator[KubeObject]:
-        """Iterate over nodes, namespaces and what else must be there before the first pod."""
+        """Yield nodes, namespaces and other objects that must exist before the first pod."""
         for nodes in self.workload.nodes:
             yield from self._nodes(nodes)
         for item in self.workload.objects:
@@ -54,7 +54,7 @@ class Objects:
         return list(dict.fromkeys(name for pods in groups for name in _namespaces_of(pods)))
 
     def pods(self, pods: Pods) -> tuple[list[Pod], list[KubeObject]]:
-        """Return pods in the order in which they are created, and what they bring along."""
+        """Return pods in order of creation, and the objects that come with them."""
         found: list[Pod] = []
         brought: list[KubeObject] = []
         names = _namespaces_of(pods)
@@ -66,7 +66,7 @@ class Objects:
         return found, brought
 
     def churn(self, pods: int) -> list[Pod]:
-        """Return the pods that come in between that many measured ones."""
+        """Return the churn pods for this number of measured pods."""
         churn = self.workload.churn
         if churn is None:
             return []

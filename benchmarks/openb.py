@@ -1,7 +1,7 @@
-"""How long a GPU trace takes with the times of its pods, spread and packed.
+"""Measures a simulation of a GPU trace with its arrival times, spread and packed.
 
-The openb trace is not part of the repository; without its directory the small look-alike of
-examples/openb-like is played. `python -m benchmarks.openb --trace DIRECTORY` prints JSON.
+The openb trace is not part of the repository; without its directory the small
+examples/openb-like is used. `python -m benchmarks.openb --trace DIRECTORY` prints JSON.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _PACK: Final[dict[str, Any]] = {
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """One configuration's run.
+    """The run of one configuration.
 
     Attributes:
-        nodes: How many nodes.
-        pods: How many pods came.
-        bound: How many were bound.
-        virtual_days: How long the trace is.
-        seconds: Of wall time.
-        cpu_seconds: Of CPU time.
+        nodes: Number of nodes.
+        pods: Number of pods.
+        bound: Number of bound pods.
+        virtual_days: Duration of the trace.
+        seconds: Wall time.
+        cpu_seconds: CPU time.
         gpu_fragmented: The share of free GPUs that an average pod could not use; None if unknown.
     """
 
@@ -71,14 +71,14 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 def files(directory: Path | None) -> tuple[Path, Path]:
-    """Return the lists of nodes and pods."""
+    """Return the paths of the lists of nodes and pods."""
     if directory is None:
         return _LOOK_ALIKE / _LOOK_ALIKE_FILES[0], _LOOK_ALIKE / _LOOK_ALIKE_FILES[1]
     return directory / _TRACE_FILES[0], directory / _TRACE_FILES[1]
 
 
 def replay(nodes: Path, pods: Path, days: int, configuration: dict[str, Any]) -> Replay:
-    """Play a trace under a configuration; an empty one is the default."""
+    """Simulate a trace with a scheduler configuration; an empty one is the default."""
     scenario = load_scenario(
         {
             "version": 1,
@@ -107,14 +107,14 @@ def replay(nodes: Path, pods: Path, days: int, configuration: dict[str, Any]) ->
 
 
 def measure_openb(directory: Path | None = None, days: int = 150) -> dict[str, Replay]:
-    """Play the trace spread and packed."""
+    """Simulate the trace spread and packed."""
     nodes, pods = files(directory)
     configurations = {"spread": {}, "pack": _PACK}
     return {name: replay(nodes, pods, days, each) for name, each in configurations.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play the trace and print the figures."""
+    """Simulate the trace and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace", type=Path, metavar="DIRECTORY")
     parser.add_argument("--days", type=int, default=150)

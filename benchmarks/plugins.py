@@ -1,4 +1,4 @@
-"""What each plugin costs per pod at each of its extension points, answers not remembered.
+"""Measures each plugin per pod and extension point, without remembered answers.
 
 `python -m benchmarks.plugins` prints JSON: kind of pod -> plugin -> extension point -> µs.
 """
@@ -49,7 +49,7 @@ def measure_plugins(scene: Scene, only: str = "") -> Costs:
 
     Args:
         scene: The cluster and the pods.
-        only: Leave out plugins whose names do not contain this, in any case.
+        only: Measure only plugins whose names contain this, ignoring case.
     """
     found: Costs = {}
     profile = scene.cluster.profiles["default-scheduler"]
@@ -77,7 +77,7 @@ def _after_pre_filter(scene: Scene, pod: PodInfo) -> CycleState:
 
 
 def _measure(plugin: Plugin, scene: Scene, pod: PodInfo, cycle: CycleState) -> dict[str, float]:
-    """Return what the plugin costs where it is asked; a filter or score it skips costs nothing."""
+    """Return extension point -> µs; a skipped filter or score costs nothing."""
     snapshot = scene.snapshot
     found: dict[str, float] = {}
     if isinstance(plugin, PreFilterPlugin):

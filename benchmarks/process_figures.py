@@ -1,4 +1,4 @@
-"""What the system tells of another process."""
+"""CPU time and memory of another process."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(process: int) -> float:
-    """Return a process' user and system time."""
+    """Return a process's user and system time in seconds."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def peak_rss_mib(process: int) -> int:
-    """Return the most memory that a process has held; 0 where the system does not tell."""
+    """Return a process's peak memory; 0 if the system does not report it."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) // 1024

@@ -1,7 +1,7 @@
-"""How the cost of a pod grows with the cluster: SchedulingBasic at four sizes, interleaved.
+"""Measures how the cost of a pod grows with the cluster: SchedulingBasic at four sizes.
 
-All clusters live in one process and take turns by a hundred pods, so that whatever else the
-machine does falls on all of them alike. `python -m benchmarks.scaling` prints JSON.
+All clusters are in one process and take turns of a hundred pods, so that other load on the machine
+affects all of them equally. `python -m benchmarks.scaling` prints JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Scaling(msgspec.Struct, frozen=True):
 
     Attributes:
         pod_us: Number of nodes -> the median of the repeats.
-        ratios: Of the largest size to the one of 5,000 nodes (or the smallest), one per repeat.
+        ratios: Largest size relative to 5,000 nodes (or the smallest size), one per repeat.
         ratio: Their median.
     """
 
@@ -43,7 +43,7 @@ class Scaling(msgspec.Struct, frozen=True):
 
 
 class _Size:
-    """SchedulingBasic on so many nodes, to be gone through a few pods at a time."""
+    """SchedulingBasic on this number of nodes, a few pods at a time."""
 
     def __init__(self, nodes: int, pods: int) -> None:
         case = workload("SchedulingBasic")
@@ -56,7 +56,7 @@ class _Size:
             self._place(pod)
 
     def place(self, pods: int) -> float:
-        """Place so many pods; return the CPU seconds it took."""
+        """Place this number of pods; return the CPU seconds it took."""
         before = process_time()
         for _ in range(pods):
             self._place(next(self._pods))
@@ -70,7 +70,7 @@ class _Size:
 
 
 def measure_scaling(sizes: Sequence[int] = SIZES, *, turns: int = _TURNS) -> Scaling:
-    """Return how the cost of a pod depends on the number of nodes."""
+    """Measure the cost of a pod for each number of nodes."""
     pods = _REPEATS * turns * _PODS_PER_TURN
     clusters = {nodes: _Size(nodes, pods) for nodes in sizes}
     repeats = [_repeat(clusters, turns) for _ in range(_REPEATS)]

@@ -1,7 +1,8 @@
-"""A busy cluster of any size, and one pod for each thing that plugins look at.
+"""A busy cluster of any size, and a pod for each feature that plugins evaluate.
 
-Every node holds four pods of low priority that leave 400m cpu, so small pods fit everywhere and a
-large one fits nowhere without evictions.
+Every node has four pods of low priority that leave 400m cpu free, so small pods fit everywhere and
+a
+large one fits only after evictions.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ LARGE: Final = "large"
 
 
 class Scene:
-    """The cluster and the pods that are asked about.
+    """The cluster and the pods to measure.
 
     Attributes:
-        cluster: Holds the nodes and the four pods on each.
-        pods: What kind of pod -> the pod.
+        cluster: The cluster, with four pods on each node.
+        pods: Kind of pod -> pod.
     """
 
     def __init__(self, nodes: int) -> None:
@@ -47,7 +48,7 @@ class Scene:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as it is."""
+        """Return a snapshot of the cluster."""
         return self.cluster.snapshot()
 
     def _add_node(self, at: int) -> str:
@@ -68,7 +69,7 @@ class Scene:
         return name
 
     def _fill(self, names: list[str]) -> None:
-        # What pods of one template share does no harm here: nothing is loaded or bound.
+        # Pods of one template may share parts here: nothing is loaded or bound.
         pods = [_low_priority(app) for app in range(_APPS)]
         number = _PODS_FROM
         for at, name in enumerate(names):

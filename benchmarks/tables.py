@@ -83,7 +83,7 @@ def _tables_of_runs(record: Record) -> Iterator[Table]:
 
 
 def caption(record: Record) -> str:
-    """Return where the figures come from, as one line."""
+    """Return date, commit and versions of the figures as one line."""
     size = ", a tenth of the size" if record.is_quick else ""
     return (
         f"{record.date}, commit {record.commit}, Python {record.python}, "
@@ -92,7 +92,7 @@ def caption(record: Record) -> str:
 
 
 def _throughput(record: Record) -> Table:
-    # What kube-scheduler does with ten times the pods is no reference.
+    # kube-scheduler's figures for ten times the pods are no reference.
     known = () if record.is_quick else WORKLOADS
     references = {workload.name: workload.reference for workload in known}
     columns = (
@@ -286,7 +286,7 @@ def _diverse(found: Mapping[str, Diverse]) -> Table:
 
 
 def _figure(value: float | None) -> str:
-    """Return three digits that matter."""
+    """Return a value with three significant digits."""
     if value is None:
         return _MISSING
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -22,12 +22,12 @@ _SCHED: Final = ["sched-1", "sched-0"]
 
 
 def uid(number: int) -> str:
-    """Return a uid that no other object of the run has."""
+    """Return a uid that is unique in the run."""
     return f"00000000-0000-4000-8000-{number:012x}"
 
 
 def metadata(name: str, number: int, namespace: str = "", **fields: object) -> Json:
-    """Return the metadata of a stored object; `fields` win."""
+    """Return the metadata of a stored object; `fields` take precedence."""
     placed = {"namespace": namespace} if namespace else {}
     stored = {"uid": uid(number), "resourceVersion": str(number), "creationTimestamp": CREATED}
     return {"name": name, **placed, **stored, **fields}
@@ -150,7 +150,7 @@ def _pod(
     labels: Mapping[str, str] | None = None,
     **spec: object,
 ) -> Json:
-    """Return a pod without name: one pause container; `spec` wins."""
+    """Return a pod without a name, with one pause container; `spec` takes precedence."""
     resources: Json = {}
     if amounts:
         resources = {"requests": dict(amounts), **({"limits": dict(amounts)} if limits else {})}
@@ -324,14 +324,14 @@ PODS: Final[Mapping[str, Json]] = {
 }
 
 
-# What a pod brings along: each pod has its own.
+# Objects that come with a pod: each pod has its own.
 
 PodObjects = Callable[[Json, int], list[Json]]
 """From a pod and its index to the objects it needs; changes the pod so that it names them."""
 
 
 def with_extended_resource(pod: Json, index: int) -> list[Json]:
-    """Ask for one unit of the resource that one node has."""
+    """Request one unit of the resource that a single node has."""
     amounts = {f"foo.com/bar-{index}": "1"}
     container = pod["spec"]["containers"][0]
     resources = {"requests": amounts, "limits": dict(amounts)}
@@ -390,7 +390,7 @@ def _bound_volume(pod: Json, index: int, source: Json) -> list[Json]:
 
 
 def with_resource_claim(pod: Json, index: int) -> list[Json]:
-    """The ResourceClaim that the claim controller makes from the pod's template."""
+    """The ResourceClaim that the claim controller creates from the pod's template."""
     own = pod["metadata"]
     name = f"{own['name']}-resource"
     statuses = [{"name": "resource", "resourceClaimName": name}]

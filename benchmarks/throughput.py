@@ -1,7 +1,7 @@
-"""How many pods a second are decided and assumed, without an API server.
+"""Measures how many pods per second are decided and assumed, without an API server.
 
-`python -m benchmarks.throughput NAME` runs one workload in this process and prints JSON; the
-figures are only its own if the process did nothing before, so each workload gets a fresh one.
+`python -m benchmarks.throughput NAME` runs one workload in this process and prints JSON. Each
+workload needs a fresh process, because earlier work would affect its figures.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Throughput(msgspec.Struct, frozen=True):
 
     Attributes:
         name: The workload.
-        nodes: How many nodes.
-        before: How many pods were placed before the measuring began.
-        pods: How many pods were measured.
-        placed: How many of those found a node; anything but all is a fault of the benchmark.
-        cycles: How many decisions it took, those of churn and of retries included.
-        pods_per_second: Of wall time, from the decoded object to the assumed pod.
-        pods_per_cpu_second: The same of CPU time.
-        decision_us: Of wall time: the mean of a decision alone.
-        decision_p50_us: Half of the decisions took no longer.
-        decision_p99_us: All but one in a hundred took no longer.
-        load_seconds: Of CPU time: to decode and load everything, and to place the first pods.
+        nodes: Number of nodes.
+        before: Number of pods placed before the measurement.
+        pods: Number of measured pods.
+        placed: Number of measured pods that found a node; fewer than `pods` is an error.
+        cycles: Number of decisions, including churn and retries.
+        pods_per_second: Pods per second of wall time, from the decoded object to the assumed pod.
+        pods_per_cpu_second: The same per second of CPU time.
+        decision_us: Mean wall time of a decision.
+        decision_p50_us: Median wall time of a decision.
+        decision_p99_us: 99th percentile of the wall time of a decision.
+        load_seconds: CPU time to decode and load everything, and to place the first pods.
         rss_mib: Peak memory of the process.
     """
 
@@ -69,13 +69,13 @@ class Throughput(msgspec.Struct, frozen=True):
 
 
 class Tracing(msgspec.Struct, frozen=True):
-    """What a trace costs: the median of a decision's wall time, over pods taken in turns.
+    """The cost of a trace: the median wall time of a decision, over alternating pods.
 
     Attributes:
         name: The workload.
-        pods: How many decisions with a trace.
-        untraced_us: Nobody reads; answers are remembered.
-        traced_us: With a trace, for which every plugin is asked anew.
+        pods: Number of decisions with a trace.
+        untraced_us: Without a trace, with remembered answers.
+        traced_us: With a trace, for which every plugin runs.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Run:
 
     Attributes:
         cluster: Nodes and the pods placed so far.
-        pods: The measured pods, not decided yet.
+        pods: The measured pods, yet to be decided.
     """
 
     def __init__(self, case: Workload) -> None:
@@ -115,7 +115,7 @@ class Run:
         self.pods, brought = objects.pods(case.measured)
         self.cluster.load(brought)
         self._churn = objects.churn(len(self.pods))
-        # The first decision of a kind decides what is remembered: part of the start-up.
+        # The first decision of a kind fills the memory, which is part of the start-up.
         self.cluster.schedule_one(PodInfo(self.pods[0]))
         self.placed = 0
         self._decision_seconds = array("d")
@@ -143,8 +143,8 @@ class Run:
         )
 
     def measure_tracing(self, pods: int) -> Tracing:
-        """Decide so many pods without and so many with a trace, in turns of ten."""
-        # Single turns would make each untraced decision catch up with two changes.
+        """Decide `pods` pods without and as many with a trace, in turns of ten."""
+        # With turns of one, each untraced decision would have to update two rows.
         traced = [at // _TURN_PODS % 2 == 1 for at in range(2 * pods)][: len(self.pods)]
         for pod, wanted in zip(self.pods, traced, strict=False):
             self._place(pod, Trace() if wanted else None)
@@ -168,7 +168,7 @@ class Run:
                 self._place(pod)
 
     def _place(self, pod: Pod, trace: Trace | None = None) -> None:
-        """Decide, assume; preempt where the decision says so, and decide again."""
+        """Decide and assume a pod; after a preemption, decide again."""
         info = self.cluster.add_pending(pod)
         for _ in range(_ATTEMPTS_MAX):
             decision = self._decide(info, trace)
@@ -184,7 +184,7 @@ class Run:
                 self.cluster.evict(victim)
             self.cluster.nominate(info, decision.nominated_node_name)
             info = self.cluster.pending[info.uid]
-        # It waits for something that does not happen in this run.
+        # The pod waits for an event that does not happen in this run.
         self.cluster.pending.pop(info.uid)
 
     def _decide(self, info: PodInfo, trace: Trace | None) -> Decision:
@@ -194,7 +194,7 @@ class Run:
         return decision
 
     def _allocate(self, decision: Placed) -> None:
-        """Reserve devices, and let the API server's news of the written claims come at once."""
+        """Reserve devices, and deliver the watch events of the written claims at once."""
         profile = self.cluster.profiles["default-scheduler"]
         for plugin in profile.reserve_plugins:
             status = plugin.reserve(decision.cycle, decision.pod, decision.node_name)
@@ -218,12 +218,12 @@ def _written(claim: ResourceClaim, tracker: ClaimTracker, pod: PodInfo) -> Resou
 
 
 def peak_rss_mib() -> int:
-    """Return the most memory this process has held."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _MEBIBYTE_IN_KIBIBYTES
 
 
 def load(case: Workload) -> tuple[Run, float]:
-    """Return a workload ready to be measured, and the CPU seconds that took."""
+    """Load a workload; return the run and the CPU seconds that loading took."""
     before = process_time()
     run = Run(case)
     return run, process_time() - before

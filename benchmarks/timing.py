@@ -1,4 +1,4 @@
-"""How long a function takes: the least of several rounds, each long enough for the clock."""
+"""Times a function: the minimum of several rounds, each long enough for the clock."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BUDGET_SECONDS: Final = 0.4
 def time_us(function: Callable[[], object], *, round_seconds: float = _ROUND_SECONDS) -> float:
     """Return microseconds per call.
 
-    The least of the rounds is what the machine can do; everything above is other people's work.
+    The minimum of the rounds is least affected by other load on the machine.
     """
     loops, seconds = 1, _round(function, 1)
     while seconds < round_seconds / 2:
-        # What the first calls fill (caches, branches) must not decide how long a round is.
+        # Warm up, so that cold caches do not affect the length of a round.
         loops = max(2 * loops, min(100 * loops, int(loops * round_seconds / max(seconds, 1e-9))))
         seconds = _round(function, loops)
     least, spent = seconds, seconds

@@ -1,8 +1,8 @@
 """scheduler_perf's workloads as data: the largest `performance` size of each case.
 
 Upstream: test/integration/scheduler_perf/*/performance-config.yaml (v1.36)
-Differs:  what churns by the clock upstream (a pod each 200 ms) churns by the pod here: one for so
-          many measured pods as kube-scheduler places in that time.
+Differs:  upstream creates a churn pod every 200 ms; here one is created for as many measured pods
+          as kube-scheduler places in that time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Nodes:
     """Nodes of one template.
 
     Attributes:
-        count: How many.
-        template: What they are like.
-        zones: Values of the zone label, handed out in turn; none leaves the label out.
+        count: Number of nodes.
+        template: The node template.
+        zones: Values of the zone label, assigned round-robin; empty for no label.
     """
 
     count: int
@@ -38,11 +38,11 @@ class Pods:
     """Pods of one template.
 
     Attributes:
-        count: How many in all namespaces together.
+        count: Number of pods in all namespaces.
         template: A key of `templates.PODS`.
-        namespace: Where they are; `{}` is replaced by the number of the namespace.
-        namespaces: Over how many namespaces they are spread, one after the other.
-        brings: What each pod brings along.
+        namespace: The namespace; `{}` is replaced by its number.
+        namespaces: Number of namespaces that are filled one after the other.
+        brings: Creates the objects that come with each pod.
     """
 
     count: int
@@ -54,11 +54,11 @@ class Pods:
 
 @dataclass(frozen=True, slots=True)
 class Churn:
-    """Pods that come in between, do not fit, and are not counted.
+    """Pods between the measured ones that do not fit and are not counted.
 
     Attributes:
         template: A key of `templates.PODS`.
-        every_pods: One comes before each so many measured pods.
+        every_pods: Number of measured pods per churn pod.
     """
 
     template: str
@@ -67,10 +67,10 @@ class Churn:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What kube-scheduler 1.36.2 reaches, with its API server, on a machine of two cores.
+    """Figures of kube-scheduler 1.36.2 with its API server, on a machine with two cores.
 
     Attributes:
-        pods_per_second: Least and most of several runs; None if not measured.
+        pods_per_second: Minimum and maximum of several runs; None if not measured.
         decision_ms: Per pod in PreFilter, Filter, PreScore and Score: without the API server, and
             on about a tenth of the nodes.
         rss_gib: Peak memory of scheduler and API server together.
@@ -89,12 +89,12 @@ class Workload:
 
     Attributes:
         name: Upstream's name of the case.
-        nodes: The cluster.
-        measured: The pods that count.
-        before: Pods placed first.
+        nodes: The nodes.
+        measured: The measured pods.
+        before: Pods placed before the measurement.
         objects: Other objects.
-        team_namespaces: Whether the pods' namespaces carry the label team=devops.
-        churn: What comes in between.
+        team_namespaces: Whether the pods' namespaces have the label team=devops.
+        churn: Pods created during the measurement.
         preempts: Whether each measured pod must preempt others.
         reference: kube-scheduler's figures.
     """
@@ -111,16 +111,16 @@ class Workload:
 
     @property
     def node_count(self) -> int:
-        """All nodes."""
+        """Number of nodes."""
         return sum(nodes.count for nodes in self.nodes)
 
     @property
     def before_count(self) -> int:
-        """All pods placed before the measuring begins."""
+        """Number of pods placed before the measurement."""
         return sum(pods.count for pods in self.before)
 
     def divided(self, divisor: int) -> Workload:
-        """Return the same case with that part of the nodes and pods, at least one of each kind."""
+        """Return the case with nodes and pods divided by `divisor`, at least one of each kind."""
         return replace(
             self,
             nodes=tuple(replace(n, count=max(1, n.count // divisor)) for n in self.nodes),
@@ -145,7 +145,7 @@ def _plain(count: int = 5000, zones: tuple[str, ...] = ()) -> tuple[Nodes, ...]:
 def _same(
     template: str, before: int, measured: int, brings: PodObjects | None = None
 ) -> tuple[tuple[Pods, ...], Pods]:
-    """Pods of one template, before and measured in a namespace of their own each."""
+    """Return pods of one template, those before and the measured ones in separate namespaces."""
     return (
         (Pods(before, template, "namespace-1", brings=brings),),
         Pods(measured, template, "namespace-2", brings=brings),
@@ -153,12 +153,12 @@ def _same(
 
 
 def _sched(template: str, before: int, measured: int) -> tuple[tuple[Pods, ...], Pods]:
-    """Pods of one template in the namespaces that the affinity terms name."""
+    """Return pods of one template in the namespaces that the affinity terms name."""
     return (Pods(before, template, "sched-0"),), Pods(measured, template, "sched-1")
 
 
 def _team(template: str, each: int, measured: int) -> tuple[tuple[Pods, ...], Pods]:
-    """Pods of one template, so many in each of 100 namespaces, and in one that is measured."""
+    """Return pods of one template, `each` in 100 namespaces, and the measured ones in another."""
     before = Pods(100 * each, template, "init-ns-{}", 100)
     return (before,), Pods(measured, template, "measure-ns-0")
 
@@ -248,7 +248,7 @@ def _unschedulable() -> Workload:
         _plain(),
         Pods(10_000, "pod-default", "namespace-3"),
         (Pods(100),),
-        # One each 200 ms at the 483 pods/s that kube-scheduler reaches.
+        # One every 200 ms at kube-scheduler's 483 pods/s.
         churn=Churn("pod-high-priority-large-cpu", 97),
         reference=Reference((483, 483), 1.86, 1.2, 140),
     )
@@ -415,6 +415,6 @@ def workload(name: str) -> Workload:
     """Return a workload by name.
 
     Raises:
-        KeyError: if there is none.
+        KeyError: if there is no such workload.
     """
     return {each.name: each for each in WORKLOADS}[name]

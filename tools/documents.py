@@ -1,11 +1,12 @@
-"""Runs the commands and the Python of the documents and renews what they print there.
+"""Runs the commands and Python programs in the documents and updates their output there.
 
-A block marked `console` holds commands after `$` and what they print; one marked `python` is a
-program, and a block marked `text` right below it is what it prints. A block that begins with
-`# examples/...` is that file. Blocks marked `sh` are never run, and their first line says what they
-need. Commands run in an empty directory that leads to the repository's files, as in a fresh clone.
-What a command writes to stderr, but for its progress, is an error unless the page shows it
-(`2>&1`), because a reader would see it; so is a command that fails and prints nothing.
+A `console` block has commands after `$` and their output. A `python` block is a program, and a
+`text` block right below it is its output. A block that begins with `# examples/...` is a copy of
+that file. `sh` blocks are not run; their first line states what they need. Commands run in an empty
+directory with links to the repository's files, as in a fresh clone. Output on stderr other than
+progress is an error unless the page shows it (`2>&1`), because a reader would see it. A command
+that
+fails and prints nothing is an error, too.
 
 `--check` only compares, and exits 1 if a page is stale.
 """
@@ -30,12 +31,12 @@ _FILE = re.compile(r"^# (examples/\S+\.(?:py|yaml))\n")
 
 
 def pages() -> list[Path]:
-    """Return all pages, in order of their names."""
+    """Return all pages, sorted by name."""
     return sorted(page for place in PLACES for page in ROOT.glob(place))
 
 
 def renewed(text: str) -> str:
-    """Return a page with everything it shows run again."""
+    """Return a page with all commands run again and their output updated."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         for entry in ROOT.iterdir():
@@ -82,7 +83,7 @@ def _console(body: str, directory: Path) -> str:
 
 def _run(command: list[str], directory: Path) -> str:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    found = subprocess.run(  # noqa: S603 - what the documents say, on purpose
+    found = subprocess.run(  # noqa: S603 - commands of our documents
         command,
         cwd=directory,
         env={**os.environ, "PATH": path, "LC_ALL": "C", "PYTHONUTF8": "1", "KUBESCHED_DEBUG": ""},
@@ -99,7 +100,7 @@ def _run(command: list[str], directory: Path) -> str:
 
 
 def main() -> int:
-    """Renew the pages, or compare them with `--check`."""
+    """Update the pages, or compare them with `--check`."""
     names = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     stale = False
     for page in [Path(name).resolve() for name in names] or pages():

@@ -1,4 +1,4 @@
-"""Draws docs/images/explain.svg: what `kubesched explain` shows on a terminal.
+"""Draws docs/images/explain.svg: the output of `kubesched explain` on a terminal.
 
 `--check` only compares and exits 1 if the picture is stale.
 """
@@ -26,7 +26,7 @@ COLUMNS = 80
 
 
 def on_terminal(command: tuple[str, ...], columns: int = COLUMNS) -> str:
-    """Run a command on a terminal of its own and return what it wrote there."""
+    """Run a command on a pseudo-terminal and return its output."""
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     program = str(Path(sys.executable).parent / command[0])
@@ -42,7 +42,7 @@ def on_terminal(command: tuple[str, ...], columns: int = COLUMNS) -> str:
         stderr=theirs,
     ):
         os.close(theirs)
-        return _read_all(ours).decode().replace("\r\n", "\n")  # as the terminal's driver wrote it
+        return _read_all(ours).decode().replace("\r\n", "\n")  # as the terminal driver sends it
 
 
 def _read_all(terminal: int) -> bytes:
@@ -51,7 +51,7 @@ def _read_all(terminal: int) -> bytes:
         while True:
             try:
                 part = stream.read(1 << 16)
-            except OSError:  # Linux says so when the other end is closed
+            except OSError:  # Linux raises it when the other end is closed
                 break
             if not part:
                 break
@@ -60,7 +60,7 @@ def _read_all(terminal: int) -> bytes:
 
 
 def picture() -> str:
-    """Return the picture as SVG, without fonts from elsewhere."""
+    """Return the picture as SVG, without external fonts."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(f"[bold]$[/bold] {' '.join(COMMAND)}", highlight=False)
     console.print(Text.from_ansi(on_terminal(COMMAND)))

@@ -2,8 +2,7 @@
 
 A fake API server lists 5,000 nodes and 150,000 running pods with the fields that a real server
 sends, generated while they are sent, and nothing changes afterwards. `python -m
-benchmarks.footprint`
-prints JSON. Other schedulers can be measured, too:
+benchmarks.footprint` prints JSON. Other schedulers can be measured, too:
 
     python -m benchmarks.footprint --command "kube-scheduler --kubeconfig={kubeconfig}
         --leader-elect=false --secure-port=0 --authentication-skip-lookup"

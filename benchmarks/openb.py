@@ -1,7 +1,7 @@
 """Measures a simulation of a GPU trace with its arrival times, spread and packed.
 
-The openb trace is not part of the repository; without its directory the small
-examples/openb-like is used. `python -m benchmarks.openb --trace DIRECTORY` prints JSON.
+The openb trace is not part of the repository; without its directory the small examples/openb-like
+is used. `python -m benchmarks.openb --trace DIRECTORY` prints JSON.
 """
 
 from __future__ import annotations

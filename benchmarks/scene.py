@@ -1,8 +1,7 @@
 """A busy cluster of any size, and a pod for each feature that plugins evaluate.
 
 Every node has four pods of low priority that leave 400m cpu free, so small pods fit everywhere and
-a
-large one fits only after evictions.
+a large one fits only after evictions.
 """
 
 from __future__ import annotations

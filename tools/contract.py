@@ -20,10 +20,8 @@ TESTS = ROOT / "tests" / "contract"
 _HEAD = """# The contract
 
 `tests/contract` has recordings of real Kubernetes 1.36 programs, and the tests compare kubesched
-with
-them. This page lists the result of each recording. `tools/contract.py` generates it from tables
-that
-the tests keep exact in both directions.
+with them. This page lists the result of each recording. `tools/contract.py` generates it from
+tables that the tests keep exact in both directions.
 
 ## The API server
 

@@ -5,8 +5,7 @@ A `console` block has commands after `$` and their output. A `python` block is a
 that file. `sh` blocks are not run; their first line states what they need. Commands run in an empty
 directory with links to the repository's files, as in a fresh clone. Output on stderr other than
 progress is an error unless the page shows it (`2>&1`), because a reader would see it. A command
-that
-fails and prints nothing is an error, too.
+that fails and prints nothing is an error, too.
 
 `--check` only compares, and exits 1 if a page is stale.
 """

@@ -1,8 +1,7 @@
 """Memory keeps plugin answers per pod signature and updates the rows that changed.
 
 Pods come from templates, and binding one pod changes one row. So answers of plugins whose scope is
-a
-single row are kept per signature. A cycle updates them for the rows that have changed since, and
+a single row are kept per signature. A cycle updates them for the rows that have changed since, and
 runs only the other plugins on all rows. Pods with different signatures often still share what
 plugins of Node objects read: tolerations and selectors. For a signature that appears for the first
 time, only the answers of those plugins are kept.

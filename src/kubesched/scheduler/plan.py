@@ -1,8 +1,7 @@
 """Plan lists the plugins a cycle runs and the PreFilter and PreScore results of the others.
 
 `scheduler.memory` keeps a profile's answers for equal pods. What a plugin's answer for a row
-depends
-on (`scope`) and what it reads of the pod (`sign`) decide which answers can be kept.
+depends on (`scope`) and what it reads of the pod (`sign`) decide which answers can be kept.
 
 Invariants: a plan depends on the pod's signature alone.
 """

@@ -1,8 +1,7 @@
 """RejectionMemory reuses rejections of equal pods until the cluster changes.
 
 In a full cluster most attempts fail like the one before: a pod that ends wakes all pending pods,
-the
-first takes its place, and the others are rejected one by one.
+the first takes its place, and the others are rejected one by one.
 
 Upstream: nothing like it; the decisions are those of pkg/scheduler/schedule_one.go (v1.36)
 Invariants: a recalled rejection equals a computed one, and rejections that used the run's random

@@ -2,8 +2,7 @@
 
 The average pod has the mean requests of all pods so far. On each node, its scarcest resource limits
 how many average pods fit; free resources beyond those are fragmented. Resources that no pod
-requests
-are left out.
+requests are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Line and bar charts as inline SVG, with a tooltip on every mark.
 
 Colours come from the page's style sheet through the classes `s0` to `s7`, so that one chart works
-on
-light and dark pages.
+on light and dark pages.
 
 Invariants: all text is escaped; the same values give the same bytes.
 """

@@ -1,8 +1,7 @@
 """Timeline accumulates the figures of a report; its memory does not grow with the duration.
 
 It receives pods from the ledger, decisions from the loop and moves from the queue, and takes
-samples
-periodically.
+samples periodically.
 
 Invariants: memory is bounded by the numbers of bins, priorities and resources reported, and of pods
             that exist at once.

@@ -41,8 +41,7 @@ class Utilisation:
 
     Attributes:
         resources: The reported resources: cpu, memory, pods, then by name all others that a node
-            has
-            or a pod requests.
+            has or a pod requests.
     """
 
     def __init__(self, nodes: NodeTable, before: Usage, placed: Mapping[str, int]) -> None:

@@ -18,7 +18,7 @@ from kubesched.snapshot.pod_info import PodInfo
 
 
 class DefaultBinder(BindPlugin):
-    """Bind with whatever binder the handle offers."""
+    """Bind through the binder of the scheduler."""
 
     name: ClassVar = "DefaultBinder"
     scope: ClassVar = Scope.NODE

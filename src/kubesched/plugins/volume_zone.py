@@ -73,7 +73,7 @@ Topologies = tuple[VolumeTopology, ...]
 
 
 class _PodError(Exception):
-    """The pod cannot be placed anywhere; the text says why."""
+    """The pod cannot be placed anywhere; the text has the reason."""
 
 
 class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):

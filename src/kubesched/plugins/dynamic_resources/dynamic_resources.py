@@ -526,7 +526,7 @@ class DynamicResources(
         special = state.special_claim
         is_leftover = special is not None and not is_in_memory(special)
         unavailable = list(state.unavailable)
-        # As upstream, the choice is arbitrary.
+        # As upstream, the choice is random.
         self.handle.random.shuffle(unavailable)
         for at in unavailable:
             claim = state.claims[at]

@@ -44,11 +44,11 @@ _POLL_SECONDS: Final = 1.0
 
 
 class AssumeError(Exception):
-    """An object changed since the decision; the text says how."""
+    """An object changed since the decision; the text has the reason."""
 
 
 class VolumeBindingError(Exception):
-    """Binding failed, so the pod must be scheduled again; the text says why."""
+    """Binding failed, so the pod must be scheduled again; the text has the reason."""
 
 
 class VolumeBinder:
@@ -161,7 +161,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
         node_name: Its node.
         objects: The cluster's objects, kept up to date.
         table: The nodes.
-        writer: Tells whether the pod still exists.
+        writer: Checks whether the pod still exists.
     """
 
     pod: Pod

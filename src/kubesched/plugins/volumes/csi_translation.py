@@ -35,7 +35,7 @@ _SECRET_NAME: Final = re.compile(r"azure-storage-account-(.+)-secret")
 
 
 class TranslationError(Exception):
-    """The volume has no CSI counterpart; the text says why."""
+    """The volume has no CSI counterpart; the text has the reason."""
 
 
 class CsiVolume(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ _AVAILABLE: Final = "Available"
 
 
 class MatchingError(Exception):
-    """The claim's selector is invalid; the text says why."""
+    """The claim's selector is invalid; the text has the reason."""
 
 
 def find_matching_volumes(

@@ -26,7 +26,7 @@ NO_POOL: Final = -1
 
 
 class ProvisioningError(Exception):
-    """The claim has no storage class, or the class is missing; the text says which."""
+    """The claim has no storage class, or the class is missing; the text has the reason."""
 
 
 class Provision(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Which registration covers which event, and how events are called."""
+"""Which registration covers which event, and the labels of events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesched.framework.cluster_event import (
 
 
 def test_bits() -> None:
-    """The bits stand in upstream's order; Update is all of them but Add and Delete."""
+    """The bits are in upstream's order; Update has all bits except Add and Delete."""
     single = [action for action in Action if action.bit_count() == 1]
     assert [1 << at for at in range(13)] == [int(action) for action in single]
     assert Action.ALL == Action.ADD | Action.DELETE | Action.UPDATE
@@ -134,7 +134,7 @@ def test_matches(registered: ClusterEvent, incoming: ClusterEvent, *, matches: b
     ids=str,
 )
 def test_label(event: ClusterEvent, label: str) -> None:
-    """An event is called by resource and action; several actions at once have no name."""
+    """A label has resource and action; a combination of actions has no name."""
     assert label == event.label
 
 
@@ -148,5 +148,5 @@ def test_label(event: ClusterEvent, label: str) -> None:
     ids=str,
 )
 def test_is_wildcard(event: ClusterEvent, *, is_wildcard: bool) -> None:
-    """Any change of anything: nothing less is the wildcard."""
+    """Only all actions on all resources are the wildcard."""
     assert is_wildcard == event.is_wildcard

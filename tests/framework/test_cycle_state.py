@@ -1,4 +1,4 @@
-"""What plugins know during a cycle, and copies of it."""
+"""The data of plugins during a cycle, and its copies."""
 
 from __future__ import annotations
 

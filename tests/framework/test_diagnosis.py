@@ -162,7 +162,7 @@ def test_with_rejection_by() -> None:
 
 
 def test_rejected_nodes() -> None:
-    """Only nodes that were rejected are listed, in the order of the nodes."""
+    """Only rejected nodes are listed, in node order."""
     assert [("node-0", TAINT), ("node-2", CPU)] == list(of(TAINT, SUCCESS, CPU).rejected_nodes())
 
 
@@ -183,7 +183,7 @@ STATUSES = st.sampled_from(
 def test_fit_error_equals_its_slow_twin(
     statuses: list[Status], absent: Status, more_nodes: int
 ) -> None:
-    """Counting by code gives what counting node by node gives."""
+    """Counting by code equals counting node by node."""
     num_all_nodes = len(statuses) + more_nodes
     everyone = [status if status.code else absent for status in statuses] + [absent] * more_nodes
     counts = Counter(reason for status in everyone for reason in status.all_reasons)

@@ -1,4 +1,4 @@
-"""The normalisation that most score plugins share, against plain integers."""
+"""The normalisation of scores, compared with plain integers."""
 
 from __future__ import annotations
 

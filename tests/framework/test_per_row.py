@@ -1,4 +1,4 @@
-"""Plugins that look at one node at a time."""
+"""Plugins that answer for one node at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POD = make_pod_info("pod")
 
 
 class Crowded(PerRowFilter[int]):
-    """Rejects nodes with as many pods as its state says."""
+    """Rejects nodes with at least as many pods as its state."""
 
     name: ClassVar = "Crowded"
 
@@ -28,7 +28,7 @@ class Crowded(PerRowFilter[int]):
 
 
 class Free(PerRowScore[int]):
-    """Scores what is free, divided by its state."""
+    """Scores the free amount, divided by its state."""
 
     name: ClassVar = "Free"
 
@@ -76,6 +76,6 @@ def test_no_rows() -> None:
 
 
 def test_only_survivors_are_asked_about() -> None:
-    """As upstream, a node that something rejected is not looked at again."""
+    """As upstream, a rejected node is not evaluated again."""
     assert Crowded.survivors_only
     assert Free.survivors_only

@@ -1,4 +1,4 @@
-"""What a plugin that says nothing of itself is taken for."""
+"""The defaults of a plugin that declares nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kubesched.testing.handle import FakeHandle
 
 
 class Silent(FilterPlugin[None], ScorePlugin[None]):
-    """Only what must be there."""
+    """Only the abstract methods."""
 
     name: ClassVar = "Silent"
 
@@ -36,12 +36,12 @@ class Silent(FilterPlugin[None], ScorePlugin[None]):
     def score(
         self, state: None, pod: PodInfo, nodes: NodeTable
     ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Give nothing."""
+        """Return zeros."""
         return np.zeros(len(nodes), np.int64)
 
 
 def test_nothing_is_remembered_of_it() -> None:
-    """Without a word on scope and signature its answers are asked for each time."""
+    """Without scope and signature, nothing is cached."""
     plugin = Silent(None, FakeHandle())
     assert (Scope.CLUSTER, None, ()) == (plugin.scope, plugin.score_scope, plugin.signed_kinds)
     assert UNSIGNED is plugin.sign(make_pod_info())
@@ -49,19 +49,19 @@ def test_nothing_is_remembered_of_it() -> None:
 
 
 def test_any_event_may_help() -> None:
-    """Without registered events every change is worth another try."""
+    """Without registered events, every event causes a retry."""
     assert Silent(None, FakeHandle()).events_to_register() is None
 
 
 def test_arguments_are_handed_on() -> None:
-    """Arguments that nobody decodes reach the constructor as they are."""
+    """Arguments that are not decoded reach the constructor unchanged."""
     raw: dict[str, object] = {"a": 1}
     assert raw is Silent.decode_args(raw, FakeHandle(), "path")
     assert Silent.decode_args(None, FakeHandle(), "path") is None
 
 
 def test_scores_stay_as_they_are() -> None:
-    """Without normalizing, scores are what score said; explain has nothing to add."""
+    """Without normalizing, scores stay unchanged, and explain shows no details."""
     plugin, pod, scores = Silent(None, FakeHandle()), make_pod_info(), np.array([3, 5])
     assert not plugin.normalizes
     assert scores is plugin.normalize_score(None, pod, scores, np.arange(2))
@@ -69,7 +69,7 @@ def test_scores_stay_as_they_are() -> None:
 
 
 def test_results() -> None:
-    """Results succeed unless they say otherwise."""
+    """Results have status success by default."""
     assert (None, SUCCESS, None) == (
         PreFilterResult[None]().state,
         PreFilterResult[None]().status,

@@ -1,4 +1,4 @@
-"""A pod in the queue with its story."""
+"""A pod in the queue with its attempts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kubesched.testing.builders import make_pod_info
 
 
 def test_a_new_one_has_no_story() -> None:
-    """Nothing was tried, nothing rejected, nobody holds it back."""
+    """It has no attempts, no rejections and no gating plugin."""
     queued = QueuedPodInfo(make_pod_info())
     assert (0, 0, 0, None, None) == (
         queued.attempts,
@@ -21,7 +21,7 @@ def test_a_new_one_has_no_story() -> None:
 
 
 def test_gated() -> None:
-    """A pod is gated while a plugin is named that holds it back."""
+    """A pod is gated while it has a gating plugin."""
     assert QueuedPodInfo(make_pod_info(), gating_plugin="SchedulingGates").is_gated
 
 

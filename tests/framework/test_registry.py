@@ -51,13 +51,13 @@ def test_a_name_is_taken() -> None:
 
 
 def test_a_name_is_not_there() -> None:
-    """What was never registered cannot be unregistered."""
+    """An unknown name cannot be unregistered."""
     with pytest.raises(RegistryError, match=r"^no plugin named First exists$"):
         Registry().unregister("First")
 
 
 def test_merge() -> None:
-    """Another registry's plugins come behind; none may take a name that is there."""
+    """The other registry's plugins follow; their names must be new."""
     registry = Registry(First)
     registry.merge(Registry(Second))
     assert ["First", "Second"] == list(registry)

@@ -51,12 +51,12 @@ def test_codes(code: Code, number: int, label: str, *, is_rejected: bool) -> Non
     ],
 )
 def test_message(status: Status, message: str) -> None:
-    """The error stands in front of the reasons."""
+    """The error precedes the reasons."""
     assert message == status.message
 
 
 def test_by() -> None:
-    """A rejection is attributed once; success belongs to nobody."""
+    """A rejection is attributed once; success is not attributed."""
     assert "P" == A.by("P").plugin
     assert "P" == A.by("P").by("Q").plugin
     assert SUCCESS is SUCCESS.by("P")
@@ -85,7 +85,7 @@ def test_of_keeps_every_status(statuses: list[Status]) -> None:
 
 
 def test_success_with_reasons_is_success() -> None:
-    """What a success says is not kept; it passes."""
+    """The reasons of a success are dropped."""
     column = NodeToStatus.of([Status(Code.SUCCESS, ("well",)), A])
     assert [True, False] == column.passed.tolist()
 
@@ -114,7 +114,7 @@ def test_first_of(masks: list[tuple[bool, bool]]) -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=20))
 def test_encode(keys: list[int]) -> None:
-    """Rows with equal keys share a status that was made once; key 0 passes."""
+    """Rows with equal keys share one status; key 0 means success."""
     asked: list[int] = []
 
     def status_of(key: int) -> Status:

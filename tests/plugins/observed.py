@@ -1,4 +1,4 @@
-"""An observer of plugins that writes down what it is told."""
+"""An observer of plugins that records its calls."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from kubesched.framework.plugin_observer import (
 
 
 class Observed(PluginObserver):
-    """Writes everything down.
+    """Records every call.
 
     Attributes:
-        told: What was told, in order.
+        calls: The calls, in order.
     """
 
     def __init__(self) -> None:
-        self.told: list[tuple[object, ...]] = []
+        self.calls: list[tuple[object, ...]] = []
 
     def resource_claim_create_requested(self, *, is_success: bool) -> None:
-        """Write it down."""
-        self.told.append(("create", is_success))
+        """Record the call."""
+        self.calls.append(("create", is_success))
 
     def binding_conditions_awaited(
         self, driver: str, status: BindingConditionsStatus, seconds: float
     ) -> None:
-        """Write it down."""
-        self.told.append(("awaited", driver, status.value, seconds))
+        """Record the call."""
+        self.calls.append(("awaited", driver, status.value, seconds))
 
     def binding_conditions_used(self, driver: str, status: BindingConditionsStatus) -> None:
-        """Write it down."""
-        self.told.append(("used", driver, status.value))
+        """Record the call."""
+        self.calls.append(("used", driver, status.value))
 
     def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
-        """Write it down."""
-        self.told.append(("volume", stage.value))
+        """Record the call."""
+        self.calls.append(("volume", stage.value))

@@ -24,7 +24,7 @@ class RecordingBinder:
 
 
 class HandleWithBinder(FakeHandle):
-    """A handle with an API behind it."""
+    """A handle with an API server."""
 
     def __init__(self, binder: RecordingBinder) -> None:
         super().__init__()
@@ -45,11 +45,11 @@ def test_binds_through_the_handle() -> None:
 
 
 def test_refusal_is_an_error() -> None:
-    """What the API server says is handed on."""
+    """The API server's error is returned."""
     status = bind(HandleWithBinder(RecordingBinder(failure('pods "a" not found'))))
     assert (Code.ERROR, 'pods "a" not found') == (status.code, status.message)
 
 
 def test_no_api() -> None:
-    """A handle without an API cannot bind, and says so."""
+    """Without an API server, binding fails."""
     assert Code.ERROR == bind(FakeHandle()).code

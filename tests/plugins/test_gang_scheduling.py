@@ -1,4 +1,4 @@
-"""GangScheduling: gates, permits, hints; and a gang's way through the scheduler."""
+"""GangScheduling: gates, permits, hints, and a gang in the whole scheduler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_STATE = failure("pod group state not found for pod group default/gang")
 
 
 class Gang:
-    """The plugin, with groups and pods that a test lists."""
+    """The plugin with the groups and pods of a test."""
 
     def __init__(
         self, *groups: PodGroup, members: int = 0, assumed: int = 0, bound: int = 0
@@ -66,7 +66,7 @@ class Gang:
 
     @property
     def waiting(self) -> list[str]:
-        """Names of pods that nobody has allowed."""
+        """Names of pods that are not approved."""
         return [w.pod.name for w in self.handle.waiting_pods if w.verdict is None]
 
 
@@ -98,7 +98,7 @@ PRE_ENQUEUE = [
 
 @pytest.mark.parametrize(("gang", "pod", "expected"), PRE_ENQUEUE)
 def test_pre_enqueue(gang: Gang, pod: Pod, expected: Status) -> None:
-    """A member needs its group, and a gang enough known pods."""
+    """A member needs its group, and a gang needs enough known pods."""
     assert expected == gang.pre_enqueue(pod)
 
 
@@ -124,12 +124,12 @@ PERMIT = [
 
 @pytest.mark.parametrize(("gang", "pod", "expected"), PERMIT)
 def test_permit(gang: Gang, pod: Pod, expected: tuple[Status, float]) -> None:
-    """A gang needs enough pods with a place, assumed or bound."""
+    """A gang needs enough pods with a node, assumed or bound."""
     assert expected == gang.permit(pod)
 
 
 def test_a_pod_that_waits_activates_those_without_a_place() -> None:
-    """They may back off while others wait for them."""
+    """They may be in backoff while others wait for them."""
     gang = Gang(GANG_OF_3, members=4, bound=1, assumed=1)
     gang.permit(make_member("p1"))
     assert ["p2", "p3"] == [pod.name for pod in gang.handle.activated]
@@ -137,7 +137,7 @@ def test_a_pod_that_waits_activates_those_without_a_place() -> None:
 
 
 def test_the_last_pod_lets_all_go_on() -> None:
-    """Every waiting pod of the gang is allowed, and nobody else."""
+    """Every waiting pod of the gang is approved, and no other."""
     gang = Gang(GANG_OF_3, members=3, assumed=3)
     gang._let_wait(PodInfo(make_member("stranger", "other")))
     gang.permit(make_member("p2"))
@@ -185,12 +185,12 @@ def test_hint_for_pods(target: Pod, new: object, expected: bool) -> None:
     ],
 )
 def test_hint_for_groups(target: Pod, new: object, expected: bool) -> None:
-    """Its own group may come after the pod."""
+    """The pod's group may be created after the pod."""
     assert expected is _hint(POD_GROUP)(target, None, new)
 
 
 def test_a_gang_waits_for_its_group_and_its_pods() -> None:
-    """Each event opens the gate a little; the last pod gets all of them bound."""
+    """The gang is bound when its group and all its pods exist."""
 
     async def main() -> None:
         async with running(gates=GANGS) as cluster:
@@ -226,7 +226,7 @@ def test_a_deleted_pod_counts_no_more() -> None:
 
 
 def test_a_gang_whose_pod_is_not_bound_keeps_the_others() -> None:
-    """Once the gang may go on, the failure of one binding does not undo the others'."""
+    """When the gang is approved, a failed binding does not undo the others."""
 
     async def main() -> None:
         async with running(gates=GANGS) as cluster:

@@ -74,7 +74,7 @@ def _twin(pod: Pod, nodes: Sequence[Node]) -> list[int]:
     ],
 )
 def test_two_containers(held: Sequence[dict[str, int]], expected: list[int]) -> None:
-    """The size counts, times the share of nodes that hold the image."""
+    """The score is the size times the share of nodes that have the image."""
     nodes = [make_node(f"n{i}", images=images) for i, images in enumerate(held)]
     assert expected == _scores(_pod(["a", "b:1"]), nodes)
 
@@ -95,7 +95,7 @@ def test_names_are_normalized(image: str, listed: str) -> None:
 
 
 def test_image_volumes_count_without_raising_the_limit() -> None:
-    """The image of a volume adds its size; only containers raise what counts as everything."""
+    """The image of a volume adds its size; only containers raise the upper bound."""
     nodes = [make_node(images={"a:latest": 300 * MIB})]
     assert [28] == _scores(_pod(["missing"], volumes=["a"]), nodes)
     assert [14] == _scores(_pod(["missing"], init=["missing"], volumes=["a"]), nodes)

@@ -1,4 +1,4 @@
-"""What each plugin answers where a profile runs its filter or score, but not what prepares them."""
+"""Each plugin's answer if a profile runs its filter or score without PreFilter or PreScore."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _decide(
     objects: Sequence[KubernetesObject] = (),
     gates: FeatureGates = GATES,
 ) -> tuple[Decision, Trace]:
-    """Decide with a trace; remembered answers, used twice, must lead to the same."""
+    """Decide with a trace; cached answers must give the same decision."""
     info, trace = PodInfo(make_pod("pod", **(pod or {}))), Trace()
     decision = _cluster(plugins, objects, gates, remembers=False).schedule_one(info, trace)
     cluster = _cluster(plugins, objects, gates, remembers=True)
@@ -114,7 +114,7 @@ FAILING = {
 
 @pytest.mark.parametrize("plugin", FAILING)
 def test_filters_that_fail(plugin: str) -> None:
-    """Most filters fail on every node, whatever the pod asks for; here it asks for nothing."""
+    """Most filters fail on every node, even for a pod without requirements."""
     decision, _ = _decide(_without_pre_filter(plugin))
     assert isinstance(decision, Failed)
     assert f'running "{plugin}" filter plugin: {FAILING[plugin]}' == decision.message
@@ -131,14 +131,14 @@ def test_filters_that_nobody_asks(plugin: str) -> None:
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeVolumeLimits", "VolumeZone"])
 def test_filters_that_do_without(plugin: str) -> None:
-    """Some filters make their state themselves; a pod that asks for nothing passes."""
+    """Some filters build their state themselves; a pod without requirements passes."""
     decision, _ = _decide(_without_pre_filter(plugin))
     assert isinstance(decision, Placed)
     assert 3 == decision.feasible
 
 
 def test_node_affinity_filters_without_pre_filter() -> None:
-    """The pod's selector is read in Filter; its node names no longer restrict the search."""
+    """Filter reads the pod's selector; its node names do not restrict the search."""
     plugins = _without_pre_filter("NodeAffinity")
     named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [named]}}
@@ -148,7 +148,7 @@ def test_node_affinity_filters_without_pre_filter() -> None:
 
 
 def test_volume_zone_filters_without_pre_filter() -> None:
-    """Zones are compared as ever; what would reject the pod as a whole rejects every node."""
+    """Zones are compared as usual; a rejection by PreFilter rejects every node."""
     plugins = _without_pre_filter("VolumeZone")
     pod = {"volumes": claim_volumes("c")}
     objects: list[KubernetesObject] = [
@@ -165,7 +165,7 @@ def test_volume_zone_filters_without_pre_filter() -> None:
 
 
 def test_volume_limits_filter_without_pre_filter() -> None:
-    """Volumes are counted as ever."""
+    """Volumes are counted as usual."""
     plugins, driver = _without_pre_filter("NodeVolumeLimits"), "csi.example.com"
     csi = {"driver": driver, "volumeHandle": "h"}
     objects: list[KubernetesObject] = [
@@ -180,7 +180,7 @@ def test_volume_limits_filter_without_pre_filter() -> None:
 
 
 def test_volume_restrictions_look_at_disks_first() -> None:
-    """A disk in use rejects its node; the others fail for want of a state."""
+    """A disk in use rejects its node; the other nodes fail without a state."""
     plugins = _without_pre_filter("VolumeRestrictions")
     holders = [make_pod(f"p{i}", node_name=f"n{i}", volumes=DISK) for i in range(3)]
     decision, _ = _decide(plugins, {"volumes": DISK}, holders[:2])
@@ -192,7 +192,7 @@ def test_volume_restrictions_look_at_disks_first() -> None:
 
 
 def test_plugins_that_are_off_pass() -> None:
-    """A plugin whose feature is off has nothing to miss."""
+    """A plugin whose feature is off passes."""
     pod, snapshot = make_pod_info(), make_snapshot(NODES)
     devices = DynamicResources(
         DynamicResourcesArgs(), FakeHandle({"DynamicResourceAllocation": False})
@@ -216,12 +216,12 @@ FAILING_TO_SCORE = {
 
 @pytest.mark.parametrize("plugin", FAILING_TO_SCORE)
 def test_scores_that_fail(plugin: str) -> None:
-    """Some score plugins fail as soon as there is a choice, whatever the pod asks for."""
+    """Some score plugins fail for any pod that fits more than one node."""
     decision, _ = _decide(_without_pre_score(plugin))
     assert isinstance(decision, Failed)
     words = f'running Score plugins: plugin "{plugin}" failed with: {FAILING_TO_SCORE[plugin]}'
     assert words == decision.message
-    # The one node left is not scored.
+    # A single feasible node is not scored.
     decision, _ = _decide(_without_pre_score(plugin), {"node_selector": {ZONE: "z1"}})
     assert isinstance(decision, Placed)
 
@@ -241,7 +241,7 @@ def _prefers_ssd() -> dict[str, object]:
     ],
 )
 def test_scores_that_do_without(plugin: str, pod: Mapping[str, Any], scores: list[int]) -> None:
-    """Some score plugins make their state themselves, and score where they would have skipped."""
+    """Some score plugins build their state themselves, and score instead of skipping."""
     decision, trace = _decide(_without_pre_score(plugin), pod)
     assert isinstance(decision, Placed)
     assert {plugin: scores} == {one.plugin: one.normalized.tolist() for one in trace.scores}
@@ -257,14 +257,14 @@ def test_scores_that_do_without(plugin: str, pod: Mapping[str, Any], scores: lis
     ],
 )
 def test_scores_as_with_pre_score(plugin: str, pod: Mapping[str, Any]) -> None:
-    """What pre_score would have worked out is worked out all the same."""
+    """The scores equal those with PreScore."""
     _, expected = _decide({"score": _set(plugin)}, pod)
     _, trace = _decide(_without_pre_score(plugin), pod)
     assert expected.scores[0].raw.tolist() == trace.scores[0].raw.tolist()
 
 
 def test_preferences_that_cannot_be_read() -> None:
-    """What PreScore would have failed of fails Score."""
+    """An error of PreScore becomes an error of Score."""
     bad = {"matchExpressions": [{"key": "disk", "operator": "Near", "values": ["ssd"]}]}
     pod = {"node_affinity": {PREFERRED: [{"weight": 5, "preference": bad}]}}
     decision, _ = _decide(_without_pre_score("NodeAffinity"), pod)
@@ -296,7 +296,7 @@ def test_preferences_that_cannot_be_read() -> None:
 def test_scores_that_need_what_filtering_knows(
     plugin: str, gates: FeatureGates, words: str
 ) -> None:
-    """Where scoring needs the state of pre_filter, its lack is a failure."""
+    """If scoring needs the state of PreFilter, a missing state is a failure."""
     plugins = {
         "preFilter": {"disabled": [{"name": plugin}]},
         "filter": {"disabled": [{"name": plugin}]},
@@ -307,7 +307,7 @@ def test_scores_that_need_what_filtering_knows(
 
 
 def test_volume_binding_score_state() -> None:
-    """Where storage is scored, the state of pre_filter is needed, be it that of a Skip."""
+    """If storage is scored, PreFilter must have run, even if it skipped."""
     plugin = VolumeBinding(VolumeBindingArgs(), FakeHandle(STORAGE_SCORING))
     snapshot, pod, cycle = make_snapshot(NODES), make_pod_info(), CycleState()
     rows = all_rows(snapshot)
@@ -328,7 +328,7 @@ def test_volume_binding_score_state() -> None:
     ids=lambda plugin: plugin.name,
 )
 def test_nothing_to_bind_by(plugin: VolumeBinding | DynamicResources) -> None:
-    """Without the state of pre_filter nothing can be reserved or bound; with a Skip's it can."""
+    """Without PreFilter, nothing can be reserved or bound; after a Skip, it can."""
     snapshot, pod, cycle = make_snapshot(NODES), make_pod_info(), CycleState()
     for state in (None, plugin.filter_state(cycle, pod, snapshot)):
         if state is not None:
@@ -345,7 +345,7 @@ def test_nothing_to_bind_by(plugin: VolumeBinding | DynamicResources) -> None:
 
 
 def test_extended_resources_need_a_state_too() -> None:
-    """DynamicResources fails for pods whose resources devices back, as for all others."""
+    """DynamicResources fails for all pods, including those whose resources devices back."""
     body = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
     decision, _ = _decide(
         _without_pre_filter("DynamicResources"),
@@ -357,6 +357,6 @@ def test_extended_resources_need_a_state_too() -> None:
 
 
 def test_states_of_rows_are_those_of_the_table() -> None:
-    """Balanced allocation scores 0 for pods that ask for nothing, on any rows."""
+    """Balanced allocation scores 0 for pods without requests, on any rows."""
     _, trace = _decide(_without_pre_score("NodeResourcesBalancedAllocation"))
     assert np.array_equal(np.zeros(3), trace.scores[0].raw)

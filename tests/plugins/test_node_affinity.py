@@ -33,7 +33,7 @@ NEAR_IS_UNKNOWN = (
 
 
 def has(key: str, *values: str) -> dict[str, object]:
-    """A term that wants one of the values."""
+    """A term that requires one of the values."""
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
 
 
@@ -81,7 +81,7 @@ def pre_filter(plugin: NodeAffinity, pod: PodInfo) -> tuple[Status, frozenset[st
 def test_pre_filter_skips(
     selector: dict[str, str] | None, affinity: Json | None, added: Json | None, skips: bool
 ) -> None:
-    """Only a pod that nobody asks anything for is left alone."""
+    """Only a pod without any requirement is skipped."""
     pod = make_pod_info(node_selector=selector, node_affinity=affinity)
     status, names = pre_filter(make_plugin(added), pod)
     assert skips == status.is_skip
@@ -115,14 +115,14 @@ def test_pre_filter_skips(
     ],
 )
 def test_pre_filter_names_nodes(terms: list[Json], expected: set[str] | None) -> None:
-    """The nodes that all terms name are the only ones; one open term opens all."""
+    """Only the nodes that the terms name are possible; a term without names allows all."""
     status, names = pre_filter(make_plugin(), make_pod_info(node_affinity=required(*terms)))
     assert status.is_success
     assert expected == (None if names is None else set(names))
 
 
 def test_pre_filter_conflict() -> None:
-    """Terms that name no node at all reject the pod."""
+    """Terms that no node name can satisfy reject the pod."""
     pod = make_pod_info(node_affinity=required({"matchFields": [named("a"), named("b")]}))
     status, _ = pre_filter(make_plugin(), pod)
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE == status.code
@@ -180,7 +180,7 @@ def test_pre_filter_conflict() -> None:
 def test_filter_reasons(
     affinity: Json | None, added: Json | None, reason: str, described: str
 ) -> None:
-    """The added affinity is looked at first; both reject for good; explain says what lacks."""
+    """The added affinity is checked first; both are unresolvable; explain shows the cause."""
     plugin = make_plugin(added)
     pod = make_pod_info(node_affinity=affinity)
     table = make_snapshot([make_node(labels={"zone": "foo"})]).nodes
@@ -192,7 +192,7 @@ def test_filter_reasons(
 
 
 def test_describe_node_selector() -> None:
-    """The first label that is not as wanted is named with what the node has."""
+    """The first label that does not match is shown with the node's value."""
     table = make_snapshot([make_node(labels={"disk": "hdd"})]).nodes
     for selector, expected in (
         ({"disk": "ssd"}, "pod wants disk=ssd, node has disk=hdd"),
@@ -283,7 +283,7 @@ def test_preferred_terms_that_do_not_parse_are_an_error(
 
 
 def test_arguments() -> None:
-    """Every field error of the added affinity is reported, each at its place."""
+    """Every field error of the added affinity is reported with its path."""
     with pytest.raises(ConfigError) as caught:
         make_plugin(
             required(has("x", "a"), UNPARSABLE, {"matchFields": [named()]})
@@ -312,7 +312,7 @@ def test_no_arguments() -> None:
 
 
 def test_unknown_arguments() -> None:
-    """A field that does not exist is a field error, also deep inside."""
+    """An unknown field is a field error at any depth."""
     with pytest.raises(ConfigError, match=r"args\.addedAffinity\.required"):
         NodeAffinity.decode_args({"addedAffinity": {"required": {}}}, FakeHandle(), "args")
 
@@ -348,7 +348,7 @@ def test_hint_after_node_change(
     new: dict[str, str],
     expected: bool,
 ) -> None:
-    """A node is worth a try if it suits the profile, and suits the pod now but not before."""
+    """A retry needs a node that matches the profile, and the pod now but not before."""
     (registration,) = make_plugin(added).events_to_register()
     assert registration.hint is not None
     before = None if old is None else make_node(labels=old)
@@ -357,7 +357,7 @@ def test_hint_after_node_change(
 
 
 def test_hint_asks_the_node_selector_first() -> None:
-    """A term that cannot be parsed does not matter where the node selector fails already."""
+    """An invalid term does not matter if the node selector does not match."""
     (registration,) = make_plugin().events_to_register()
     assert registration.hint is not None
     pod = make_pod(node_selector=B, node_affinity=required(UNPARSABLE))

@@ -45,7 +45,7 @@ HOST_NETWORK: Json = {"hostNetwork": True, "hostUsers": False}
     ],
 )
 def test_pre_filter(spec: Json, needed: set[str]) -> None:
-    """What a pod needs is inferred from its specification; most pods are left alone."""
+    """The required features follow from the spec; most pods are skipped."""
     pod = make_pod_info(spec=spec)
     result = PLUGIN.pre_filter(CycleState(), pod, make_snapshot())
     assert (not needed) == result.status.is_skip

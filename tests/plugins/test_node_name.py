@@ -35,7 +35,7 @@ def test_filter(wanted: str, fits: list[bool]) -> None:
 
 
 def test_events() -> None:
-    """Any node that comes is worth a try."""
+    """Any new node causes a retry."""
     (registration,) = PLUGIN.events_to_register()
     assert ("NodeAdd", None) == (registration.event.label, registration.hint)
 

@@ -114,7 +114,7 @@ def test_rows_are_answered_as_the_specification_says(
     ],
 )
 def test_filter(used: list[Json], wanted: list[Json], fits: bool) -> None:
-    """Same protocol, same number and an address that covers the other: taken."""
+    """Ports conflict if protocol and number are equal and the addresses overlap."""
     table = make_snapshot([make_node()], [make_pod("a", node_name="node", host_ports=used)]).nodes
     pod = make_pod_info(host_ports=wanted)
     status = PLUGIN.filter(pod.template.host_ports, pod, table)[0]
@@ -125,7 +125,7 @@ def test_filter(used: list[Json], wanted: list[Json], fits: bool) -> None:
 
 
 def test_describe_names_the_holder() -> None:
-    """The port and the pod that holds it are named."""
+    """The text has the port and the pod that uses it."""
     table = make_snapshot(
         [make_node()],
         [
@@ -152,14 +152,14 @@ def test_describe_names_the_holder() -> None:
     ],
 )
 def test_hint_after_pod_deletion(deleted: object, expected: bool) -> None:
-    """A pod that held a node and a wanted port makes the target worth a try."""
+    """The deletion of a pod that used a requested port causes a retry."""
     hint = PLUGIN.events_to_register()[0].hint
     assert hint is not None
     assert expected == hint(make_pod("a", host_ports=[80]), deleted, None)
 
 
 def test_any_new_node_is_worth_a_try() -> None:
-    """Nodes that come are not weighed."""
+    """New nodes always cause a retry."""
     registration = PLUGIN.events_to_register()[1]
     assert registration.hint is None
     assert "NodeAdd" == registration.event.label

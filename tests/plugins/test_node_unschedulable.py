@@ -43,7 +43,7 @@ def test_filter(toleration: Json, fits: bool, comparison: bool) -> None:
 
 
 def test_rejection() -> None:
-    """A cordon rejects for good, in upstream's words."""
+    """A cordon is unresolvable, with upstream's message."""
     pod = make_pod_info()
     status = make_plugin().filter(None, pod, TABLE)[1]
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE == status.code
@@ -68,7 +68,7 @@ OPEN, CORDONED = make_node(), make_node(unschedulable=True)
     ],
 )
 def test_hint_after_node_change(old: object, new: object, expected: bool) -> None:
-    """A node that came open or was uncordoned is worth a try."""
+    """A new node that is not cordoned, or an uncordoned one, causes a retry."""
     hint = make_plugin().events_to_register()[0].hint
     assert hint is not None
     assert expected == hint(make_pod(), old, new)
@@ -83,7 +83,7 @@ def test_hint_after_node_change(old: object, new: object, expected: bool) -> Non
     ],
 )
 def test_hint_after_pod_change(new: object, expected: bool) -> None:
-    """The pod itself is worth a try once it tolerates the cordon."""
+    """The pod is retried when it tolerates the cordon."""
     hint = make_plugin().events_to_register()[1].hint
     assert hint is not None
     assert expected == hint(make_pod("a"), make_pod("a"), new)

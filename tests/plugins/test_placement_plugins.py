@@ -1,4 +1,4 @@
-"""TopologyPlacementGenerator, PodGroupPodsCount, and how NodeResourcesFit rates placements."""
+"""TopologyPlacementGenerator, PodGroupPodsCount, and placement scores of NodeResourcesFit."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def handle_of(cache: Cache) -> FakeHandle:
 
 
 def generate(cache: Cache) -> GeneratedPlacements:
-    """Ask the generator about the gang."""
+    """Return the placements of the gang."""
     plugin = TopologyPlacementGenerator(None, handle_of(cache))
     everything = Placement("", tuple(range(len(cache.nodes))))
     return plugin.generate_placements("default", "gang", everything, cache.snapshot())
@@ -89,7 +89,7 @@ def test_without_a_constraint_all_nodes_are_one_placement() -> None:
 
 
 def test_one_placement_per_domain() -> None:
-    """Nodes without the label are in none; the empty value is a domain as others."""
+    """Nodes without the label are in no domain; the empty value is a domain."""
     cache = cluster_of(zone_nodes(), [make_member("p")], in_topology(make_group()))
     expected = (Placement("a", (0, 2)), Placement("b", (1,)), Placement("", (4,)))
     assert GeneratedPlacements(expected) == generate(cache)
@@ -116,7 +116,7 @@ def test_one_placement_per_domain() -> None:
 def test_pods_that_are_scheduled_decide_the_domain(
     nodes: list[str], expected: list[str] | str
 ) -> None:
-    """The others follow them, or there is an error."""
+    """The other pods follow, or there is an error."""
     pods = [make_member(f"p{at}", node_name=node) for at, node in enumerate(nodes)]
     found = generate(cluster_of(zone_nodes(), pods, in_topology(make_group())))
     if isinstance(expected, str):
@@ -127,7 +127,7 @@ def test_pods_that_are_scheduled_decide_the_domain(
 
 
 def test_a_group_that_is_not_known() -> None:
-    """Neither its object nor its pods."""
+    """Neither its object nor its pods exist."""
     found = generate(cluster_of(zone_nodes(), []))
     assert failure('podgroup.scheduling.k8s.io "gang" not found') == found.status
     found = generate(cluster_of(zone_nodes(), [], in_topology(make_group())))
@@ -185,7 +185,7 @@ NODES = st.lists(
 
 @given(NODES, st.lists(st.integers(0, 3), max_size=4))
 def test_fit_fills_placements_up(sizes: list[tuple[int, int, list[int]]], asked: list[int]) -> None:
-    """Slow twin: add up what all nodes have and what all pods ask for; take the mean share."""
+    """Compare with a slow twin: the mean share of requests in allocatable amounts."""
     names = [f"n{at}" for at in range(len(sizes))]
     nodes = [
         make_node(name, allocatable={"cpu": cpu, "memory": memory << 30})

@@ -25,7 +25,7 @@ def test_every_plugin_is_registered_under_its_class_name() -> None:
 
 
 def test_each_registry_is_new() -> None:
-    """What one owner adds or removes, another does not see."""
+    """A change of one registry does not affect another."""
     first = in_tree_registry()
     first.unregister("NodeName")
     assert "NodeName" in in_tree_registry()

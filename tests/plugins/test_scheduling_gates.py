@@ -19,7 +19,7 @@ PLUGIN = SchedulingGates(None, FakeHandle())
     ],
 )
 def test_pre_enqueue(gates: tuple[str, ...], reason: str | None) -> None:
-    """A pod with gates is held back, and the gates are named as the pod lists them."""
+    """A pod with gates is rejected, and the message lists its gates in order."""
     status = PLUGIN.pre_enqueue(make_pod_info(scheduling_gates=gates), make_snapshot())
     assert (reason is None) == status.is_success
     if reason is not None:

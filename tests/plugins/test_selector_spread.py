@@ -34,7 +34,7 @@ def make_plugin(args: Json | None = None) -> SelectorSpread:
 
 
 def make_cluster(counts: tuple[int, ...], zones: str, service: bool = True) -> Snapshot:
-    """Nodes n0, n1, ... with so many siblings, in zones by letter ("-": in none)."""
+    """Nodes n0, n1, ... with these numbers of siblings, in zones by letter ("-": none)."""
     nodes: list[Node] = []
     pods: list[Pod] = []
     for at, (count, zone) in enumerate(zip(counts, zones, strict=True)):
@@ -90,18 +90,18 @@ def test_score(
 
 
 def test_only_scored_nodes_count() -> None:
-    """The most crowded node and zone are sought among the scored nodes."""
+    """The maximum is taken over the scored nodes only."""
     cluster = make_cluster((1, 2, 9), "112")
     assert [16, 0] == scored(cluster, 100, feasible=[0, 1])
 
 
 def test_without_a_selector_all_are_equal() -> None:
-    """A pod that nothing selects has no siblings."""
+    """A pod that no service or controller selects has no siblings."""
     assert [100, 100] == scored(make_cluster((3, 0), "--", service=False), 100)
 
 
 def test_terminating_and_foreign_pods_are_no_siblings() -> None:
-    """Only living pods of the namespace count."""
+    """Only pods of the namespace that are not terminating count."""
     pods = [
         make_pod("p", labels={"app": "foo"}, node_name="n0", metadata=GONE),
         make_pod("q", namespace="other", labels={"app": "foo"}, node_name="n0"),
@@ -112,7 +112,7 @@ def test_terminating_and_foreign_pods_are_no_siblings() -> None:
 
 
 def test_pods_with_constraints_are_left_alone() -> None:
-    """A pod with spread constraints of its own is PodTopologySpread's business."""
+    """A pod with spread constraints is skipped."""
     constraint = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
     pod = make_pod(labels={"app": "foo"}, topology_spread_constraints=[constraint])
     assert scored(make_cluster((1, 0), "--"), 100, pod) is None
@@ -162,5 +162,5 @@ def test_args() -> None:
 
 
 def test_no_events() -> None:
-    """It never rejects a pod, so no event makes it think again."""
+    """The plugin never rejects a pod, so it registers no events."""
     assert () == make_plugin().events_to_register()

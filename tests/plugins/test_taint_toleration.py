@@ -111,7 +111,7 @@ def test_rows_are_answered_as_the_specification_says(
 
 
 def test_rejection() -> None:
-    """A hard taint rejects for good, in upstream's words, and the taint is named."""
+    """A hard taint is unresolvable, with upstream's message; explain names the taint."""
     node = make_node(taints=[{"key": "gpu", "value": "no", "effect": "NoExecute"}])
     table = make_snapshot([node]).nodes
     status = make_plugin().filter(None, make_pod_info(), table)[0]
@@ -149,7 +149,7 @@ FOO_BORNE = [{"key": "foo", "operator": "Equal", "value": "bar", "effect": "NoSc
 def test_hint_after_node_change(
     borne: list[Json], old: list[Json] | None, new: list[Json], expected: bool
 ) -> None:
-    """A node is worth a try if it did not fit before and fits now."""
+    """A node that newly fits causes a retry."""
     hint = make_plugin().events_to_register()[0].hint
     assert hint is not None
     before = None if old is None else make_node(taints=old)
@@ -157,7 +157,7 @@ def test_hint_after_node_change(
 
 
 def test_hint_after_pod_change() -> None:
-    """Only the pod itself is worth a try when its tolerations change."""
+    """A change of tolerations retries only the pod itself."""
     hint = make_plugin().events_to_register()[1].hint
     assert hint is not None
     pod, other = make_pod("a"), make_pod("b")

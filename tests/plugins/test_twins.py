@@ -89,7 +89,7 @@ def balance(cpu: int, memory: int, whole_cpu: int, whole_memory: int) -> int:
 
 @given(st.lists(usage, min_size=1, max_size=12), st.tuples(st.integers(1, 5), st.integers(0, 5)))
 def test_balanced_allocation(rows: list[tuple[int, int, int, int]], asked: tuple[int, int]) -> None:
-    """The score is what the pod makes of the balance, around 75 for no change."""
+    """The score shows the change of the balance; 75 means no change."""
     nodes, bound = [], []
     for at, (whole_cpu, whole_memory, cpu, memory) in enumerate(rows):
         offered = {"cpu": whole_cpu, "memory": whole_memory, "pods": 9}
@@ -117,7 +117,7 @@ def test_balanced_allocation(rows: list[tuple[int, int, int, int]], asked: tuple
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 5)), max_size=8))
 def test_priority_sort(pods: list[tuple[int, int]]) -> None:
-    """Higher priority goes first, then who has waited longer."""
+    """Higher priority comes first, then longer waiting time."""
     queued = [
         QueuedPodInfo(make_pod_info(priority=priority), timestamp=float(at))
         for priority, at in pods
@@ -131,7 +131,7 @@ def test_priority_sort(pods: list[tuple[int, int]]) -> None:
 
 @given(st.lists(st.sampled_from(["a.io/x", "b", "c.io/y"]), unique=True))
 def test_scheduling_gates(gates: list[str]) -> None:
-    """A pod waits as long as it has a gate, and the gates are named in their order."""
+    """A pod with gates is rejected, and the message lists its gates in order."""
     pod = PodInfo(make_pod(spec={"schedulingGates": [{"name": gate} for gate in gates]}))
     status = SchedulingGates(None, FakeHandle()).pre_enqueue(pod, make_snapshot())
     assert (not gates) == status.is_success

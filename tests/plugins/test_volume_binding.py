@@ -244,7 +244,7 @@ def test_migrated_volume() -> None:
     observed = Observed()
     plugin.handle.provide(observer=observed)  # type: ignore[attr-defined]  # a fake
     plugin.filter(state, pod, snapshot.nodes)
-    assert [("volume", "predicate")] == observed.told
+    assert [("volume", "predicate")] == observed.calls
 
 
 @pytest.mark.parametrize(
@@ -900,7 +900,7 @@ def test_reserve_after_a_change() -> None:
     observed = Observed()
     plugin.handle.provide(observer=observed)  # type: ignore[attr-defined]  # a fake
     assert expected == plugin.reserve(cycle, using("c"), "n0")
-    assert [("volume", "assume")] == observed.told
+    assert [("volume", "assume")] == observed.calls
     plugin.unreserve(cycle, using("c"), "n0")
     assert [0, 1] == passing_rows(plugin, using("d"), snapshot)
 

@@ -1,4 +1,4 @@
-"""Which devices are taken: kept up to date, it equals what is counted from scratch."""
+"""The incrementally updated state of allocated devices equals a full count."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def claim(name: str, version: int, allocation: AllocationResult | None) -> Resou
 
 
 def counted(claims: list[ResourceClaim]) -> AllocatedState:
-    """The state of these claims, from scratch."""
+    """Return the state of these claims, counted from scratch."""
     state = AllocatedState()
     for one in claims:
         if one.status.allocation is not None:
@@ -70,7 +70,7 @@ def counted(claims: list[ResourceClaim]) -> AllocatedState:
 
 
 def numbers(state: AllocatedState) -> tuple[object, ...]:
-    """What the state says; capacities of 0 say nothing."""
+    """Return the state as plain values, without capacities of 0."""
     capacity = {
         device: amounts for device, amounts in state.capacity.items() if any(amounts.values())
     }
@@ -83,7 +83,7 @@ def numbers(state: AllocatedState) -> tuple[object, ...]:
 def test_kept_state_equals_counted_state(
     story: list[tuple[str, str, AllocationResult | None, str]],
 ) -> None:
-    """After any story of writes, news and pending allocations, which two pods may share."""
+    """After any sequence of writes, informer events and pending allocations, shared or not."""
     store, tracker = ObjectStore(), ClaimTracker()
     believed: dict[str, ResourceClaim] = {}
     stored: dict[str, ResourceClaim] = {}
@@ -123,7 +123,7 @@ def test_kept_state_equals_counted_state(
 
 
 def test_an_allocation_of_another_scheduler_replaces_the_pending_one() -> None:
-    """The devices that were reserved here are free again, and nobody has to give them back."""
+    """The devices reserved here are free again without being released."""
     mine, theirs = (
         AllocationResult(
             devices=DeviceAllocationResult(
@@ -142,7 +142,7 @@ def test_an_allocation_of_another_scheduler_replaces_the_pending_one() -> None:
 
 
 def test_created_claim_is_believed_until_it_is_seen() -> None:
-    """A claim just created exists for us before the news of it come, and not after it is gone."""
+    """A created claim exists before the informer has it, and not after its deletion."""
     store, tracker = ObjectStore(), ClaimTracker()
     created = claim("c0", 5, AllocationResult())
     tracker.assume(created, is_created=True)
@@ -155,7 +155,7 @@ def test_created_claim_is_believed_until_it_is_seen() -> None:
 
 
 def test_written_claim_is_believed_until_newer_news() -> None:
-    """Older news do not undo what we wrote."""
+    """An older informer event does not replace a written claim."""
     store, tracker = ObjectStore(), ClaimTracker()
     store.put(claim("c0", 1, None))
     written = claim("c0", 2, AllocationResult())

@@ -46,7 +46,7 @@ def test_explicit_and_implicit_names() -> None:
 
 
 def test_the_newer_class_takes_a_resource_over() -> None:
-    """Then the one named first; a loser that comes late is not even known by its own name."""
+    """Then the first by name; a later loser does not get its implicit name either."""
     older, newer = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
     classes = DeviceClasses([named("a", "x.com/x", older), named("b", "x.com/x", newer)])
     assert "b" == classes.by_resource["x.com/x"].metadata.name
@@ -60,7 +60,7 @@ def test_the_newer_class_takes_a_resource_over() -> None:
 
 
 def test_classes_are_remembered_until_one_changes() -> None:
-    """The same answer for the same objects, a new one after a change."""
+    """The cached classes are used until one changes."""
     store = ObjectStore()
     store.put(named("gpu"))
     before = device_classes_of(store)

@@ -1,4 +1,4 @@
-"""DeviceTaintRules: taints that devices get from outside their slices, and who hears of them."""
+"""DeviceTaintRules: the taints that they add to devices, and the resulting events."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def fitting(cluster: Cluster, *tolerations: DeviceToleration, count: int = 1) ->
 def test_what_a_rule_selects_is_tainted(
     selector: DeviceTaintSelector | None, expected: list[str]
 ) -> None:
-    """Whatever a rule names must agree; a rule that names nothing taints every device."""
+    """Every field of a selector must match; a rule without a selector taints every device."""
     objects = (device_class(), *SLICES, rule(selector=selector))
     assert expected == fitting(Cluster(*objects, gates=GATE))
     assert ["n1", "n2"] == fitting(Cluster(*objects))
 
 
 def test_taints_are_told_apart() -> None:
-    """One that is tolerated, or without an effect, keeps nobody away; the device's own stay."""
+    """A tolerated taint, or one with effect None, rejects no pod; own taints remain."""
     tainted = device("d1", taints=(DeviceTaint(key="own", effect="NoSchedule"),))
     own = slice_of([tainted], "s1", node_name="n1")
     everything = (device_class(), own, rule())
@@ -80,7 +80,7 @@ def test_taints_are_told_apart() -> None:
 
 
 def test_rules_that_come_and_go_are_seen() -> None:
-    """Devices are looked at anew when a rule changes."""
+    """Devices are evaluated again when a rule changes."""
     cluster = Cluster(device_class(), *SLICES, gates=GATE)
     assert ["n1", "n2"] == fitting(cluster)
     cluster.store.put(rule(selector=DeviceTaintSelector(pool="p1")))

@@ -47,25 +47,25 @@ Json: TypeAlias = "dict[str, object]"
 
 
 class CpuFit(FilterPlugin[None]):
-    """Rejects rows without enough free cpu; a row's answer is its own."""
+    """Rejects rows without enough free CPU; rows are independent."""
 
     name: ClassVar = "CpuFit"
     scope: ClassVar = Scope.ROW
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Compare what is free with what is asked for."""
+        """Compare the free amount with the request."""
         free = nodes.allocatable_of("cpu") - nodes.requested_of("cpu")
         return NodeToStatus.rejecting(pod.template.requests.get("cpu", 0) > free, NO_CPU)
 
 
 class Ports(FilterPlugin[None]):
-    """Rejects rows where a host port of the pod is taken; a row's answer is its own."""
+    """Rejects rows where a host port of the pod is in use; rows are independent."""
 
     name: ClassVar = "Ports"
     scope: ClassVar = Scope.ROW
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
-        """Ask each set of ports for conflicts."""
+        """Check each set of ports for conflicts."""
         wanted = pod.template.host_ports
         conflicts = nodes.used_ports.map(lambda used: any(map(used.conflicts, wanted)), np.bool_)
         return NodeToStatus.rejecting(conflicts, NO_PORT)
@@ -119,24 +119,24 @@ class ZoneCrowd(PreFilterExtensions[ZoneCounts], FilterPlugin[ZoneCounts]):
 
 
 class Fragile(PreFilterExtensions[ZoneCounts]):
-    """Fails to take pods off, or to put them on, where a node's label `fails` says so."""
+    """Fails to remove or add pods on nodes with a label `fails`."""
 
     name: ClassVar = "Fragile"
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[ZoneCounts]:
-        """Have a state, so that rows are asked one by one."""
+        """Return a state, so that rows are filtered one by one."""
         return PreFilterResult(ZoneCounts({}))
 
     def add_pod(self, state: ZoneCounts, pod: PodInfo, added: PodInfo, nodes: NodeTable) -> Status:
-        """Fail on nodes that say so."""
+        """Fail on nodes with the label."""
         return unschedulable("cannot add") if nodes.label("fails")[0] == "add" else SUCCESS
 
     def remove_pod(
         self, state: ZoneCounts, pod: PodInfo, removed: PodInfo, nodes: NodeTable
     ) -> Status:
-        """Fail on nodes that say so."""
+        """Fail on nodes with the label."""
         return failure("cannot remove") if nodes.label("fails")[0] == "remove" else SUCCESS
 
 

@@ -80,7 +80,7 @@ def split(
     ],
 )
 def test_budgets(budgets: list[PodDisruptionBudget], protected: list[str]) -> None:
-    """Victims are charged in order to every budget about them."""
+    """Each victim, in order, uses a disruption of every budget that selects it."""
     pods = [make_pod_info(n, labels={"app": "foo", "name": n}) for n in ("a", "b", "c")]
     pods += [make_pod_info("bar", labels={"app": "bar"}), make_pod_info("bare")]
     others = [pod.name for pod in pods if pod.name not in protected]
@@ -88,7 +88,7 @@ def test_budgets(budgets: list[PodDisruptionBudget], protected: list[str]) -> No
 
 
 def test_budgets_are_charged_anew_for_each_node() -> None:
-    """What one node's victims use up is there again for the next node's."""
+    """The victims of one node do not use disruptions of the next node's."""
     store = ObjectStore()
     store.put(make_budget("b", FOO, allowed=1))
     budgets = DisruptionBudgets(store)

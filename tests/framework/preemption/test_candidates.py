@@ -44,7 +44,7 @@ from .cluster import (
     ],
 )
 def test_sampling(percentage: int, absolute: int, potential: int, wanted: int) -> None:
-    """How many candidates are enough follows from the larger of two numbers."""
+    """The larger of percentage and absolute number applies."""
     assert wanted == Sampling(percentage, absolute).wanted(potential)
 
 
@@ -116,7 +116,7 @@ def test_offset_decides_which_nodes_are_tried() -> None:
 
 
 def test_batches_change_nothing() -> None:
-    """How many rows are judged at once does not change what is found, nor where it stops."""
+    """The batch size changes neither the candidates nor the end of the run."""
     rows = 100
     snapshot = make_snapshot(
         [make_node(f"n{row}", allocatable={"cpu": 2}) for row in range(rows)],

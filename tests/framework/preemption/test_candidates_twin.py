@@ -77,7 +77,7 @@ class BoundPod(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """A drawn budget about the pods of an app; "" is the empty selector, None is no selector."""
+    """A drawn budget for the pods of an app; "" is the empty selector, None is no selector."""
 
     app: str | None
     allowed: int
@@ -107,7 +107,7 @@ class Case(msgspec.Struct, frozen=True):
         budgets: The disruption budgets.
         preemptor: The pod to place.
         statuses: How each node failed.
-        is_crowded: Whether a filter takes part whose rows depend on each other.
+        is_crowded: Whether a filter with dependent rows is enabled.
     """
 
     cpus: dict[str, int]
@@ -154,7 +154,7 @@ BUDGETS = st.builds(
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Draw a small cluster in which something usually can be preempted."""
+    """Draw a small cluster in which preemption usually helps."""
     names = [f"n{number}" for number in range(draw(st.integers(1, 4)))]
     return Case(
         cpus={name: draw(st.integers(1, 4)) for name in names},
@@ -205,7 +205,7 @@ class SlowTwin:
         self.ports = {port for pod in self.present for port in pod.ports}
 
     def remove(self, pod: BoundPod) -> None:
-        """Take a pod off the node; its ports are taken for free even if others hold them."""
+        """Remove a pod; its ports count as free even if other pods use them."""
         self.present.remove(pod)
         self.ports -= set(pod.ports)
 
@@ -308,7 +308,7 @@ def test_decision_equals_its_slow_twin(case: Case) -> None:
 @pytest.mark.slow
 @given(cases())
 def test_columns_equal_one_by_one(case: Case) -> None:
-    """Asking all rows at once gives what asking them one by one gives."""
+    """All rows at once give the same verdicts as one by one."""
     case = msgspec.structs.replace(case, is_crowded=False, nominated=[])
     question = question_about(case, snapshot_of(case))
     rows = list(range(len(case.cpus)))
@@ -321,7 +321,7 @@ def test_columns_equal_one_by_one(case: Case) -> None:
 @pytest.mark.slow
 @given(cases())
 def test_nothing_is_changed(case: Case) -> None:
-    """Neither the table nor the states of the cycle remember that somebody asked."""
+    """Neither the table nor the states of the cycle change."""
     snapshot = snapshot_of(case)
     question = question_about(case, snapshot)
     pods = [list(on_row) for on_row in snapshot.nodes.pods]

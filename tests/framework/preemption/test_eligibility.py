@@ -102,7 +102,7 @@ def test_is_terminating_by_preemption(metadata: Json, condition: Json, expected:
 def test_eligibility(
     preemptor: PodFields, status: Status, victim: PodFields, expected: str
 ) -> None:
-    """A pod may not preempt if its policy says so or while its victims are leaving."""
+    """A pod may not preempt if its policy forbids it or while its victims terminate."""
     fields: PodFields = {"priority": 10, **preemptor}
     pod = make_pod_info("p", **fields)
     bound: PodFields = {"node_name": "n1", "priority": 5, **victim}
@@ -115,7 +115,7 @@ def test_eligibility(
 
 
 def test_has_lower_priority_pods() -> None:
-    """Templates tell whether any pod can be a victim at all."""
+    """The lowest priority shows whether any pod can be a victim."""
     nodes = make_snapshot([make_node("n1")], [make_pod("v", node_name="n1", priority=5)]).nodes
     assert has_lower_priority_pods(make_pod_info("p", priority=6), nodes)
     assert not has_lower_priority_pods(make_pod_info("p", priority=5), nodes)

@@ -1,4 +1,4 @@
-"""Whom preemption for a pod group chooses, compared with a slow twin that knows only numbers."""
+"""The victims of preemption for a pod group, compared with a slow twin on plain numbers."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def budget(app: str, allowed: int) -> PodDisruptionBudget:
 
 
 class Rooms:
-    """A trial in which the group fits if some nodes are left with few enough pods."""
+    """A what-if in which the group fits if enough nodes have few pods."""
 
     def __init__(self, cache: Cache, most: Sequence[int]) -> None:
         self.there = {info.uid: info for pods in cache.nodes.pods for info in pods.values()}
         self._most = most
 
     def remove(self, pods: Iterable[PodInfo]) -> None:
-        """Suppose that pods are gone."""
+        """Remove pods."""
         for pod in pods:
             del self.there[pod.uid]
 
     def put_back(self, pods: Iterable[PodInfo]) -> None:
-        """Suppose that they are not."""
+        """Return pods."""
         self.there.update({pod.uid: pod for pod in pods})
 
     async def schedule(self) -> Status:
@@ -100,7 +100,7 @@ def _cache(items: Iterable[Pod | PodGroup | PodDisruptionBudget]) -> Cache:
 def choose(
     items: Sequence[Pod | PodGroup | PodDisruptionBudget], most: Sequence[int]
 ) -> tuple[Status, list[str]]:
-    """Return what is decided for a gang of priority 9."""
+    """Return the result for a gang of priority 9."""
     cache = _cache(items)
     pods = [PodInfo(make_pod("p"))]
     question = choose_group_victims(group("gang"), pods, cache.snapshot(), Rooms(cache, most))
@@ -109,7 +109,7 @@ def choose(
 
 
 def test_pods_of_a_group_leave_together() -> None:
-    """Where the group says so; it is as important as the group says, not its pods."""
+    """Only with disruption mode PodGroup; the group's priority counts, not that of its pods."""
     items = [group("g", 3, "PodGroup"), group("h", 3, "Pod")]
     pods = [bound("g1", "n0", 7, "g"), bound("g2", "n1", 8, "g"), bound("h1", "n0", 5, "h")]
     cache = _cache([*items, *pods, bound("s1", "n2", 4, "unknown")])
@@ -119,7 +119,7 @@ def test_pods_of_a_group_leave_together() -> None:
 
 
 def test_importance() -> None:
-    """Priority, then who is of a group, then size, then age; of single pods the older one."""
+    """Priority, then membership in a group, then size, then age."""
     items = [group("g", 1, "PodGroup"), group("h", 1, "PodGroup"), group("i", 1, "PodGroup")]
     pods = [
         bound("young", "n0", 1, start=9),
@@ -142,25 +142,25 @@ def test_importance() -> None:
 
 
 def test_nobody_is_less_important() -> None:
-    """That is not a matter of room."""
+    """Without pods of lower priority, the result is unresolvable."""
     status, victims = choose([bound("a1", "n0", 9)], (0, 0, 0))
     assert (NO_VICTIMS, []) == (status.message, victims)
 
 
 def test_it_may_not_help() -> None:
-    """Then the group's own rejection is the answer."""
+    """If the group does not fit on the empty nodes, its rejection is the result."""
     assert (FULL, []) == choose([bound("a1", "n0", 9), bound("a2", "n0", 1)], (0, 9, 9))
 
 
 def test_the_protected_stay_if_they_can() -> None:
-    """A budget counts before importance."""
+    """Budgets take precedence over importance."""
     pods = [bound("a1", "n0", 1), bound("b1", "n0", 5)]
     assert ["a1"] == choose(pods, (1, 9, 9))[1]
     assert ["b1"] == choose([*pods, budget("a", 0)], (1, 9, 9))[1]
 
 
 def test_the_rest_of_a_protected_unit_is_not_counted() -> None:
-    """What the other pods of the unit would use up is left for those who come after it."""
+    """The other pods of the unit leave their disruptions to later units."""
     cache = _cache([budget("a", 1), budget("b", 1)])
     a1, a2, a3, b1, b2 = (PodInfo(bound(n, "n0")) for n in ("a1", "a2", "a3", "b1", "b2"))
     budgets = DisruptionBudgets(cache.objects)
@@ -179,7 +179,7 @@ UNITS = st.lists(
 def test_slow_twin(
     pods: list[tuple[str, str, int, int]], most: tuple[int, ...], allowed: int
 ) -> None:
-    """Leaving all and coming back one by one, written out with plain dictionaries."""
+    """Removing all pods and returning them one by one, with plain dictionaries."""
     items: list[Pod | PodGroup | PodDisruptionBudget] = [
         group("g", 2, "PodGroup"),
         group("h", 1, "PodGroup"),

@@ -127,7 +127,7 @@ NEGATIVE, LOW, MIDDLE, HIGH, HUGE = -100, 0, 100, 1000, 1_000_000_000
     ],
 )
 def test_order(candidates: list[Candidate], best: list[str], decided_by: Criterion) -> None:
-    """The criteria are asked one after another, until one candidate is left."""
+    """The criteria are applied one after another, until one candidate remains."""
     selection = select_candidate(candidates)
     assert (best[0], tuple(best), decided_by) == (
         selection.chosen.node_name,
@@ -155,7 +155,7 @@ def test_pods_that_have_not_started_are_the_youngest() -> None:
     )
 )
 def test_order_equals_its_slow_twin(drawn: list[tuple[list[tuple[int, int]], int]]) -> None:
-    """Asking criterion after criterion is the smallest key in lexicographic order."""
+    """Applying the criteria in order gives the lexicographically smallest key."""
     candidates = []
     keys = {}
     for number, (victims, violations) in enumerate(drawn):

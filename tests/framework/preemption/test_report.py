@@ -1,4 +1,4 @@
-"""Tests of the report and of what it asks for."""
+"""Tests of the report and of the result of post_filter."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_report_of_candidates() -> None:
 
 
 def test_report_after_extenders() -> None:
-    """What extenders leave of the candidates is chosen from anew."""
+    """The choice is repeated among the candidates that extenders return."""
     one, two = candidate("n1", HIGH), candidate("n2", LOW)
     report = PreemptionReport.of(DryRun((one, two))).narrowed_to([one])
     assert ((one,), "n1", Criterion.ONLY_CANDIDATE) == (
@@ -109,7 +109,7 @@ def test_extenders_may_allow_no_candidate() -> None:
 def test_result_without_candidates(
     statuses: dict[str, Status], status: Status, nominated_node_name: str | None
 ) -> None:
-    """Without candidates the result says why."""
+    """Without candidates, the result has the reason."""
     report = PreemptionReport.of(DryRun((), statuses))
     result = post_filter_result(report, 4)
     assert (status, nominated_node_name, ()) == (
@@ -120,7 +120,7 @@ def test_result_without_candidates(
 
 
 def test_errors_are_forgotten_when_there_is_a_candidate() -> None:
-    """A node that could not be judged does not stop the preemption on another."""
+    """An error on one node does not prevent preemption on another."""
     one = candidate("n1", LOW)
     result = post_filter_result(PreemptionReport.of(DryRun((one,), {"n2": failure("a")})), 2)
     assert (SUCCESS, "n1") == (result.status, result.nominated_node_name)

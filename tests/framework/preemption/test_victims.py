@@ -1,4 +1,4 @@
-"""Tests of whom to evict on a node, asked row by row and as columns."""
+"""Tests of the victims on a node, row by row and with columns."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_why_a_node_is_no_candidate(
 
 
 def test_a_node_where_nobody_must_go_is_a_failure() -> None:
-    """A filter that lets the pod in with all pods there contradicts the rejection before."""
+    """A filter that accepts the node with all pods contradicts its earlier rejection."""
     snapshot = make_snapshot([make_node("n1")], [make_pod("v", node_name="n1")])
     question = question_of(make_pod("new", priority=1), snapshot)
     expected = failure('expected at least one victim pod on node "n1"')
@@ -78,7 +78,7 @@ def test_a_node_where_nobody_must_go_is_a_failure() -> None:
 
 
 def test_states_of_skipped_plugins_do_not_make_rows_dependent() -> None:
-    """Only a state that takes part in filtering and can be changed keeps rows apart."""
+    """Only a clonable state of a plugin that filters makes rows dependent."""
     cycle = CycleState()
     cycle.filter_states["A"] = 3
     assert rows_are_independent(cycle)

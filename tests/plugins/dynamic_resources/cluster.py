@@ -60,7 +60,7 @@ class FakeWriter:
         self.refuses_create = False
         self.conflicted = 0
         self.asked: list[str] = []
-        self.told: list[PodExtendedResourceClaimStatus] = []
+        self.calls: list[PodExtendedResourceClaimStatus] = []
         self.version = 100
 
     def now(self) -> str:
@@ -120,7 +120,7 @@ class FakeWriter:
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         """Note it down."""
-        self.told.append(status)
+        self.calls.append(status)
 
     async def _meet_others(self, claim: ResourceClaim) -> None:
         """Let others write in the meantime, and refuse who does not know their versions."""

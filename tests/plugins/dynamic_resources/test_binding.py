@@ -187,7 +187,7 @@ def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str, label: 
     assert message == status.message
     assert ["wait p n1"] == cluster.writer.asked
     expected = [("awaited", DRIVER, label, 0.0), ("used", DRIVER, label)]
-    assert expected == cluster.observed.told
+    assert expected == cluster.observed.calls
 
 
 Work = asyncio.Future[Status]
@@ -240,14 +240,14 @@ def test_wait_is_told(event: Callable[[Cluster, Work], None], label: str, second
         ("awaited", DRIVER, label, seconds),
         ("used", DRIVER, label),
         ("awaited", DRIVER, label, seconds),
-    ] == cluster.observed.told
+    ] == cluster.observed.calls
 
 
 def test_devices_without_conditions_are_not_waited_for() -> None:
     """Nothing is told of a pod that need not wait."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
     assert cluster.place(user_of("c1"))[1].is_success
-    assert [] == cluster.observed.told
+    assert [] == cluster.observed.calls
 
 
 # Extended resources.
@@ -284,10 +284,10 @@ def test_special_claim_is_created_and_told() -> None:
     created = cluster.claim("p-extended-resources-x")
     assert created.status.allocation is not None
     assert 2 == len(created.status.allocation.devices.results)
-    (told,) = cluster.writer.told
-    assert [("create", True)] == cluster.observed.told
-    assert created.metadata.name == told.resource_claim_name
-    assert [GPU] == [one.resource_name for one in told.request_mappings]
+    (written,) = cluster.writer.calls
+    assert [("create", True)] == cluster.observed.calls
+    assert created.metadata.name == written.resource_claim_name
+    assert [GPU] == [one.resource_name for one in written.request_mappings]
     assert not cluster.filter(user_of(name="q", requests={GPU: "1"}))[1]["n1"].is_success
     cluster.plugin.unreserve(cycle, pod, "n1")
     assert "delete p-extended-resources-x" == cluster.writer.asked[-1]
@@ -300,7 +300,7 @@ def test_special_claim_that_cannot_be_created() -> None:
     cluster.writer.refuses_create = True
     _, status = cluster.place(user_of(requests={GPU: "1"}))
     assert "create claim for extended resources default/: no" == status.message
-    assert [("create", False)] == cluster.observed.told
+    assert [("create", False)] == cluster.observed.calls
 
 
 def test_special_claim_left_from_an_earlier_attempt() -> None:

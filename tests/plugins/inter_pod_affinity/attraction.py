@@ -1,4 +1,4 @@
-"""Terms and clusters that tests of inter-pod affinity share, and a twin that asks node by node."""
+"""Terms and clusters for tests of inter-pod affinity, and a twin that answers node by node."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Twin:
         return set(term.get("namespaces", []))
 
     def own_matches(self, pod: Pod, term: Json, other: Pod) -> bool:
-        """A term of the pod to place, asked about another pod."""
+        """Whether another pod matches a term of the pod to place."""
         selector = term.get("namespaceSelector")
         names = self.named(pod, term)
         names |= {name for name, labels in self.namespaces.items() if selects(selector, labels)}
@@ -109,7 +109,7 @@ class Twin:
         return in_reach and selects(term.get("labelSelector"), other.metadata.labels)
 
     def existing_matches(self, owner: Pod, term: Json, pod: Pod) -> bool:
-        """A term of an existing pod, asked about the pod to place."""
+        """Whether the pod to place matches a term of an existing pod."""
         namespace = pod.metadata.namespace
         labels = self.namespaces.get(namespace, {})
         in_reach = namespace in self.named(owner, term) or selects(
@@ -118,7 +118,7 @@ class Twin:
         return in_reach and selects(term.get("labelSelector"), pod.metadata.labels)
 
     def matches_all(self, pod: Pod, other: Pod) -> bool:
-        """Whether all required affinity of the pod to place is about another pod."""
+        """Whether another pod matches all required affinity of the pod to place."""
         terms = self.terms(pod, "podAffinity", REQUIRED)
         return bool(terms) and all(self.own_matches(pod, term, other) for term in terms)
 
@@ -139,7 +139,7 @@ class Twin:
         return affinity, anti, existing
 
     def filter(self, pod: Pod, nodes: list[Node], pods: list[Pod]) -> dict[str, str] | None:
-        """Node -> reason; None if there is nothing to ask."""
+        """Node -> reason; None if the plugin skips."""
         affinity, anti, existing = self.maps(pod, nodes, pods)
         wanted = self.terms(pod, "podAffinity", REQUIRED)
         shunned = self.terms(pod, "podAntiAffinity", REQUIRED)
@@ -165,7 +165,7 @@ class Twin:
         return answers
 
     def worths(self, pod: Pod, other: Pod) -> list[tuple[str, int]]:
-        """What another pod is worth: topology keys and weights."""
+        """Yield topology keys and weights for another pod."""
         found: list[tuple[str, int]] = []
         for kind, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
             for weighted in self.terms(pod, kind, PREFERRED):
@@ -212,7 +212,7 @@ class Twin:
 def answers_of(
     plugin: InterPodAffinity, state: AffinityState, pod: Pod, snapshot: Snapshot
 ) -> dict[str, str]:
-    """Node -> reason, empty where the pod fits; each row alone answers the same."""
+    """Node -> reason, or "" where the pod fits; checks that one-row tables agree."""
     info, nodes = PodInfo(pod), snapshot.nodes
     answers = plugin.filter(state, info, nodes)
     for row in range(len(nodes)):
@@ -247,7 +247,7 @@ namespace_selectors = st.sampled_from(
 
 @st.composite
 def terms(draw: st.DrawFn) -> Json:
-    """A term, mostly about the owner's namespace."""
+    """A term, mostly for the owner's namespace."""
     written = term(draw(expressions), draw(st.sampled_from(["zone", "host", "rack"])))
     reach = draw(st.sampled_from(["own", "own", "named", "selected", "both"]))
     if reach in {"named", "both"}:

@@ -209,7 +209,7 @@ def test_filter(existing: list[Pod], pod: Pod, expected: tuple[str, ...] | None)
 
 
 def test_codes() -> None:
-    """Eviction may cure anti-affinity, never missing affinity."""
+    """Eviction may resolve anti-affinity, but not missing affinity."""
     plugin, snapshot = make_plugin(), two_zones(ON_N0)
     for pod, code in (
         (make_pod(pod_affinity=required(term(BAR))), Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
@@ -239,7 +239,7 @@ def test_codes() -> None:
     ],
 )
 def test_namespace_selector(selector: Json, expected: tuple[str, ...]) -> None:
-    """The pod's own namespace selectors are resolved; one met without labels means everywhere."""
+    """The pod's namespace selectors are resolved; one that matches no labels selects all."""
     existing = make_pod("q", namespace="team", labels={"app": "foo"}, node_name="n0")
     snapshot = two_zones(existing, extra=(make_namespace("team", team="x"),))
     pod = make_pod(pod_affinity=required(term(namespaceSelector=selector)))
@@ -249,7 +249,7 @@ def test_namespace_selector(selector: Json, expected: tuple[str, ...]) -> None:
 
 
 def test_namespaces_are_looked_up_again() -> None:
-    """A namespace that changes its labels changes what selectors select."""
+    """Changed namespace labels change what selectors select."""
     existing = make_pod("q", namespace="team", labels={"app": "foo"}, node_name="n0")
     snapshot, plugin = two_zones(existing), make_plugin()
     store: Any = snapshot.objects
@@ -276,7 +276,7 @@ def test_existing_terms_see_labels_of_the_pods_namespace() -> None:
 
 
 def test_terms_that_cannot_be_parsed() -> None:
-    """A wrong selector rejects the pod for good, in upstream's words."""
+    """An invalid selector rejects the pod as unresolvable, with upstream's message."""
     wrong = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
     reason = '"Near" is not a valid pod selector operator'
     snapshot = two_zones()
@@ -394,13 +394,13 @@ SOFT = make_pod(pod_affinity=preferred((5, term())))
 def test_score(
     existing: list[Pod], pod: Pod, args: Json | None, expected: tuple[int, ...] | None
 ) -> None:
-    """Weights of matching terms add up per domain and are spread over 0..100."""
+    """Weights of matching terms add up per domain and are scaled to 0..100."""
     scores = scored(pod, two_zones(*existing), plugin=make_plugin(args))
     assert expected == (None if scores is None else tuple(scores.values()))
 
 
 def test_kept_questions_follow_pods() -> None:
-    """What was derived from existing terms is derived anew once their owners came or went."""
+    """Cached values are derived again when pods with terms are added or deleted."""
     snapshot, plugin = two_zones(), make_plugin()
     pod = make_pod(labels={"app": "foo"})
     repelling = PodInfo(make_pod("q", pod_anti_affinity=required(term())))
@@ -420,7 +420,7 @@ def test_kept_questions_follow_pods() -> None:
 @settings(max_examples=300, deadline=None)
 @given(clusters(), pods_to_place())
 def test_filter_equals_twin(cluster: tuple[list[Node], list[Pod]], pod: Pod) -> None:
-    """All rows at once answer as each node asked by itself."""
+    """All rows at once get the answers of the node-by-node twin."""
     nodes, pods = cluster
     assert Twin(NAMESPACES).filter(pod, nodes, pods) == filtered(pod, snapshot_of(nodes, pods))
 
@@ -431,7 +431,7 @@ def test_filter_equals_twin(cluster: tuple[list[Node], list[Pod]], pod: Pod) -> 
 def test_score_equals_twin(
     cluster: tuple[list[Node], list[Pod]], pod: Pod, hard_weight: int, data: st.DataObject
 ) -> None:
-    """All rows at once score as each node asked by itself."""
+    """All rows at once get the scores of the node-by-node twin."""
     nodes, pods = cluster
     names = [node.metadata.name for node in nodes]
     feasible = sorted(data.draw(st.sets(st.sampled_from(names), min_size=1)))
@@ -446,7 +446,7 @@ def test_score_equals_twin(
 def test_answers_follow_pods(
     cluster: tuple[list[Node], list[Pod]], asked: list[Pod], data: st.DataObject
 ) -> None:
-    """One plugin, asked again and again while pods come and go, answers as a new one would."""
+    """One plugin gives the answers of a new one while pods are added and removed."""
     nodes, pods = cluster
     snapshot, plugin, twin = snapshot_of(nodes, []), make_plugin(), Twin(NAMESPACES)
     names = [node.metadata.name for node in nodes]

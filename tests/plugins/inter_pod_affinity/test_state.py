@@ -26,7 +26,7 @@ from .attraction import (
 def test_what_if_equals_counting_anew(
     cluster: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject
 ) -> None:
-    """Moving pods of one node in a cloned state gives the answers of the cluster so changed."""
+    """Adding and removing pods in a cloned state gives the answers for the changed cluster."""
     nodes, pods = cluster
     snapshot, plugin, twin = snapshot_of(nodes, pods), make_plugin(), Twin(NAMESPACES)
     result = plugin.pre_filter(CycleState(), PodInfo(pod), snapshot)

@@ -91,7 +91,7 @@ def test_three_resources(used: Amounts, asked: Amounts, expected: int | None) ->
 
 
 def test_unrequested_devices_do_not_count() -> None:
-    """An extended resource that the pod does not ask for is left out, cpu is not."""
+    """An extended resource that the pod does not request is ignored, CPU is not."""
     asked, used, there = _amounts(1000, 1000), _amounts(0, 0, 8), _amounts(4000, 4000, 8)
     assert _score(_plugin(), there, used, asked) == _score(
         _plugin("cpu", "memory", GPU), there, used, asked
@@ -142,7 +142,7 @@ def test_wrong_args_are_reported_together() -> None:
 
 
 def test_signature() -> None:
-    """Pods that hold equal amounts are equal; one that devices serve is not remembered."""
+    """Equal requests have equal signatures; requests that devices back are unsigned."""
     device_class = DeviceClass(
         metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
     )
@@ -157,7 +157,7 @@ def test_signature() -> None:
 
 
 def test_class_without_slices_adds_nothing() -> None:
-    """A class that backs the resource and has no device leaves the resource out."""
+    """A class without devices does not add its resource to the score."""
     device_class = DeviceClass(
         metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
     )

@@ -72,7 +72,7 @@ def _score(plugin: NodeResourcesFit, pod: Pod, snapshot: Snapshot) -> list[int]:
 def _cluster(
     allocatable: Amounts, used: Amounts | None = None, pods: int = 1, copies: int = 1
 ) -> Snapshot:
-    """Nodes that are all alike, each with pods of which the first asks for `used`."""
+    """Equal nodes with pods, of which the first requests `used`."""
     nodes = [make_node(f"n{i}", allocatable=allocatable) for i in range(copies)]
     bound = [
         make_pod(f"p{i}-{j}", node_name=f"n{i}", requests=None if j else used)
@@ -145,7 +145,7 @@ _ALLOCATABLE: Amounts = {
 def test_requests(
     used: Amounts, asked: Amounts, code: Code, reasons: tuple[str, ...], copies: int
 ) -> None:
-    """A request must be free; where the node itself is too small, eviction cannot help."""
+    """A request must be free; if the node is too small, eviction does not help."""
     snapshot = _cluster(_ALLOCATABLE, used, copies=copies)
     expected = [Status(code, reasons)] * copies
     assert expected == _filter(_plugin(), make_pod(requests=asked), snapshot)
@@ -161,7 +161,7 @@ def test_requests(
     ],
 )
 def test_pods(pods: int, asked: Amounts, reasons: tuple[str, ...], copies: int) -> None:
-    """Each pod takes one place, whatever it asks for; eviction can make room."""
+    """Each pod takes one slot; eviction can make room."""
     snapshot = _cluster({**_ALLOCATABLE, "pods": 2}, {"cpu": 1}, pods, copies)
     expected = Status(Code.UNSCHEDULABLE if reasons else Code.SUCCESS, reasons)
     assert [expected] * copies == _filter(_plugin(), make_pod(requests=asked), snapshot)
@@ -175,7 +175,7 @@ def test_pods(pods: int, asked: Amounts, reasons: tuple[str, ...], copies: int) 
     ],
 )
 def test_init_containers(container: Amounts, init: Amounts, *, expected: bool) -> None:
-    """What init containers ask for is not added to what runs after them."""
+    """Requests of init containers are not added to those of later containers."""
     pod = make_pod(
         containers=[{"name": "c", "resources": {"requests": container}}],
         init_containers=[{"name": "i", "resources": {"requests": init}}],
@@ -184,7 +184,7 @@ def test_init_containers(container: Amounts, init: Amounts, *, expected: bool) -
 
 
 def test_overhead_counts() -> None:
-    """What the pod's sandbox takes is asked for too."""
+    """The pod's overhead is part of its request."""
     pod = make_pod(requests={"cpu": 5}, spec={"overhead": {"cpu": "5001m"}})
     status = _filter(_plugin(), pod, _cluster(_ALLOCATABLE))[0]
     assert Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("Insufficient cpu",)) == status
@@ -202,13 +202,13 @@ def test_overhead_counts() -> None:
     ],
 )
 def test_ignored_resources(args: Json, asked: Amounts, *, expected: bool) -> None:
-    """Extended resources can be left to an extender, by name or by what precedes the slash."""
+    """Extended resources can be ignored, by name or by group."""
     status = _filter(_plugin(args), make_pod(requests=asked), _cluster(_ALLOCATABLE))[0]
     assert expected == status.is_success
 
 
 def test_describe_gives_quantities() -> None:
-    """What is asked for, free, and there at all; one part for each reason."""
+    """Requested, free and allocatable amounts; one part per reason."""
     snapshot = _cluster(
         {"cpu": 4, "memory": "8Gi", "pods": 2, GPU: 2}, {"cpu": "2500m", "memory": "7Gi"}, pods=2
     )
@@ -355,14 +355,14 @@ def test_scores(
 
 
 def test_pod_level_requests_are_filtered_but_not_scored() -> None:
-    """Upstream's scorer sees the containers only, here with their defaults."""
+    """Upstream's scorer reads only the containers' requests, here with defaults."""
     pod = make_pod(spec={"resources": {"requests": {"cpu": 3, "memory": "300Mi"}}})
     snapshot = _cluster({"cpu": 2, "memory": "400Mi"}, pods=0)
     assert ("Insufficient cpu",) == _filter(_plugin(), pod, snapshot)[0].reasons
     assert [(95 + 50) // 2] == _score(_plugin(), pod, snapshot)
 
 
-# Devices that stand in for an extended resource.
+# Devices that back an extended resource.
 
 
 def _device_class(
@@ -408,7 +408,7 @@ def _slice(node_name: str, *sizes: int) -> ResourceSlice:
 def test_resources_backed_by_devices_are_left_to_them(
     resource: str, offered: int, gates: dict[str, bool], copies: int, *, expected: bool
 ) -> None:
-    """Where a class of devices backs a resource that a node does not offer, this plugin is mute."""
+    """If devices back a resource that the node lacks, this plugin does not reject it."""
     nodes = [make_node(f"n{i}", allocatable={resource: offered}) for i in range(copies)]
     snapshot = make_snapshot(nodes, objects=[_device_class()])
     statuses = _filter(_plugin(None, gates), make_pod(requests={resource: 2}), snapshot)
@@ -417,7 +417,7 @@ def test_resources_backed_by_devices_are_left_to_them(
 
 @pytest.mark.parametrize("copies", [1, 9])
 def test_devices_are_scored(copies: int) -> None:
-    """Devices that match count as allocatable where the node does not offer the resource."""
+    """Matching devices count as allocatable if the node lacks the resource."""
     expression = 'device.attributes["d.example.com"].size > 10'
     nodes = [
         make_node("dra"),
@@ -434,7 +434,7 @@ def test_devices_are_scored(copies: int) -> None:
 
 
 def test_signature() -> None:
-    """Equal requests are equal signatures; what devices serve is not remembered."""
+    """Equal requests have equal signatures; requests that devices back are unsigned."""
     device_class = DeviceClass(
         metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
     )
@@ -597,7 +597,7 @@ def _fits(
 def test_filter_equals_the_twin(
     cluster: list[tuple[Amounts, int, list[Amounts]]], asked: Amounts
 ) -> None:
-    """Each row's answer is the twin's, asked by itself, with few others, and with many."""
+    """Each row gets the twin's answer, alone, among few rows and among many."""
     copies = 4
     nodes: list[Node] = []
     pods: list[Pod] = []
@@ -625,7 +625,7 @@ def test_filter_equals_the_twin(
 def test_one_row_scores_as_in_the_table(
     cluster: list[tuple[Amounts, int, list[Amounts]]], asked: Amounts, kind: str
 ) -> None:
-    """Rows that have different resources get, together, the scores they get one by one."""
+    """Rows with different resources get the same scores together and one by one."""
     nodes: list[Node] = []
     pods: list[Pod] = []
     for i, (allocatable, _, used) in enumerate(cluster * 9):
@@ -642,7 +642,7 @@ def test_one_row_scores_as_in_the_table(
 
 
 def test_what_if_selections_are_answered_as_they_are() -> None:
-    """Pods put on and taken off a selection count there."""
+    """Pods added to and removed from a selection count there."""
     snapshot = _cluster({"cpu": 4}, {"cpu": 3})
     plugin, pod = _plugin(), PodInfo(make_pod(requests={"cpu": 2}))
     state = plugin.pre_filter(CycleState(), pod, snapshot).state
@@ -656,7 +656,7 @@ def test_what_if_selections_are_answered_as_they_are() -> None:
 
 
 def test_many_requests_are_answered() -> None:
-    """A pod may ask for more resources than an answer has bits."""
+    """A pod may request more resources than an answer has bits."""
     asked = {f"example.com/r{i:03}": 1 for i in range(80)}
     snapshot = make_snapshot([make_node(f"n{i}") for i in range(10)])
     status = _filter(_plugin(), make_pod(requests=asked), snapshot)[9]
@@ -664,7 +664,7 @@ def test_many_requests_are_answered() -> None:
 
 
 def test_few_of_many_requests_are_missing() -> None:
-    """Keys too large to be counted are sorted; the answers are the same."""
+    """Keys that are too large for counting are sorted, with equal results."""
     asked = {f"example.com/r{i:03}": 1 for i in range(30)}
     nodes = [
         make_node(f"n{i}", allocatable={f"example.com/r{j:03}": 1 for j in range(30) if j != i})

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: after which events a pod that lacked resources is tried again."""
+"""NodeResourcesFit: which events retry a pod that lacked resources."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _device_class(name: str, resource: str | None = None) -> DeviceClass:
 
 
 def test_events() -> None:
-    """Pods that go or shrink, nodes that come or grow, classes that come or change."""
+    """Deletions and scale-downs of pods, changes of nodes and of device classes."""
     expected = [
         ClusterEvent(POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
         ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
@@ -97,7 +97,7 @@ _TARGET = make_pod("target", requests={"cpu": 2, "memory": 0, GPU: 1})
     ],
 )
 def test_after_pod_events(old: object, new: object | None, *, expected: bool) -> None:
-    """Something must have been freed that the target asks for."""
+    """The event must free a resource that the pod requests."""
     assert expected == _hint(POD, _TARGET, old, new)
 
 
@@ -143,7 +143,7 @@ def _node(**amounts: int | str) -> Node:
 def test_after_node_events(
     asked: Amounts, old: object | None, new: object | None, *, expected: bool
 ) -> None:
-    """The pod fits the empty node, and something that it asks for is more than before."""
+    """The pod fits the empty node, and an amount that it requests has grown."""
     assert expected == _hint(NODE, make_pod(requests=asked), old, new)
 
 
@@ -158,7 +158,7 @@ def test_after_node_events(
     ],
 )
 def test_nodes_may_have_devices(handle: FakeHandle, *, expected: bool) -> None:
-    """A node that does not offer the resource itself may have devices for it."""
+    """A node that lacks the resource may have devices for it."""
     pod = make_pod(requests={GPU: 1})
     assert expected == _hint(NODE, pod, None, make_node(), handle)
     assert expected == _hint(NODE, pod, make_node(), make_node(), handle)
@@ -202,5 +202,5 @@ def test_nodes_may_have_devices(handle: FakeHandle, *, expected: bool) -> None:
 def test_after_device_class_events(
     asked: Amounts, old: object | None, new: object, *, expected: bool
 ) -> None:
-    """The class came to back a resource that the pod names."""
+    """The class newly backs a resource that the pod requests."""
     assert expected == _hint(DEVICE_CLASS, make_pod(requests=asked), old, new)

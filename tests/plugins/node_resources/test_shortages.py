@@ -1,4 +1,4 @@
-"""Amounts as people write them."""
+"""Amounts as users write them."""
 
 import pytest
 from hypothesis import given
@@ -32,6 +32,6 @@ def test_format_amount(resource: str, amount: int, expected: str) -> None:
 
 @given(st.integers(0, 1 << 62))
 def test_amounts_lose_nothing(amount: int) -> None:
-    """What is written reads back as the same amount."""
+    """Formatting keeps the exact amount."""
     assert amount == value(format_amount("memory", amount))
     assert amount == milli_value(format_amount("cpu", amount))

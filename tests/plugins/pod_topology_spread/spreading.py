@@ -1,4 +1,4 @@
-"""SpreadConstraints that tests of topology spread share, and a twin that asks node by node."""
+"""Constraints for tests of topology spread, and a twin that answers node by node."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def matching_pods(written: Json, pod: Pod, node: Node, pods: list[Pod]) -> int:
 def twin_counts(
     constraints: list[Json], pod: Pod, nodes: list[Node], pods: list[Pod]
 ) -> list[dict[str, int]]:
-    """Per constraint, domain -> pods."""
+    """Per constraint: domain -> pods."""
     counts: list[dict[str, int]] = [{} for _ in constraints]
     for node in nodes:
         labels = node.metadata.labels
@@ -104,7 +104,7 @@ def twin_counts(
 
 
 def twin_filter(constraints: list[Json], counts: list[dict[str, int]], pod: Pod, node: Node) -> str:
-    """The reason why the node does not take the pod; empty if it does."""
+    """The reason why the node is rejected, or ""."""
     for written, count in zip(constraints, counts, strict=True):
         value = node.metadata.labels.get(written["topologyKey"])
         if value is None:

@@ -55,7 +55,7 @@ SELECTOR = "Forbidden: constraint must not define a selector, as they deduced fo
     ],
 )
 def test_args(args: Json, expected: list[str]) -> None:
-    """All field errors are reported at once, in upstream's words."""
+    """All field errors are reported at once, with upstream's messages."""
     try:
         make_plugin(args)
         errors: list[str] = []

@@ -43,14 +43,14 @@ from .spreading import (
 def pre_filter(
     plugin: PodTopologySpread, pod: Pod, snapshot: Snapshot
 ) -> PreFilterResult[SpreadState]:
-    """Ask for the state."""
+    """Return the state of pre_filter."""
     return plugin.pre_filter(CycleState(), PodInfo(pod), snapshot)
 
 
 def answers_of(
     plugin: PodTopologySpread, state: SpreadState, pod: Pod, snapshot: Snapshot
 ) -> dict[str, str]:
-    """Node -> reason, empty where the pod fits; each row alone answers the same."""
+    """Node -> reason, or "" where the pod fits; checks that one-row tables agree."""
     info, nodes = PodInfo(pod), snapshot.nodes
     answers = plugin.filter(state, info, nodes)
     for row in range(len(nodes)):
@@ -94,7 +94,7 @@ def scored(
 
 
 def make_cluster(*counts: int, zones: str = "") -> Snapshot:
-    """Nodes n0, n1, ... with so many pods labelled app=foo, in zones by letter ("-": in none)."""
+    """Nodes n0, n1, ... with these numbers of app=foo pods, in zones by letter ("-": none)."""
     nodes: list[Node] = []
     pods: list[Pod] = []
     for at, count in enumerate(counts):
@@ -110,7 +110,7 @@ def make_cluster(*counts: int, zones: str = "") -> Snapshot:
 
 
 def fitting(pod: Pod, snapshot: Snapshot) -> str:
-    """The numbers of the nodes that take the pod."""
+    """The numbers of the nodes that fit the pod."""
     return "".join(name[1:] for name, reason in filtered(pod, snapshot).items() if not reason)
 
 
@@ -150,14 +150,14 @@ def test_filter(
 
 
 def test_filter_without_self_match() -> None:
-    """A pod that its own selector leaves out adds nothing to the skew."""
+    """A pod that its own selector does not match does not add to the skew."""
     pod = make_pod(labels={"app": "bar"}, topology_spread_constraints=[constraint(ZONE)])
     assert "01" == fitting(pod, make_cluster(1, 0, zones="ab"))
     assert "1" == fitting(pod, make_cluster(2, 0, zones="ab"))
 
 
 def test_filter_codes() -> None:
-    """A missing label cannot be cured by eviction, skew can; the first constraint decides."""
+    """Eviction resolves skew, but not a missing label; the first constraint decides."""
     constraints = [constraint(HOSTNAME), constraint(ZONE)]
     pod = make_pod(labels={"app": "foo"}, topology_spread_constraints=constraints)
     snapshot = make_cluster(1, 0, 0, zones="ab-")
@@ -172,7 +172,7 @@ def test_filter_codes() -> None:
 
 
 def test_terminating_and_foreign_pods_do_not_count() -> None:
-    """Pods that are being deleted or live in another namespace are no siblings."""
+    """Terminating pods and pods of other namespaces are not siblings."""
     nodes = [make_node(f"n{at}", labels={ZONE: zone}) for at, zone in enumerate("ab")]
     gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     pods = [
@@ -187,7 +187,7 @@ def test_terminating_and_foreign_pods_do_not_count() -> None:
     ("gate", "expected"), [pytest.param(True, "01", id="on"), pytest.param(False, "1", id="off")]
 )
 def test_match_label_keys(gate: bool, expected: str) -> None:
-    """The labels a pod has of matchLabelKeys narrow the selector; keys it lacks do not."""
+    """Keys of matchLabelKeys that the pod has narrow the selector; others do not."""
     written = constraint(ZONE, matchLabelKeys=["version", "missing"])
     pod = make_pod(labels={"app": "foo", "version": "2"}, topology_spread_constraints=[written])
     plugin = make_plugin(MatchLabelKeysInPodTopologySpread=gate)
@@ -196,7 +196,7 @@ def test_match_label_keys(gate: bool, expected: str) -> None:
 
 
 def test_invalid_selectors_are_errors() -> None:
-    """A selector that upstream refuses ends the cycle with upstream's words."""
+    """An invalid selector ends the cycle with upstream's message."""
     wrong = {"matchExpressions": [{"key": "a", "operator": "Near"}]}
     snapshot = make_cluster(0, 0, zones="ab")
     hard = make_pod(topology_spread_constraints=[constraint(ZONE, selector=wrong)])
@@ -223,7 +223,7 @@ def test_invalid_selectors_are_errors() -> None:
     ],
 )
 def test_score(counts: tuple[int, ...], constraints: list[Json], expected: tuple[int, ...]) -> None:
-    """Fewer matching pods in the domain score higher; maxSkew waters differences down."""
+    """Fewer matching pods in a domain score higher; maxSkew reduces the differences."""
     pod = make_pod(labels={"app": "foo"}, topology_spread_constraints=constraints)
     scores = scored(pod, make_cluster(*counts, zones="aabb"[: len(counts)]))
     assert scores is not None
@@ -231,7 +231,7 @@ def test_score(counts: tuple[int, ...], constraints: list[Json], expected: tuple
 
 
 def test_score_ignores_nodes_without_a_label() -> None:
-    """A node that lacks the label of an own constraint gets 0 and takes no part."""
+    """A node that lacks a label of the pod's constraints gets 0 and is ignored."""
     pod = make_pod(labels={"app": "foo"}, topology_spread_constraints=[soft(ZONE), soft(HOSTNAME)])
     scores = scored(pod, make_cluster(1, 0, 0, zones="ab-"))
     assert {"n0": 0, "n1": 100, "n2": 0} == scores
@@ -266,7 +266,7 @@ def test_system_defaults_need_a_service(services: list[Json | None], expected: b
 
 
 def test_defaults_follow_changes_of_services() -> None:
-    """What was derived from services is derived anew once one came or went."""
+    """Cached values are derived again when a service is added or deleted."""
     cluster, plugin = make_cluster(2, 0, zones="ab"), make_plugin()
     pod = make_pod(labels={"app": "foo"})
     store: Any = cluster.objects
@@ -288,7 +288,7 @@ def test_own_constraints_replace_defaults() -> None:
 
 
 def test_listed_defaults_filter() -> None:
-    """Defaults from a list may be hard; the owner's selector stands in for their own."""
+    """Listed defaults may be hard; they use the owner's selector."""
     args = {"defaultingType": "List", "defaultConstraints": [constraint(ZONE, selector=None)]}
     cluster = make_cluster(1, 0, zones="ab")
     store: Any = cluster.objects
@@ -305,7 +305,7 @@ def test_listed_defaults_filter() -> None:
 
 
 def test_system_defaults_keep_nodes_without_zone() -> None:
-    """With system defaults a node without zone is scored by its host name alone."""
+    """With system defaults, a node without a zone is scored by its host name only."""
     cluster = make_cluster(1, 1, 1, zones="ab-")
     store: Any = cluster.objects
     store.put(make_service({"app": "foo"}))
@@ -395,7 +395,7 @@ def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
 
 @st.composite
 def incoming(draw: st.DrawFn, action: str) -> tuple[list[Json], Pod]:
-    """SpreadConstraints and a pod that has them."""
+    """Draw constraints and a pod that has them."""
     constraints = draw(constraint_lists(action))
     tolerations = draw(st.sampled_from([[], [{"operator": "Exists"}]]))
     pod = make_pod(
@@ -414,7 +414,7 @@ def incoming(draw: st.DrawFn, action: str) -> tuple[list[Json], Pod]:
 def test_filter_equals_twin(
     cluster: tuple[list[Node], list[Pod]], asked: tuple[list[Json], Pod]
 ) -> None:
-    """All rows at once answer as each node asked by itself."""
+    """All rows at once get the answers of the node-by-node twin."""
     (nodes, pods), (constraints, pod) = cluster, asked
     counts = twin_counts(constraints, pod, nodes, pods)
     expected = {n.metadata.name: twin_filter(constraints, counts, pod, n) for n in nodes}
@@ -427,7 +427,7 @@ def test_filter_equals_twin(
 def test_score_equals_twin(
     cluster: tuple[list[Node], list[Pod]], asked: tuple[list[Json], Pod], data: st.DataObject
 ) -> None:
-    """All rows at once score as each node asked by itself."""
+    """All rows at once get the scores of the node-by-node twin."""
     (nodes, pods), (constraints, pod) = cluster, asked
     names = [node.metadata.name for node in nodes]
     feasible = sorted(data.draw(st.sets(st.sampled_from(names), min_size=1)))
@@ -441,7 +441,7 @@ def test_score_equals_twin(
 def test_what_if_equals_counting_anew(
     cluster: tuple[list[Node], list[Pod]], asked: tuple[list[Json], Pod], data: st.DataObject
 ) -> None:
-    """Moving pods of one node in a cloned state gives the answers of the cluster so changed."""
+    """Adding and removing pods in a cloned state gives the answers for the changed cluster."""
     (nodes, pods), (constraints, pod) = cluster, asked
     snapshot, plugin = make_snapshot(nodes, pods), make_plugin()
     result = pre_filter(plugin, pod, snapshot)

@@ -107,7 +107,7 @@ class Scene:
         self.snapshot = Snapshot(make_table(nodes), self.store)
         self.api = FakeApi(self.store)
         handle = Handle(self.api)
-        self.told = handle.observed.told
+        self.calls = handle.observed.calls
         self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=60), handle)
         self.pod: PodInfo = make_pod_info(volumes=claim_volumes("s", "d"))
         self.cycle = CycleState()
@@ -195,7 +195,7 @@ def test_refused_volume() -> None:
     scene = Scene()
     scene.api.refuse = "v"
     assert (failure("the object has been modified"), 0.0) == scene.pre_bind()
-    assert [("volume", "bind")] == scene.told
+    assert [("volume", "bind")] == scene.calls
     assert (0, 0) == scene.assumed
     assert [] == scene.api.written
 
@@ -330,7 +330,7 @@ def test_binding_fails(event: Callable[[Scene], object], error: str) -> None:
     scene = Scene()
     scene.api.at_poll[1] = lambda: event(scene)
     assert (failure(f"binding volumes: {error}"), 1.0) == scene.pre_bind()
-    assert [("volume", "bind")] == scene.told
+    assert [("volume", "bind")] == scene.calls
 
 
 def test_called_back() -> None:
@@ -344,7 +344,7 @@ def test_called_back() -> None:
         await asyncio.gather(work, return_exceptions=True)
 
     run(call_back())
-    assert [("volume", "bind")] == scene.told
+    assert [("volume", "bind")] == scene.calls
 
 
 def test_node_is_gone() -> None:

@@ -93,7 +93,7 @@ class Allocator:
         self._classes = classes
         self._index = index
         self._matcher = matcher
-        # With shared devices, results are not cached, as a device is then not just free or allocated.
+        # With shared devices, results are not cached: a device is not just free or allocated.
         is_known_by_taken = not (allocated.shared or allocated.capacity or index.shares_accounts)
         self._searches = searches if is_known_by_taken else None
         self._asked: tuple[list[ResourceClaim], dict[str, Found]] = ([], {})

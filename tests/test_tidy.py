@@ -25,7 +25,6 @@ CRUMB_LINES_MAX: Final = 80
 CRUMBS: Final = {
     "api.coordination",
     "apiserver.bootstrap",
-    "apiserver.pod_addresses",
     "cluster.controllers.namespaces",
     "simulator.admission",
     "simulator.arrivals",
@@ -40,7 +39,6 @@ SHARED_NAMES: Final = {
     "Comparison",
     "FieldError",
     "Handler",
-    "Latencies",
     "Line",
     "NodeAffinity",
     "Placement",

@@ -122,8 +122,7 @@ def test_claims_of_manifests_are_told_apart(tmp_path: Path) -> None:
     [
         pytest.param(
             {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"},
-            "a KubeSchedulerConfiguration stands among the objects and is not used there;"
-            " --config names it",
+            "a KubeSchedulerConfiguration among the objects is ignored; pass it with --config",
             id="configuration",
         ),
         pytest.param(

@@ -278,7 +278,7 @@ def test_same_object_twice(cluster: Path) -> None:
     result = run("explain", "web-1", cluster, other)
     assert result.exit_code == 2
     assert result.stderr == (
-        f"kubesched: error: {other}: document 1: items[0]: Node alpha stands in "
+        f"kubesched: error: {other}: document 1: items[0]: Node alpha is in "
         f"{cluster}: document 1: items[0] already; remove one\n"
     )
 

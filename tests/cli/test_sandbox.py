@@ -279,12 +279,14 @@ def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
         ),
         pytest.param(["--kubeconfig", "no/dir/k"], "cannot be written", id="kubeconfig"),
         pytest.param(["--data", "no/dir/d"], "--data: no/dir/d: unable to open", id="data"),
-        pytest.param(["--node-label", "a=b c"], "a node like this is refused", id="invalid-node"),
+        pytest.param(
+            ["--node-label", "a=b c"], "the API server refuses the node", id="invalid-node"
+        ),
         pytest.param(["--nodes", "x"], "'--nodes': 'x' is not a valid integer.", id="number"),
         pytest.param(["--nodes", "-1"], "is not in the range", id="nodes"),
         pytest.param(["--start-latency", "-1s"], "-1s is negative; write 0s", id="latency"),
         pytest.param(["--run-time=-1h"], "-1h is negative", id="run-time"),
-        pytest.param(["--zones", ","], "'--zones': there is no name in it", id="zones"),
+        pytest.param(["--zones", ","], "'--zones': it has no names", id="zones"),
         pytest.param(["--feature-gates", "No=true"], "unrecognized feature gate: No", id="gates"),
         pytest.param(["--config", "nope"], "--config: nope: cannot be read: No such", id="config"),
     ],
@@ -324,7 +326,7 @@ def test_a_second_sandbox_leaves_the_kubeconfig_of_a_running_one_alone(tmp_path:
         written = file.read_text()
         second = run("sandbox", *arguments, "--", "true")
         assert 2 == second.exit_code
-        assert f"{file}: leads to a sandbox that is running; name another" in second.output
+        assert f"{file}: belongs to a running sandbox; name another" in second.output
         assert written == file.read_text()
         assert [] == cluster.ask("/api/v1/nodes")["items"]
         file.write_text("another's")
@@ -346,7 +348,7 @@ def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
         write_private(file, old.kubeconfig(url, "t"))
         check_ours(file)
         write_private(file, new.kubeconfig(url, "t"))
-        with pytest.raises(UserError, match="leads to a sandbox that is running"):
+        with pytest.raises(UserError, match="belongs to a running sandbox"):
             check_ours(file)
         thread.join()
 

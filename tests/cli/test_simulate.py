@@ -224,10 +224,10 @@ def test_duplicates_are_an_error(tmp_path: Path) -> None:
     second = write(tmp_path, [node("n")], "b.json")
     result = run("simulate", first, second)
     assert result.exit_code == 2
-    assert f"{second}: document 1: items[0]: Node n stands in {first}" in result.stderr
+    assert f"{second}: document 1: items[0]: Node n is in {first}" in result.stderr
     further = run("simulate", first, "--pods", first)
     assert 2 == further.exit_code
-    assert "Pod shop/p stands in" in further.stderr
+    assert "Pod shop/p is in" in further.stderr
 
 
 def test_warnings(tmp_path: Path) -> None:

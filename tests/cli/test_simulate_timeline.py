@@ -130,7 +130,7 @@ def test_interruption(scenario: Path) -> None:
     assert 130 == result.exit_code
     assert "simulated before it was interrupted, seed 3\n" in result.stdout
     assert "simulated before it was interrupted" in html.read_text()
-    assert f"{log} is not written; {log}.partial has what there was till then" in result.stderr
+    assert f"{log} is not written; {log}.partial has the part until then" in result.stderr
     assert ["old\n", 3] == [log.read_text(), len(Path(f"{log}.partial").read_text().splitlines())]
     assert before is signal.getsignal(signal.SIGINT)
     found = json.loads(run("simulate", scenario, *options[:2], "-o", "json").stdout)
@@ -269,7 +269,7 @@ def test_compare_needs_two_that_last_equally_long(
         pytest.param(
             "dump.json",
             '{"apiVersion": "v1", "kind": "List", "items": []}',
-            "this holds Kubernetes objects, not a scenario; a scenario says what happens over time",
+            "this holds Kubernetes objects, not a scenario; a scenario describes what happens",
             id="dump",
         ),
         pytest.param(

@@ -54,7 +54,7 @@ def explain(
     complete: bool,
     output: OutputFormat,
 ) -> None:
-    """Explain why POD is placed on a node, or why on none.
+    """Explain why POD is placed on a node, or on none.
 
     POD is a name, or namespace/name. FILES hold the cluster: output of kubectl as JSON or YAML, in
     any number of files or directories, compressed or not; `-` is stdin. All nodes are evaluated,

@@ -1,4 +1,4 @@
-"""`kubesched run`: the scheduler of a cluster, beside kube-scheduler or in its place."""
+"""`kubesched run`: the scheduler of a cluster, beside kube-scheduler or instead of it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | None) -> str:
-    """Return where to listen; a dry run, as on a laptop, is nobody else's business."""
+    """Return the address to listen on: loopback for a dry run, else all."""
     if given is not None:
         return given
     return _LOOPBACK if ctx.params["dry_run"] else _EVERYWHERE
 
 
 def _gates_shown(texts: Sequence[str]) -> str:
-    """Return gates as upstream's flag shows them: each behind its component's name and a colon."""
+    """Return gates as upstream's flag shows them: with their component and a colon."""
     gates = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     return ",".join(sorted((gate if ":" in gate else f":{gate}" for gate in gates), key=_component))
 
@@ -53,7 +53,7 @@ def _component(gate: str) -> str:
 
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -> None:
-    # `--version=v1.2.3` sets what upstream reports; the version here is not for setting.
+    # `--version=v1.2.3` sets the version that upstream reports; here it has no effect.
     if value in {"true", "raw"}:
         click.echo(f"kubesched, version {__version__}")
         ctx.exit()
@@ -89,13 +89,13 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     _MAIN,
     "--emulated-version",
     metavar="VERSION",
-    text="The version whose behaviour is wanted; only 1.36 can be.",
+    text="The version to emulate; only 1.36 is accepted.",
 )
 @comma_list(
     _MAIN,
     "--min-compatibility-version",
     metavar="VERSION",
-    text="Accepted, from 1.33 to 1.36; nothing depends on it.",
+    text="Accepted, from 1.33 to 1.36; without effect.",
 )
 @flag(
     _MAIN,
@@ -109,7 +109,8 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     _MAIN,
     "--dry-run",
     is_flag=True,
-    help="Decide and report, but bind, evict and write nothing; there is no election.",
+    help="Report decisions instead of executing them: nothing is written, and there is no leader "
+    "election.",
 )
 @flag(
     _MAIN,
@@ -126,7 +127,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     default="5m",
     show_default=True,
     metavar="D",
-    help="After so long an unschedulable pod is tried again without an event.",
+    help="After this time an unschedulable pod is retried without an event.",
 )
 @flag(
     _MAIN,
@@ -140,7 +141,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     "--leader-elect",
     default=None,
     unset="true",
-    text="Whether replicas agree on the one that works.",
+    text="Whether replicas elect a leader, which alone schedules.",
 )
 @flag(
     _ELECTION,
@@ -164,7 +165,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     unset="2s",
     type=DURATION,
     metavar="D",
-    help="How long between attempts.",
+    help="The time between attempts.",
 )
 @flag(
     _ELECTION,
@@ -217,14 +218,14 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     "--cert-dir",
     default="",
     metavar="DIR",
-    help="Where kube-scheduler.crt and kube-scheduler.key are, or are written to.",
+    help="Directory of kube-scheduler.crt and kube-scheduler.key, which are created if missing.",
 )
 @flag(
     _SERVING,
     "--tls-cert-file",
     default="",
     metavar="FILE",
-    help="Certificate [default: one made at start-up].",
+    help="Certificate [default: one generated at start-up].",
 )
 @flag(
     _SERVING,
@@ -252,7 +253,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     multiple=True,
     shown=lambda pairs: f"[{';'.join(pairs)}]",
     metavar="CERT,KEY[:DOMAIN,...]",
-    help="Accepted; one certificate is shown, whatever name a client asks for.",
+    help="Accepted; all names get the same certificate.",
 )
 @comma_list(
     _SERVING,
@@ -264,19 +265,19 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     _SERVING,
     "--permit-port-sharing",
     default=False,
-    text="Let others listen on the same address and port.",
+    text="Let other processes listen on the same address and port.",
 )
 @switch(
     _SERVING,
     "--permit-address-sharing",
     default=False,
-    text="Accepted; addresses are always shared, so nothing waits for sockets of before.",
+    text="Accepted; addresses are always shared.",
 )
 @switch(
     _SERVING,
     "--disable-http2-serving",
     default=False,
-    text="Accepted; HTTP/2 is not spoken.",
+    text="Accepted; HTTP/2 is never served.",
 )
 @flag(
     _SERVING,
@@ -284,7 +285,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     type=IntRange(min=0),
     default=0,
     metavar="N",
-    help="Accepted; HTTP/2 is not spoken.",
+    help="Accepted; HTTP/2 is never served.",
 )
 @flag(
     _ACCESS,
@@ -312,7 +313,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     default="10s",
     show_default=True,
     metavar="D",
-    help="How long a token's answer is kept.",
+    help="How long token reviews are cached.",
 )
 @flag(
     _ACCESS,
@@ -328,7 +329,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     default="10s",
     show_default=True,
     metavar="D",
-    help="How long it counts that somebody may ask for a path.",
+    help="How long access reviews that allow a path are cached.",
 )
 @flag(
     _ACCESS,
@@ -337,62 +338,62 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     default="10s",
     show_default=True,
     metavar="D",
-    help="How long it counts that somebody may not.",
+    help="How long access reviews that deny a path are cached.",
 )
 @comma_list(
     _ACCESS,
     "--authorization-always-allow-paths",
     default="/healthz,/readyz,/livez",
     metavar="PATH,...",
-    text="Paths that everybody may ask for.",
+    text="Paths that need no authorization.",
 )
 @flag(
     _ACCESS,
     "--client-ca-file",
     default="",
     metavar="FILE",
-    help="Clients with a certificate signed by this are who it says.",
+    help="Certificate authorities of clients.",
 )
 @flag(
     _ACCESS,
     "--requestheader-client-ca-file",
     default="",
     metavar="FILE",
-    help="Proxies with a certificate signed by this may ask on others' behalf [default: as the "
-    "cluster has it, and then the other flags of this kind do not count].",
+    help="Certificate authorities of authenticating proxies [default: the cluster's settings, and "
+    "then the other --requestheader flags have no effect].",
 )
 @comma_list(
     _ACCESS,
     "--requestheader-allowed-names",
     metavar="NAME,...",
-    text="Common names of such proxies [default: any].",
+    text="Common names of authenticating proxies [default: any].",
 )
 @comma_list(
     _ACCESS,
     "--requestheader-username-headers",
     default="x-remote-user",
     metavar="HEADER,...",
-    text="Where they say who asks.",
+    text="Headers with the user's name.",
 )
 @comma_list(
     _ACCESS,
     "--requestheader-uid-headers",
     metavar="HEADER,...",
-    text="Where they say the user's uid.",
+    text="Headers with the user's uid.",
 )
 @comma_list(
     _ACCESS,
     "--requestheader-group-headers",
     default="x-remote-group",
     metavar="HEADER,...",
-    text="Where they say the user's groups.",
+    text="Headers with the user's groups.",
 )
 @comma_list(
     _ACCESS,
     "--requestheader-extra-headers-prefix",
     default="x-remote-extra-",
     metavar="PREFIX,...",
-    text="Begins headers that say more of the user.",
+    text="Prefixes of headers with extra fields of the user.",
 )
 @flag(
     _METRICS,
@@ -406,7 +407,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     _METRICS,
     "--disabled-metrics",
     metavar="NAME,...",
-    text="Metrics to leave out, by their full names.",
+    text="Full names of metrics to hide.",
 )
 @flag(
     _METRICS,
@@ -414,7 +415,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     multiple=True,
     shown=lambda pairs: f"[{','.join(pairs)}]",
     metavar="NAME,LABEL=V,...",
-    help="The values of a metric's label that are shown; others become `unexpected`. Repeatable.",
+    help="Values of a metric's label to show; others become `unexpected`. Repeatable.",
 )
 @flag(
     _METRICS,
@@ -432,7 +433,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     default=0,
     show_default=True,
     metavar="N",
-    help="How much is logged: 2 bindings, 3 attempts, 5 moves in the queue, 10 scores.",
+    help="Log verbosity: 2 adds bindings, 3 attempts, 5 moves in the queue, 10 scores.",
 )
 @flag(
     _LOGS,
@@ -447,7 +448,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="How lines are written.",
+    help="Format of log lines.",
 )
 @flag(
     _LOGS,
@@ -497,7 +498,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     unset="50",
     type=float,
     metavar="N",
-    help="Requests a second to the API server.",
+    help="Requests per second to the API server.",
 )
 @flag(
     _DEPRECATED,
@@ -505,7 +506,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     unset="100",
     type=int,
     metavar="N",
-    help="Requests at once.",
+    help="Burst of requests to the API server.",
 )
 @flag(
     _DEPRECATED,
@@ -540,23 +541,23 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -
     help="Show the version and exit.",
 )
 def run(**flags: Any) -> int | None:
-    """Run as a cluster's scheduler, beside kube-scheduler or in its place.
+    """Run as a cluster's scheduler, beside kube-scheduler or instead of it.
 
-    Pods that name one of the profiles in spec.schedulerName are placed. Replicas elect a leader;
-    the others stand by. The flags are kube-scheduler's, and so are their defaults.
+    It schedules pods whose spec.schedulerName is one of the profiles. Replicas elect a leader; the
+    others stand by. Flags and defaults are those of kube-scheduler.
 
     \b
-    Which cluster? The first of these that is given:
+    The cluster is the first of these that is given:
       clientConnection.kubeconfig of --config; without --config, --kubeconfig
       --master, without credentials
       the files listed in KUBECONFIG, merged as kubectl merges them
       the service account of the pod this runs in
-    ~/.kube/config is read only where one of them names it.
+    ~/.kube/config is read only if one of them names it.
 
     \b
     A second scheduler on the cluster of the current user:
       KUBECONFIG=~/.kube/config kubesched run --leader-elect=false --config my.yaml
-    What would it do? Nothing is written:
+    What it would do, without writing anything:
       kubesched run --kubeconfig ~/.kube/config --dry-run
     """  # noqa: D301 - click reads the control character
     from kubesched.cli.run_process import run_process

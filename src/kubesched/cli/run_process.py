@@ -60,10 +60,10 @@ _DEPRECATED: Final = (
 
 
 def options_of(flags: dict[str, Any]) -> Options:
-    """Return the options that flags stand for.
+    """Return the options of the flags.
 
     Raises:
-        ConfigError: A feature gate, version or metric is not known.
+        ConfigError: A feature gate, version or metric is unknown.
     """
     errors = [*version_errors(flags["emulated_version"], flags["min_compatibility_version"])]
     gates = FeatureGates.parse(",".join(flags["feature_gates"]))
@@ -106,15 +106,15 @@ def options_of(flags: dict[str, Any]) -> Options:
 
 
 def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
-    """Write the configuration, or run the process to its end; return its exit code.
+    """Write the configuration, or run the process; return its exit code.
 
     Args:
-        flags: The values by the options' names.
-        shown: The same as text, by the flags' names.
+        flags: The values by parameter name.
+        shown: The same as text, by flag, for /flagz.
 
     Raises:
-        UserError: The configuration is wrong; with the file's name.
-        ConfigError: The flags are.
+        UserError: The configuration file is invalid.
+        ConfigError: A flag is invalid.
     """
     options = options_of(flags)
     configuration = _configuration(options)
@@ -147,10 +147,10 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         try:
             code = await process.run()
         except ConfigError as error:
-            # What plugins say of their part of the file.
+            # Plugins check their arguments when they are created.
             raise in_file(error, options.config_file) from error
         finally:
-            # What has ended says how it ended, whoever asks it to end now.
+            # The exit code is final: ignore signals from now on.
             for number in STOPPING:
                 signal.signal(number, signal.SIG_IGN)
         reports.check()

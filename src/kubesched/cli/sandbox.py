@@ -1,4 +1,4 @@
-"""`kubesched sandbox`: a cluster on a laptop, of any size."""
+"""`kubesched sandbox`: a cluster on this machine, of any size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _zones(
 ) -> tuple[str, ...]:
     zones = comma_separated(ctx, parameter, values)
     if values and not zones:
-        raise click.BadParameter("there is no name in it; write a,b,c", ctx, parameter)
+        raise click.BadParameter("it has no names; write a,b,c", ctx, parameter)
     return zones
 
 
@@ -35,22 +35,22 @@ def _zones(
     type=IntRange(0, 65535),
     default=0,
     metavar="P",
-    help="Port of the API server on 127.0.0.1 [default: any that is free].",
+    help="Port of the API server on 127.0.0.1 [default: a free one].",
 )
 @flag(
     _CLUSTER,
     "--kubeconfig",
     type=_PATH,
     metavar="FILE",
-    help="Where to write the kubeconfig; taken away at the end [default: a temporary file].",
+    help="Where to write the kubeconfig, which is removed at the end [default: a temporary file].",
 )
 @flag(
     _CLUSTER,
     "--data",
     type=_PATH,
     metavar="FILE",
-    help="Keep all objects in this SQLite file, and go on with those that it holds. What was "
-    "acknowledged is on the disk, whatever happens [default: in memory].",
+    help="SQLite file for all objects; an existing one is continued. Acknowledged writes survive a "
+    "crash [default: in memory].",
 )
 @flag(
     _NODES,
@@ -59,11 +59,16 @@ def _zones(
     default=3,
     show_default=True,
     metavar="N",
-    help="How many; those that are there already count.",
+    help="Number of nodes; existing ones count.",
 )
-@flag(_NODES, "--node-cpu", default="8", show_default=True, metavar="Q", help="CPUs of each.")
+@flag(_NODES, "--node-cpu", default="8", show_default=True, metavar="Q", help="CPUs of each node.")
 @flag(
-    _NODES, "--node-memory", default="32Gi", show_default=True, metavar="Q", help="Memory of each."
+    _NODES,
+    "--node-memory",
+    default="32Gi",
+    show_default=True,
+    metavar="Q",
+    help="Memory of each node.",
 )
 @flag(
     _NODES,
@@ -71,7 +76,7 @@ def _zones(
     default="110",
     show_default=True,
     metavar="Q",
-    help="How many pods each takes.",
+    help="Maximum number of pods on each node.",
 )
 @flag(
     _NODES,
@@ -79,7 +84,7 @@ def _zones(
     "node_resources",
     multiple=True,
     metavar="NAME=Q",
-    help="Another resource of each, such as example.com/gpu=8. Repeatable.",
+    help="Another resource of each node, such as example.com/gpu=8. Repeatable.",
 )
 @flag(
     _NODES,
@@ -87,7 +92,7 @@ def _zones(
     "node_labels",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A label of each. Repeatable.",
+    help="A label of each node. Repeatable.",
 )
 @flag(
     _NODES,
@@ -95,7 +100,7 @@ def _zones(
     "node_taints",
     multiple=True,
     metavar="KEY=VALUE:EFFECT",
-    help="A taint of each; without =VALUE its value is empty. Repeatable.",
+    help="A taint of each node; without =VALUE its value is empty. Repeatable.",
 )
 @flag(
     _NODES,
@@ -103,14 +108,14 @@ def _zones(
     multiple=True,
     callback=_zones,
     metavar="A,B,C",
-    help="Zones, given to nodes in turn.",
+    help="Zones, assigned to nodes in turn.",
 )
 @flag(
     _NODES,
     "--node-template",
     type=_PATH,
     metavar="FILE",
-    help="A Node in YAML or JSON that all are made from; what it says wins over the other flags.",
+    help="A Node in YAML or JSON as a template; its fields override the other flags.",
 )
 @flag(
     _NODES,
@@ -125,7 +130,7 @@ def _zones(
     default="1s",
     show_default=True,
     metavar="D",
-    help="How long a pod takes to run once it is bound, give or take a half.",
+    help="Time from binding to running, ± 50 %.",
 )
 @flag(
     _PODS,
@@ -134,7 +139,7 @@ def _zones(
     default="1s",
     show_default=True,
     metavar="D",
-    help="How long a deleted pod takes to go, give or take a half; never beyond its grace period.",
+    help="Time to stop a deleted pod, ± 50 %; at most its grace period.",
 )
 @flag(
     _PODS,
@@ -143,15 +148,15 @@ def _zones(
     default="10s",
     show_default=True,
     metavar="D",
-    help="How long a pod runs whose restartPolicy is Never or OnFailure, as those of Jobs. The "
-    "annotations sandbox/run-seconds and sandbox/exit-code say so for one pod.",
+    help="How long pods with restartPolicy Never or OnFailure run, as those of Jobs. The "
+    "annotations sandbox/run-seconds and sandbox/exit-code override it for one pod.",
 )
 @flag(
     _SCHEDULER,
     "--scheduler/--no-scheduler",
     "has_scheduler",
     default=True,
-    help="Whether `kubesched run` places pods, or you do, or nobody.",
+    help="Whether to run `kubesched run` as the scheduler.",
 )
 @flag(
     _SCHEDULER,
@@ -159,7 +164,7 @@ def _zones(
     "config_file",
     type=_PATH,
     metavar="FILE",
-    help="Its KubeSchedulerConfiguration (v1); the connection and the election are the sandbox's.",
+    help="Its KubeSchedulerConfiguration (v1); connection and leader election are replaced.",
 )
 @flag(
     _SCHEDULER,
@@ -182,21 +187,21 @@ def _zones(
     "--scheduler-log",
     type=_PATH,
     metavar="FILE",
-    help="Append what the scheduler logs to this file.",
+    help="Append the scheduler's log to this file.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 def sandbox(**flags: Any) -> int:
     """Run a cluster on this machine: an API server, fake nodes, and the scheduler.
 
-    Nodes and pods exist only as objects: nodes are ready, pods that are bound run, end and stop in
-    time, but nothing is executed. Deployments, ReplicaSets, DaemonSets and Jobs have their pods.
-    The API server listens on 127.0.0.1 only, for those who have the token in the kubeconfig.
+    Nodes and pods exist only as objects: nodes are ready, bound pods run, end and stop after set
+    times, but nothing is executed. Controllers create the pods of Deployments, DaemonSets and Jobs.
+    The API server listens on 127.0.0.1 only; clients need the token in the kubeconfig.
 
-    It runs until Ctrl-C, or for as long as COMMAND does, whose KUBECONFIG leads to it and whose
-    exit code becomes its own. Then all that it made is gone, except the file of --data.
+    It runs until Ctrl-C, or until COMMAND ends, which gets KUBECONFIG and whose exit code it
+    returns. At the end everything is removed, except the file of --data.
 
     \b
-    Three nodes to play with:
+    Three nodes:
       kubesched sandbox
       export KUBECONFIG=...       (as it prints)
       kubectl create deployment web --image=web --replicas=5
@@ -204,7 +209,7 @@ def sandbox(**flags: Any) -> int:
       kubesched sandbox --nodes 1000 --zones a,b,c --node-resource example.com/gpu=8
     A test against a cluster of its own:
       kubesched sandbox --nodes 10 -- ./test.sh
-    A cluster that is still there tomorrow:
+    A cluster that survives restarts:
       kubesched sandbox --data cluster.sqlite --kubeconfig cluster.kubeconfig
     """  # noqa: D301 - \b stops click from rewrapping the paragraph
     from kubesched.cli.sandbox_run import run_sandbox

@@ -1,7 +1,7 @@
-"""How to get into a sandbox: its tokens, its certificate, and the kubeconfig that holds both.
+"""Access to a sandbox: tokens, certificate and kubeconfig.
 
-Invariants: nobody but the user can read what is written; a kubeconfig of others, or of a sandbox
-            that is still running, is never touched.
+Invariants: only the user can read the files; a kubeconfig that is not a sandbox's, or of a running
+            one, is never overwritten.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class SandboxAccess:
     """The tokens and the certificate of one sandbox.
 
     Attributes:
-        admin: The token of the one who may do everything.
+        admin: The token of the administrator.
         scheduler: The token of the scheduler.
-        tls: Holds the certificate, for the server.
+        tls: The server's TLS context.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Draw the tokens, and make a certificate.
+        """Generate tokens and a certificate.
 
         Args:
-            folder: Only the user's own; the certificate and its key are written there.
+            folder: A private directory, for the certificate and its key.
         """
-        # Makes keys, which takes a library that `--help` does without.
+        # Imported late: `--help` needs no cryptography.
         from kubesched.app.serving_certificates import make_pair
 
         self.admin = secrets.token_urlsafe(_TOKEN_BYTES)
@@ -60,12 +60,12 @@ class SandboxAccess:
         self._certificate = pair.certificate
 
     def users(self) -> dict[str, User]:
-        """Return who is who by token."""
+        """Return the users by token."""
         scheduler = User(SCHEDULER, ("system:authenticated",))
         return {self.admin: ADMIN, self.scheduler: scheduler}
 
     def kubeconfig(self, url: str, token: str) -> str:
-        """Return a kubeconfig for the holder of a token."""
+        """Return a kubeconfig with a token."""
         authority = base64.b64encode(self._certificate).decode()
         cluster = {"server": url, "certificate-authority-data": authority}
         context = {"cluster": CONTEXT, "user": CONTEXT}
@@ -82,10 +82,10 @@ class SandboxAccess:
 
 
 def check_ours(file: Path) -> None:
-    """Check that a kubeconfig may be written: there is none, or that of a sandbox that has ended.
+    """Check that a kubeconfig may be written: it is missing, or of a sandbox that has ended.
 
     Raises:
-        UserError: It is somebody else's, or its sandbox still runs.
+        UserError: It is not a sandbox's, or the sandbox is running.
     """
     if not file.exists():
         return
@@ -97,17 +97,17 @@ def check_ours(file: Path) -> None:
         is_ours = False
     if not is_ours:
         raise UserError(
-            f"{file}: is there already and not from a sandbox; name another file with --kubeconfig"
+            f"{file}: exists and is not from a sandbox; name another file with --kubeconfig"
         )
     if _is_running(cluster.get("cluster") or {}):
         raise UserError(
-            f"{file}: leads to a sandbox that is running; name another file with --kubeconfig, or "
-            "end that one first"
+            f"{file}: belongs to a running sandbox; name another file with --kubeconfig, or "
+            "end that sandbox first"
         )
 
 
 def _is_running(cluster: Mapping[str, str]) -> bool:
-    """Whether a sandbox still listens: it alone has the key of its kubeconfig's certificate."""
+    """Whether a sandbox still listens: only it has the key of the certificate."""
     try:
         server = urlsplit(cluster["server"])
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
@@ -126,14 +126,14 @@ def _is_running(cluster: Mapping[str, str]) -> bool:
 
 
 def remove_own(file: Path, text: str) -> None:
-    """Remove a kubeconfig that is still as it was written; another's stays."""
+    """Remove a kubeconfig if it is still as it was written."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if file.read_text(encoding="utf-8") == text:
             file.unlink()
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only the user can read, whole or not at all.
+    """Write a file that only the user can read, completely or not at all.
 
     Raises:
         UserError: It cannot be written.
@@ -145,4 +145,4 @@ def write_private(file: Path, text: str) -> None:
         Path(name).replace(file)
     except OSError as error:
         why = f"cannot be written: {error.strerror}"
-        raise UserError(f"{file}: {why}; name a file in a directory of yours") from None
+        raise UserError(f"{file}: {why}; choose a directory that you can write to") from None

@@ -1,4 +1,4 @@
-"""From the flags about nodes to their template."""
+"""The template of a sandbox's nodes, from flags and a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubesched.cluster.node_template import NodeTemplate
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _STORAGE: Final = "100Gi"
-# What is taken over of a node, by part; empty for all. The rest is that of one machine.
+# The fields of a template that are used; empty for all. Others belong to one machine.
 _TAKEN: Final = {
     "metadata": ("labels", "annotations"),
     "spec": (),
@@ -31,10 +31,10 @@ _TAKEN: Final = {
 
 
 def node_template(flags: Mapping[str, Any]) -> NodeTemplate:
-    """Return what nodes are made from.
+    """Return the template of the nodes.
 
     Raises:
-        UserError: A flag or the file makes no sense.
+        UserError: A flag or the file is invalid.
     """
     capacity = {
         "cpu": _quantity("--node-cpu", flags["node_cpu"]),
@@ -90,10 +90,10 @@ def _taint(text: str) -> Plain:
 
 
 def read_node(file: Path) -> Plain:
-    """Return the node of a file.
+    """Return the Node in a file, without the fields of one machine.
 
     Raises:
-        UserError: It holds something else.
+        UserError: It is not one Node.
     """
     try:
         documents = [one for _, one in load_documents(file.read_text(encoding="utf-8"))]

@@ -1,4 +1,4 @@
-"""From the flags of `kubesched sandbox` to a running cluster, and back to nothing."""
+"""The run of a sandbox: start server, nodes, controllers and scheduler, then remove everything."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _EXIT_NOT_EXECUTABLE: Final = 126
 _EXIT_SIGNAL: Final = 128
 # The gates whose objects are of versions that an API server serves on demand only.
 _GATES_OF_ALPHA: Final = ("GenericWorkload", "DRADeviceTaintRules")
-# So many nodes are created before others have their turn.
+# Nodes created before the event loop runs other tasks.
 _NODES_AT_ONCE: Final = 100
 
 
@@ -46,7 +46,7 @@ def run_sandbox(flags: dict[str, Any]) -> int:
     """Run a cluster; return the exit code.
 
     Raises:
-        UserError: A flag cannot be used.
+        UserError: A flag is invalid.
         ConfigError: A feature gate is unknown or locked.
     """
     template = node_template(flags)
@@ -61,7 +61,7 @@ class _Sandbox:
     """One cluster.
 
     Attributes:
-        failure: What ended it, if anything did; set once.
+        failure: The error that ended it; None without one.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class _Sandbox:
             opened.push_async_callback(server.stop)
             await self._begin(server, access, opened)
             await self._start_scheduler(server, access, opened)
-            # What is there now stays; the collector need not look at it again and again.
+            # Objects from the start are permanent; exclude them from collections.
             gc.collect()
             gc.freeze()
             return await self._serve(server)
@@ -102,7 +102,7 @@ class _Sandbox:
         loop.add_signal_handler(signal.SIGTERM, self._end)
 
     def _interrupted(self) -> None:
-        # A command hears of Ctrl-C itself, and decides what it means.
+        # The command gets Ctrl-C too, and decides what it means.
         if not self._command:
             self._stop.set()
 
@@ -149,7 +149,7 @@ class _Sandbox:
         for one in (keeper, kubelets, controllers):
             one.start()
             opened.callback(one.stop)
-        # Another may have begun while nodes were added.
+        # Another sandbox may have started meanwhile.
         _check_kubeconfig(flags)
         try:
             await server.start(HOST, flags["port"], access.tls)
@@ -168,7 +168,7 @@ class _Sandbox:
             except AlreadyExistsError:
                 continue
             except ApiError as error:
-                raise UserError(f"a node like this is refused: {error}") from None
+                raise UserError(f"the API server refuses the node: {error}") from None
             if number % _NODES_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
@@ -245,7 +245,7 @@ class _Sandbox:
         try:
             process = await asyncio.create_subprocess_exec(*self._command, env=environment)
         except FileNotFoundError:
-            why = f"{name}: there is no such command"
+            why = f"{name}: command not found"
             raise UserError(why, exit_code=_EXIT_NOT_FOUND) from None
         except OSError as error:
             why = f"{name}: cannot be run: {error.strerror}"

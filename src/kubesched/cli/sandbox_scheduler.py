@@ -1,6 +1,6 @@
-"""The scheduler of a sandbox, in a process of its own.
+"""SchedulerChild runs the scheduler of a sandbox in a process of its own.
 
-Invariants: it ends when the sandbox does, even if that is killed: it reads from it until the end.
+Invariants: the child ends with the sandbox, even if that is killed: its stdin is a pipe from it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def configuration_text(wanted: Mapping[str, Any], kubeconfig: Path) -> str:
     """Return the configuration of a sandbox's scheduler.
 
     Args:
-        wanted: What the user wants; empty for the default.
-        kubeconfig: Where the sandbox is.
+        wanted: The user's configuration; empty for the default.
+        kubeconfig: Of the sandbox.
     """
     connection = {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _QPS}
     return dump(
@@ -44,10 +44,10 @@ def configuration_text(wanted: Mapping[str, Any], kubeconfig: Path) -> str:
 
 
 def read_wanted(file: Path | None) -> dict[str, Any]:
-    """Return the configuration that a user wrote; None for none.
+    """Return the user's configuration, {} without a file.
 
     Raises:
-        UserError: The file cannot be read, or is no configuration.
+        UserError: The file cannot be read, or is not a configuration.
     """
     if file is None:
         return {}
@@ -58,21 +58,21 @@ def read_wanted(file: Path | None) -> dict[str, Any]:
     except (YamlError, UnicodeDecodeError) as error:
         raise UserError(f"--config: {file}: {error}") from None
     if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise UserError(f"--config: {file}: is no KubeSchedulerConfiguration")
+        raise UserError(f"--config: {file}: is not a KubeSchedulerConfiguration")
     return documents[0]
 
 
 class SchedulerChild:
-    """The other process, seen from the sandbox."""
+    """The process of the scheduler."""
 
     def __init__(self, config: Path, flags: Sequence[str], log: Path, written: Path) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
             config: Its configuration.
             flags: Further flags of `kubesched run`.
-            log: What it says is appended there.
-            written: The file that the user wrote, which its faults are told of.
+            log: Its stdout and stderr are appended there.
+            written: The user's configuration file, to be named in errors.
         """
         self._names = str(config), str(written)
         self._arguments = ["run", "--config", str(config), "--secure-port", "0", *flags]
@@ -90,7 +90,7 @@ class SchedulerChild:
         except OSError as error:
             raise UserError(f"{self._log}: cannot be written: {error.strerror}") from None
         with log:
-            # In a session of its own: Ctrl-C is for the sandbox, which ends it in order.
+            # In a session of its own, so that Ctrl-C reaches only the sandbox, which then stops it.
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",
@@ -103,17 +103,17 @@ class SchedulerChild:
             )
 
     async def failed(self) -> str:
-        """Wait until it ends by itself; return what to tell the user."""
+        """Wait until it ends by itself; return an error message."""
         assert self._process is not None, "it has been started"
         code = await self._process.wait()
         if code < 0:
             return f"the scheduler was ended by {_signal_name(-code)}"
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        last = "; ".join(lines[-_LINES_SHOWN:]) or "it said nothing"
+        last = "; ".join(lines[-_LINES_SHOWN:]) or "its log is empty"
         return f"the scheduler ended with code {code}: {last.replace(*self._names)}"
 
     async def stop(self) -> None:
-        """End it; stopping twice is fine."""
+        """Stop it; idempotent."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -139,7 +139,7 @@ def _signal_name(number: int) -> str:
 
 
 def serve() -> None:
-    """Be the child: run the command line, and end with the parent."""
+    """Run the command line in the child process, and end with the parent."""
     from kubesched.cli.main import main
 
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -147,7 +147,7 @@ def serve() -> None:
 
 
 def _end_with_parent() -> None:
-    # The end of the input is the end of the sandbox, whatever ended it.
+    # stdin is closed when the sandbox ends, for any reason.
     while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

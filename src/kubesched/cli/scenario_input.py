@@ -40,34 +40,34 @@ from kubesched.simulator.timestamps import SECONDS_MAX
 from kubesched.simulator.trace_pods import trace_pods
 
 _BYTES_MAX: Final = 4 << 20
-"""No scenario is so large; larger files are dumps, and need not be read twice."""
+"""Larger files are dumps, not scenarios, and are not read twice."""
 _VERSION: Final = re.compile(rb"""(?:^|[{,])\s*["']?version["']?\s*:""", re.MULTILINE)
 _OF_OBJECTS: Final = re.compile(
     rb"""^(?:apiVersion|kind|items)\s*:|\A\s*\{\s*"(?:apiVersion|kind|items)"\s*:""", re.MULTILINE
 )
 _A_SCENARIO: Final = (
-    "a scenario says what happens over time: `version: 1`, `duration`, `nodes`, ..."
+    "a scenario describes what happens over time: `version: 1`, `duration`, `nodes`, ..."
 )
 _CONFIGURATION_FILE: Final = "scheduler.configurationFile"
 _AFTER_THE_LAST_SECONDS: Final = 60.0
 
 
 class Play(NamedTuple):
-    """A scenario, the plugins that it may use, and the file to blame."""
+    """A scenario, the registry of its plugins, and its file for errors."""
 
     scenario: Scenario
     registry: Registry
     file: Path | None
 
     def changed(self, seed: int | None, duration_seconds: float | None) -> Play:
-        """Return the same with another seed and duration; None leaves each as it is.
+        """Return the same with another seed and duration; None changes nothing.
 
         Raises:
-            UserError: It takes too long.
+            UserError: The duration is too long.
         """
         scenario = self.scenario
         if duration_seconds is not None and duration_seconds > SECONDS_MAX:
-            raise UserError("--duration: it is longer than any scenario may take")
+            raise UserError("--duration: it is longer than a scenario may be")
         return self._replace(
             scenario=replace(
                 scenario,
@@ -78,20 +78,20 @@ class Play(NamedTuple):
 
 
 def is_scenario(file: Path) -> bool:
-    """Whether a file is a scenario, well-formed or not: it has `version` and no `kind`."""
+    """Whether a file is a scenario, valid or not: it has `version` and no `kind`."""
     try:
         if not file.is_file() or file.stat().st_size > _BYTES_MAX:
             return False
         data = file.read_bytes()
     except OSError:
-        return False  # which reading it will say
+        return False  # the error is reported when it is read
     if _OF_OBJECTS.search(data) or not _VERSION.search(data):
         return False
     errors: list[FieldError] = []
     try:
         raw = read_document(data, errors)
     except ConfigError:
-        # What it is cannot be said; its beginning may be enough.
+        # It cannot be parsed; its beginning may be enough.
         return re.match(rb"\s*(?:#.*\n|---\s*\n|\s)*version\s*:", data) is not None
     return isinstance(raw, Mapping) and "version" in raw and "kind" not in raw
 
@@ -100,7 +100,7 @@ def read_scenario(file: Path) -> Play:
     """Read a scenario.
 
     Raises:
-        UserError: with one line per field error, or what the file is instead.
+        UserError: With one line per field error, or with what the file is instead.
     """
     _refuse_dump(file)
     try:
@@ -110,7 +110,7 @@ def read_scenario(file: Path) -> Play:
 
 
 def _refuse_dump(file: Path) -> None:
-    """Raise UserError if a file holds a cluster, or is none that could be a scenario."""
+    """Raise UserError if a file holds a cluster or a trace, or is not a file."""
     if file.is_dir() or str(file) == STANDARD_INPUT:
         what = "a directory" if file.is_dir() else "stdin"
         raise UserError(f"{file}: a scenario is a file, and this is {what}; {_A_SCENARIO}")
@@ -131,10 +131,10 @@ def _refuse_dump(file: Path) -> None:
 
 
 def read_trace(files: Sequence[Path]) -> Play:
-    """Return the scenario that replays lists of openb nodes and pods until the last pod's end.
+    """Return a scenario that replays openb lists of nodes and pods until the last pod's end.
 
     Raises:
-        UserError: They are no such lists, or one sort is missing.
+        UserError: A file is not such a list, or nodes or pods are missing.
         DecodeError: A list cannot be read.
     """
     nodes, pods = _sorted_lists(files)
@@ -191,7 +191,7 @@ def named_files(scenario: Scenario) -> dict[str, Path]:
 
 
 def _check_named(play: Play, *, has_config: bool) -> None:
-    """Look for the files that are read; its configuration is not, if there is another."""
+    """Check the files that are read; not the configuration, if an option replaces it."""
     errors = [
         FieldError(field, f"{file}: {field_error}")
         for field, file in named_files(play.scenario).items()
@@ -215,11 +215,11 @@ def workload_warnings(play: Play) -> list[str]:
 
 
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
-    """Return the same with the scheduler of the options where they say something.
+    """Return the same with the scheduler's options, which override the scenario's.
 
     Raises:
-        UserError: A file or plugin is not what it should be.
-        ConfigError: The feature gates are wrong.
+        UserError: A file or plugin is invalid.
+        ConfigError: A feature gate is invalid.
     """
     _check_named(play, has_config=options.config is not None)
     spec = play.scenario.scheduler

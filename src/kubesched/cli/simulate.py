@@ -1,4 +1,4 @@
-"""`kubesched simulate`: place all pending pods of a cluster dump, or play a scenario over time."""
+"""`kubesched simulate`: place all pending pods of a cluster dump, or simulate a scenario."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ _OF_TIMELINES = {
     type=FILE_PATH,
     multiple=True,
     metavar="FILE",
-    help="Place these pods too, whatever their nodeName and phase say. Other objects in FILE, such "
-    "as claims, join the cluster. Repeatable.",
+    help="Place these pods too, regardless of their nodeName and phase. Other objects in FILE, "
+    "such as claims, are added to the cluster. Repeatable.",
 )
 @click.option(
     "--show",
     "sections",
     type=click.Choice(SECTIONS),
     multiple=True,
-    help="What the table output shows, in full [default: a summary]. Repeatable.",
+    help="Section of the table output to show in full [default: a summary]. Repeatable.",
 )
 @click.option("--all", "everything", is_flag=True, help="Show everything in the table output.")
 @click.option(
@@ -63,7 +63,7 @@ _OF_TIMELINES = {
     default=5,
     show_default=True,
     metavar="N",
-    help="How many reasons and nodes the summary shows.",
+    help="The number of reasons and nodes in the summary.",
 )
 @complete_option
 @output_option
@@ -80,33 +80,32 @@ def simulate(
     complete: bool,
     output: OutputFormat,
 ) -> int:
-    """Place all pending pods of a cluster dump, or play a scenario.
+    """Place all pending pods of a cluster dump, or simulate a scenario.
 
-    FILES hold the cluster: what kubectl prints as JSON or YAML, in any number of files or
-    directories, compressed or not, `-` for stdin. The pods without a node are placed one after
-    another in the order of the scheduler's queue; a pod of higher priority may evict others, which
-    leave at once and do not come back. A pod that fits nowhere is tried again when a plugin that
-    rejected it says that what happened since may help. Binding and backoff take no time. The same
-    files and seed give the same result.
+    FILES hold the cluster: output of kubectl as JSON or YAML, in any number of files or
+    directories, compressed or not; `-` is stdin. Pods without a node are scheduled one after
+    another in the order of the scheduler's queue. A pod of higher priority may evict others, which
+    disappear at once and are not created again. A pod that fits nowhere is retried after events
+    that may help according to the plugins that rejected it. Binding and backoff take no time. The
+    same files and seed give the same result.
 
-    Only objects of kind Pod are placed. Deployments and other workloads are not expanded: without
-    their pods among the files they are an error.
+    Only Pods are placed. Deployments and other workloads are not expanded: without their pods among
+    the files they are an error.
     `kubesched --help` shows the command that saves a cluster; use --complete with its output.
     Without it, kinds that the result depends on and the files lack are reported as not known, with
     the command that fetches them.
 
-    What the API server would fill in is filled in: requests from limits, priority from a
-    PriorityClass.
+    Defaults of the API server are applied: requests from limits, priority from a PriorityClass.
 
-    Node and pod lists of the openb GPU trace (CSV) are understood as well. There a pod that shares
-    a GPU asks for a whole one, and pods come in order of creation_time.
+    Node and pod lists of the openb GPU trace (CSV) are accepted too. A pod that shares a GPU
+    requests a whole one, and pods are scheduled in the order of creation_time.
 
-    A file with `version:` and without `kind:` is a scenario: nodes, pods that come and go, and
-    what happens to them. It is played over virtual time, and the report says how long pods waited
-    and how full nodes were; --html draws it. So are openb lists with --times.
+    A file with `version:` and without `kind:` is a scenario: nodes, pods that arrive and end, and
+    other events. It runs on virtual time, and the report shows how long pods waited and how full
+    nodes were; --html draws charts. openb lists with --times run in the same way.
 
-    -o json and -o yaml print everything that was decided. Ctrl-C prints what has been decided till
-    then, marked as partial, and ends with exit code 130.
+    -o json and -o yaml print all decisions. Ctrl-C prints the decisions until then, marked as
+    partial, with exit code 130.
 
     \b
     Examples:
@@ -130,7 +129,7 @@ def simulate(
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:
-    """Say which of these options were given, all at once."""
+    """Raise UserError with all of these options that were given."""
     context = click.get_current_context()
     given = [
         flag

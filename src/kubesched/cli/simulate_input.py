@@ -1,6 +1,6 @@
-"""What `kubesched simulate` reads: a dump, further pods, lists of the openb trace.
+"""The input of `kubesched simulate`: a dump, further pods, lists of the openb trace.
 
-Rejects:  what cannot be read; two objects of one kind and name, naming both places; workloads.
+Rejects:  unreadable files, duplicate objects, and workloads without pods.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def read_input(
     scheduler_name: str | None,
     gates: FeatureGates,
 ) -> CompletedInput:
-    """Read a dump and further pods, which are to be placed whatever their nodeName says.
+    """Read a dump, and further pods that are placed regardless of their nodeName.
 
     Args:
         files: The cluster.
-        pod_files: Further pods, and what they need.
-        scheduler_name: Whom all pods that are to be placed belong to; None leaves each its own.
-        gates: The features that are on.
+        pod_files: Further pods, and other objects that they need.
+        scheduler_name: For all pods to place; None for each pod's own.
+        gates: The feature gates.
 
     Raises:
-        DecodeError: A file or an object cannot be read.
-        UserError: Two objects are the same, or a workload would have to be expanded.
+        DecodeError: A file or an object cannot be decoded.
+        UserError: An object is there twice or invalid, or a workload has no pods.
     """
     if [*files, *pod_files].count(Path(STANDARD_INPUT)) > 1:
         raise UserError("`-` stands twice, but standard input can be read only once")
@@ -62,13 +62,13 @@ def read_input(
     warnings += [f"--pods {file}: it holds no Pods" for file, found in placed if not found]
     warnings = [*unknown_fields([*files, *pod_files]), *warnings]
     if any(is_openb(head_of(file)) for file in (*files, *pod_files)):
-        # A trace has no other objects, and no API server has them either.
+        # A trace is a complete cluster.
         listed = ALL_KINDS
     return CompletedInput([_owned(item, scheduler_name) for item in objects], warnings, listed)
 
 
 def _further(skipped: Counter[str], placed: Sequence[tuple[Path, list[Pod]]]) -> Iterator[Loaded]:
-    """Yield the objects of the files of `placed`, and add the pods of each file to its list."""
+    """Yield the objects of the files in `placed`, and add the pods of each file to its list."""
     for file, pods in placed:
         for found in _load([file], skipped):
             if isinstance(found.object, Pod):
@@ -96,7 +96,7 @@ def _load(files: Sequence[Path], skipped: Counter[str]) -> Iterator[Loaded]:
         elif file.is_file() and is_openb(head_of(file)):
             yield from read_openb(file.read_bytes(), str(file))
         elif file.name.removesuffix(".gz").endswith(".csv") and file.is_file():
-            # Not one that is known; reading it as such says what it would have to be.
+            # An unknown CSV file; the error names the expected columns.
             yield from read_openb(file.read_bytes(), str(file))
         else:
             yield from load([file], skipped)
@@ -111,7 +111,7 @@ def _standard_input(skipped: Counter[str]) -> Iterator[Loaded]:
 
 
 def head_of(file: Path) -> bytes:
-    """Return a file's beginning, decompressed; empty if it cannot be, which reading it will say."""
+    """Return a file's first bytes, decompressed; b"" if unreadable, which is reported later."""
     try:
         with file.open("rb") as stream:
             head = stream.read(_HEAD_BYTES)

@@ -1,4 +1,4 @@
-"""Tables of a simulation: placements, pods that did not fit, zones, nodes.
+"""Tables of a simulation: placements, unplaced pods, zones and nodes.
 
 Invariants: every row has one cell per column.
 """
@@ -26,7 +26,7 @@ _NONE: Final = "-"
 
 
 def amount_table(summary: Summary) -> TextTable:
-    """Return one row per resource: how much there is, and how much is requested."""
+    """Return one row per resource: allocatable and requested amounts."""
     headings = ("resource", "allocatable", "before", "after", "share")
     rows = [
         (
@@ -92,7 +92,7 @@ def unplaced_table(unplaced: Sequence[Unplaced]) -> TextTable:
 
 
 def amount(resource: str, number: int) -> str:
-    """Return an amount in units that people read."""
+    """Return an amount in readable units: CPUs, or bytes with a binary suffix."""
     if resource == "cpu":
         return f"{number / 1000:.10g}" if abs(number) < 10**15 else str(number // 1000)
     if resource in _BYTES:
@@ -110,7 +110,7 @@ def _bytes(number: int) -> str:
 
 
 def shares(use: ResourceUse) -> str:
-    """Return the share before and after; one number if they are the same."""
+    """Return the share before and after as percentages; one if they are equal."""
     if use.share_before is None or use.share_after is None:
         return _NONE
     before, after = f"{use.share_before:.0%}", f"{use.share_after:.0%}"
@@ -118,7 +118,7 @@ def shares(use: ResourceUse) -> str:
 
 
 def _asked_for(summary: Summary) -> tuple[str, ...]:
-    """Return the resources worth a column: the native ones, and what any pod asks for."""
+    """Return the resources to show: cpu, memory, pods, and those that any pod requests."""
     return tuple(
         use.resource
         for use in summary.resources

@@ -1,4 +1,4 @@
-"""A simulation's report written for people: how many pods found a place, and why others did not."""
+"""A simulation's report as text: how many pods were placed, and why others were not."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def write_report(
     """Write the report.
 
     Args:
-        writer: Where to.
-        report: What was decided.
-        sections: What to show in full; nothing stands for the short version of everything.
-        top: How many reasons and nodes the summary shows.
+        writer: Writes the text.
+        report: The report.
+        sections: The sections to show in full; empty for a summary.
+        top: The number of reasons and nodes in the summary.
     """
     if not sections or "summary" in sections:
         _write_summary(writer, report, top, short=not sections)
@@ -49,7 +49,7 @@ def write_report(
 
 
 def headline(report: SimulationReport) -> str:
-    """Return the sentence that says it all."""
+    """Return the summary sentence."""
     summary = report.summary
     if not summary.pods:
         return "There are no pods to place."
@@ -146,7 +146,7 @@ def _write_zones_and_nodes(writer: Writer, report: SimulationReport, top: int) -
 
 
 def _fullness(node: NodeUse) -> float:
-    """Return the share of the resource that the node has least of left."""
+    """Return the share of the fullest resource of a node."""
     return max((use.share_after or 0.0 for use in node.resources), default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""Plays a scenario with a person waiting, and writes the report over virtual time."""
+"""Runs of a scenario on a terminal, and the output of its report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLEAR: Final = "\r\x1b[K"
 
 
 class _Watch:
-    """Shows a line of progress on a terminal when the wait is long; stops the run on Ctrl-C."""
+    """Shows progress on a terminal after a second; stops the run on Ctrl-C."""
 
     def __init__(self, duration_seconds: float, interruption: Interruption) -> None:
         self._duration_seconds = duration_seconds
@@ -44,7 +44,7 @@ class _Watch:
         self._rated = (time.perf_counter(), 0)
 
     def __call__(self, at_seconds: float, attempts: int, bound: int) -> bool:
-        """Return whether to go on."""
+        """Return whether to continue."""
         if self._is_watched and (now := time.perf_counter()) >= self._due:
             self._due = now + _RENEWAL_SECONDS
             self._show(at_seconds, attempts, bound, now)
@@ -65,13 +65,13 @@ class _Watch:
         click.echo(_CLEAR + text[:width], nl=False, err=True)
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the progress line."""
         if self._is_shown:
             click.echo(_CLEAR, nl=False, err=True)
 
 
 class _InterruptedError(Exception):
-    """Ctrl-C ended the simulation, so that its decision log is not whole."""
+    """Ctrl-C ended the simulation, so the decision log is incomplete."""
 
     def __init__(self, report: TimelineReport) -> None:
         super().__init__()
@@ -79,14 +79,14 @@ class _InterruptedError(Exception):
 
 
 def play(play: Play, decision_log: Path | None = None) -> TimelineReport:
-    """Play a scenario to its end, or until Ctrl-C; then the report is partial.
+    """Run a scenario to its end, or until Ctrl-C; then the report is partial.
 
     Args:
         play: The scenario.
-        decision_log: Where each decision is written.
+        decision_log: The file for decisions; None for none.
 
     Raises:
-        UserError: The configuration is wrong.
+        UserError: The configuration is invalid.
         OSError: The decision log cannot be written.
         DecodeError: A file of the scenario cannot be read.
     """
@@ -115,7 +115,7 @@ def _played(play: Play, decision_log: Path | None) -> TimelineReport:
 
 
 def write_timeline(report: TimelineReport, output: OutputFormat, html: Path | None) -> None:
-    """Write a report to stdout, and as a page if asked for."""
+    """Write a report to stdout, and as an HTML page if `html` names a file."""
     if html is not None:
         write_text(html, html_report(report))
     if output is OutputFormat.TABLE:

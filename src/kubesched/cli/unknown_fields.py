@@ -1,9 +1,9 @@
-"""Unknown fields of manifests, which nobody else would mention: `nodeSelecter` selects nothing.
+"""Warnings about unknown fields of manifests, such as `nodeSelecter`.
 
-What came from an API server has a uid, and only fields that the server knows.
+Objects with a uid come from an API server and are not checked.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go, field validation (v1.36)
-Differs:  large files, standard input and repeated fields are not looked at; warned of, not refused.
+Differs:  large files, standard input and repeated fields are not checked; warnings, not errors.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import yaml
 
 from kubesched.api.decode import files_in
 
-# No manifest that somebody wrote is so large; larger files are dumps, and are not read twice.
+# Larger files are dumps, not manifests, and are not read twice.
 _BYTES_MAX: Final = 256 << 10
 _WARNINGS_MAX: Final = 10
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def unknown_fields(paths: Iterable[Path]) -> list[str]:
-    """Return a line for each field that no API server knows, of objects without a uid.
+    """Return a line for each unknown field of objects without a uid.
 
     Args:
-        paths: Files and directories that have been read, so that whatever is wrong is told.
+        paths: Files and directories; errors in reading them are ignored here.
     """
     found = [
         f"{file}: {kind} {name}: unknown field {field}"
@@ -42,7 +42,7 @@ def unknown_fields(paths: Iterable[Path]) -> list[str]:
 
 
 def _items(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a small file; nothing if it cannot be read as one."""
+    """Yield the objects of a small file; nothing if it cannot be parsed."""
     try:
         if not file.is_file() or file.stat().st_size > _BYTES_MAX:
             return
@@ -76,7 +76,7 @@ def _of_object(item: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         return
     if metadata.get("uid"):
         return
-    # Imported late: dumps do without the server's tables.
+    # Imported late: dumps do not need the schema tables.
     from kubesched.apiserver.schema import unknown_field_paths
 
     group, _, number = version.rpartition("/")

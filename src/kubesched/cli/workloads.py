@@ -1,8 +1,8 @@
-"""Workloads among the files: only Pods are placed, and nothing expands a workload into its pods.
+"""Checks of workloads among the files: only Pods are placed, and nothing creates their pods.
 
-In a dump a workload stands beside its pods, and tells spreading which pods belong together.
+A dump has workloads beside their pods, for topology spreading.
 
-Rejects:  workloads whose pods are missing, where those pods were meant to be there.
+Rejects:  workloads whose pods are missing.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def check_workloads(
 ) -> list[str]:
     """Return a warning if workloads of a dump have no pods.
 
-    An API server gives every object a uid. A workload without one is a manifest, whose pods do
-    not exist; so is one with a uid where there are no pods at all.
+    A workload without a uid is a manifest, whose pods do not exist. If the files have no pods at
+    all, every workload counts as a manifest.
 
     Args:
         objects: All objects.
-        of_cluster: The workloads that stand among the cluster's objects.
-        to_place: The workloads that stand among the pods to place.
-        placed: The pods to place that were given beside the cluster.
+        of_cluster: The workloads among the cluster's objects.
+        to_place: The workloads in the files of --pods.
+        placed: The pods in the files of --pods.
 
     Raises:
-        UserError: Workloads without pods were to be placed; one line for each.
+        UserError: A manifest has no pods; one line for each.
     """
     pods = [item for item in objects if isinstance(item, Pod)]
     owners = _owners(pods, objects)
@@ -103,7 +103,7 @@ def _key(found: Loaded) -> Key:
 
 
 def _selects_any(found: Loaded, pods: Sequence[Pod]) -> bool:
-    """Whether the workload's selector chooses one of the pods."""
+    """Whether the workload's selector matches one of the pods."""
     item = found.object
     if isinstance(item, ReplicationController):
         wanted = item.spec.selector or {}

@@ -37,7 +37,6 @@ CRUMBS: Final = {
 
 SHARED_NAMES: Final = {
     "Comparison",
-    "FieldError",
     "Handler",
     "Line",
     "NodeAffinity",

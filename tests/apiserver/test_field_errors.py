@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.field_errors import (
-    FieldError,
-    FieldErrors,
-    aggregate,
-    go_quoted,
-    invalid_status,
-)
+from kubesched.api.field_errors import FieldError
+from kubesched.apiserver.field_errors import FieldErrors, aggregate, invalid_status
 
 from .verdicts import resource_of
 
@@ -63,21 +58,6 @@ def _one(kind: str, *arguments: Any) -> FieldError:
 def test_texts(error: FieldError, text: str) -> None:
     """Each kind of error has its words."""
     assert text == str(error)
-
-
-@pytest.mark.parametrize(
-    ("text", "quoted"),
-    [
-        pytest.param("a b", '"a b"', id="plain"),
-        pytest.param('"\\', '"\\"\\\\"', id="quotes"),
-        pytest.param("\n\t\x00\x7f", '"\\n\\t\\x00\\x7f"', id="control characters"),
-        pytest.param("é😀", '"é😀"', id="printable"),
-        pytest.param("\u200b", '"\\u200b"', id="not printable"),
-    ],
-)
-def test_quotes(text: str, quoted: str) -> None:
-    """Texts are quoted as Go does."""
-    assert quoted == go_quoted(text)
 
 
 def test_one_value_may_break_several_rules() -> None:
@@ -144,4 +124,4 @@ def test_errors_below_another_are_dropped() -> None:
     for field in ("a", "a.b", "a[0].c", "ab"):
         errors.required(field)
     errors.drop_below("a")
-    assert ["a", "ab"] == [error.field for error in errors]
+    assert ["a", "ab"] == [error.path for error in errors]

@@ -113,7 +113,7 @@ def changed(resource: Resource, old: Plain, new: Plain, subresource: str) -> dic
 
 def causes(errors: list[validation.FieldError]) -> list[list[str]]:
     """Return errors as causes, in an order that does not depend on Go's random order of maps."""
-    return sorted([one.reason, one.field, one.message] for one in errors)
+    return sorted([one.reason, one.path, one.message] for one in errors)
 
 
 def differences(kind: str, recorded: dict[str, Any], actual: dict[str, Any]) -> list[str]:

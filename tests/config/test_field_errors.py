@@ -1,54 +1,6 @@
-"""Field errors read as upstream's field errors do."""
+"""A ConfigError has all field errors."""
 
-import pytest
-
-from kubesched.config.field_errors import (
-    ConfigError,
-    FieldError,
-    child,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
-
-
-@pytest.mark.parametrize(
-    ("field_error", "text"),
-    [
-        pytest.param(
-            invalid("a.b[0]", "x", "bad"), 'a.b[0]: Invalid value: "x": bad', id="invalid-text"
-        ),
-        pytest.param(invalid("a", -1, "bad"), "a: Invalid value: -1: bad", id="invalid-number"),
-        pytest.param(invalid("a", True, ""), "a: Invalid value: true", id="invalid-boolean"),
-        pytest.param(
-            invalid("a", {"b": [1, None]}, "bad"),
-            'a: Invalid value: {"b":[1,null]}: bad',
-            id="invalid-structure",
-        ),
-        pytest.param(required("a"), "a: Required value", id="required"),
-        pytest.param(required("a", "why"), "a: Required value: why", id="required-why"),
-        pytest.param(duplicate("a", "x"), 'a: Duplicate value: "x"', id="duplicate"),
-        pytest.param(
-            not_supported("a", "x", ["A", "B"]),
-            'a: Unsupported value: "x": supported values: "A", "B"',
-            id="not-supported",
-        ),
-        pytest.param(not_supported("a", "x", []), 'a: Unsupported value: "x"', id="no-choices"),
-        pytest.param(forbidden("a", "why"), "a: Forbidden: why", id="forbidden"),
-        pytest.param(FieldError("", "no place"), "no place", id="no-path"),
-    ],
-)
-def test_field_error_text(field_error: FieldError, text: str) -> None:
-    """A field error prints as `path: kind: value: detail`."""
-    assert text == str(field_error)
-
-
-def test_child() -> None:
-    """A path is extended by names and indices, also an empty one."""
-    expected = "profiles[0].plugins"
-    assert expected == child("", "profiles", 0, "plugins")
+from kubesched.config.field_errors import ConfigError, required
 
 
 def test_config_error_has_a_line_per_field_error() -> None:

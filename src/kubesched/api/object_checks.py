@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from kubesched.api.field_errors import FieldError
 from kubesched.api.meta import KubeStruct, parse_time
 from kubesched.api.quantity import Quantity, parse_quantity
 
@@ -19,71 +20,64 @@ _TIME_SUFFIXES: Final = ("_time", "_timestamp")
 _QUANTITY_PARTS: Final = frozenset(get_args(Quantity))
 
 
-class InvalidValue(NamedTuple):
-    """The path of a value that cannot be parsed, and why."""
-
-    path: str
-    message: str
-
-
 class _Place(NamedTuple):
     """A field whose value, or a part of it, must be checked."""
 
     attribute: str
     name: str
-    check: Callable[[Any], InvalidValue | None]
+    check: Callable[[Any], FieldError | None]
 
 
-def first_invalid_value(item: KubeStruct) -> InvalidValue | None:
+def first_invalid_value(item: KubeStruct) -> FieldError | None:
     """Return the first quantity or time that cannot be parsed, None if all can."""
     found = _check_struct(item)
-    return None if found is None else InvalidValue(f"${found.path}", found.message)
+    return None if found is None else FieldError(f"${found.path}", found.message)
 
 
-def _check_struct(item: KubeStruct) -> InvalidValue | None:
+def _check_struct(item: KubeStruct) -> FieldError | None:
     """Return the first invalid value, with its path relative to `item`, built only if needed."""
     for attribute, name, check in _places(type(item)):
         value = getattr(item, attribute)
         # Most fields are absent, and absent ones need no check.
         if value and (found := check(value)) is not None:
-            return InvalidValue(f".{name}{found.path}", found.message)
+            return FieldError(f".{name}{found.path}", found.message)
     return None
 
 
-def _check_structs(items: tuple[KubeStruct, ...]) -> InvalidValue | None:
+def _check_structs(items: tuple[KubeStruct, ...]) -> FieldError | None:
     for index, item in enumerate(items):
         if (found := _check_struct(item)) is not None:
-            return InvalidValue(f"[{index}]{found.path}", found.message)
+            return FieldError(f"[{index}]{found.path}", found.message)
     return None
 
 
-def _check_struct_map(items: dict[str, KubeStruct]) -> InvalidValue | None:
+def _check_struct_map(items: dict[str, KubeStruct]) -> FieldError | None:
     for key, item in items.items():
         if (found := _check_struct(item)) is not None:
-            return InvalidValue(f".{key}{found.path}", found.message)
+            return FieldError(f".{key}{found.path}", found.message)
     return None
 
 
-def _check_quantity(quantity: Quantity) -> InvalidValue | None:
+def _check_quantity(quantity: Quantity) -> FieldError | None:
     try:
         parse_quantity(quantity)
     except ValueError as error:
-        return InvalidValue("", str(error))
+        return FieldError("", str(error))
     return None
 
 
-def _check_quantity_map(quantities: dict[str, Quantity]) -> InvalidValue | None:
+def _check_quantity_map(quantities: dict[str, Quantity]) -> FieldError | None:
     for key, quantity in quantities.items():
         if (found := _check_quantity(quantity)) is not None:
-            return InvalidValue(f".{key}", found.message)
+            return FieldError(f".{key}", found.message)
     return None
 
 
-def _check_time(text: str) -> InvalidValue | None:
+def _check_time(text: str) -> FieldError | None:
     try:
         parse_time(text)
     except ValueError as error:
-        return InvalidValue("", str(error))
+        return FieldError("", str(error))
     return None
 
 
@@ -98,7 +92,7 @@ def _places(type_: type[KubeStruct]) -> tuple[_Place, ...]:
     return tuple(places)
 
 
-def _check_of(name: str, hint: Any) -> Callable[[Any], InvalidValue | None] | None:
+def _check_of(name: str, hint: Any) -> Callable[[Any], FieldError | None] | None:
     """Return the check of a field, None if it needs none."""
     parts = _union_parts(hint)
     if parts == _QUANTITY_PARTS:
@@ -108,7 +102,7 @@ def _check_of(name: str, hint: Any) -> Callable[[Any], InvalidValue | None] | No
     return _check_of_collection(next(iter(parts))) if len(parts) == 1 else None
 
 
-def _check_of_collection(part: Any) -> Callable[[Any], InvalidValue | None] | None:
+def _check_of_collection(part: Any) -> Callable[[Any], FieldError | None] | None:
     origin, arguments = get_origin(part), get_args(part)
     if origin is dict and _union_parts(arguments[1]) == _QUANTITY_PARTS:
         return _check_quantity_map

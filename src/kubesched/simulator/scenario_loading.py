@@ -290,9 +290,8 @@ def _budget_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError
 def _one_of(given: Sequence[str], choices: Sequence[str], path: str) -> Iterator[FieldError]:
     if not given:
         field_error = required(path, f"one of {', '.join(choices)}")
-        yield _NoneGivenError(
-            path, field_error.message, tuple(child(path, name) for name in choices)
-        )
+        paths = tuple(child(path, name) for name in choices)
+        yield _NoneGivenError(path, field_error.message, choices=paths)
     for name in given[1:]:
         yield forbidden(child(path, name), f"there is {given[0]} already, and only one may be")
 

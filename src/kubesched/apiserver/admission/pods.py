@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest, Lookup
-from kubesched.apiserver.field_errors import go_quoted
 from kubesched.apiserver.formats import path_segment
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import internal
@@ -245,10 +245,10 @@ def _class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:
         raise internal("resource name may not be empty")
     if path_segment(name):
         shown = " ".join(path_segment(name))
-        raise internal(f"invalid resource name {go_quoted(name)}: [{shown}]")
+        raise internal(f"invalid resource name {go_quote(name)}: [{shown}]")
     found = request.lookup.get(_RUNTIME_CLASSES, "", name)
     if found is None:
-        raise request.refusal(pod, f"pod rejected: RuntimeClass {go_quoted(name)} not found")
+        raise request.refusal(pod, f"pod rejected: RuntimeClass {go_quote(name)} not found")
     return found
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubesched.apiserver.field_errors import FieldError, FieldErrors, invalid_status
+from kubesched.api.field_errors import FieldError
+from kubesched.apiserver.field_errors import FieldErrors, invalid_status
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType

@@ -44,7 +44,7 @@ def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
     """
     claims = claims_of(spec)
     # Volumes with errors cannot be mounted.
-    broken = {error.field.partition("]")[0] for error in errors}
+    broken = {error.path.partition("]")[0] for error in errors}
     volumes = {
         volume["name"]: volume
         for index, volume in enumerate(spec.get("volumes") or ())

@@ -13,12 +13,14 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from kubesched.api.field_errors import NOT_FOUND
+from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
-from kubesched.apiserver.field_errors import NOT_FOUND, FieldErrors, go_quoted
+from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import network_family
 from kubesched.apiserver.plain import Plain, get
 from kubesched.apiserver.schema import ObjectType, type_of
@@ -71,7 +73,7 @@ def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
 def _check_features(features: Sequence[str], errors: FieldErrors) -> None:
     path = "status.declaredFeatures"
     for index, feature in enumerate(features):
-        begin = f"invalid feature name {go_quoted(feature)}: "
+        begin = f"invalid feature name {go_quote(feature)}: "
         if len(feature.encode()) > _FEATURE_LENGTH_MAX:
             detail = f"{begin}must be no more than {_FEATURE_LENGTH_MAX} characters"
             errors.invalid(f"{path}[{index}]", feature, detail)
@@ -333,7 +335,7 @@ def _check_workload(spec: Plain, path: str, errors: FieldErrors) -> None:
     labels = (template.get("metadata") or {}).get("labels") or {}
     if isinstance(selector, dict) and not any(selector.values()):
         errors.invalid(f"{path}.selector", selector, "empty selector is invalid for deployment")
-    elif any(error.field.startswith(f"{path}.selector.") for error in errors):
+    elif any(error.path.startswith(f"{path}.selector.") for error in errors):
         errors.drop_below(f"{path}.template")
         errors.invalid(f"{path}.selector", selector, "invalid label selector")
         return
@@ -371,9 +373,9 @@ def _check_set(spec: Plain, path: str, errors: FieldErrors) -> None:
         error
         for error in errors
         if not (
-            error.type == NOT_FOUND
-            and error.bad_value in claims
-            and error.field.startswith(f"{path}.template.spec.")
+            error.reason == NOT_FOUND
+            and error.value in claims
+            and error.path.startswith(f"{path}.template.spec.")
         )
     ]
 

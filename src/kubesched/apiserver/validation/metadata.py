@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
-from kubesched.apiserver.field_errors import FieldErrors, go_quoted
+from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import (
     FORMS,
     dns_label,
@@ -159,7 +160,7 @@ def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         known = old.get("finalizers") or ()
         added = sorted({name for name in new.get("finalizers") or () if name not in known})
         if added:
-            shown = ", ".join(map(go_quoted, added))
+            shown = ", ".join(map(go_quote, added))
             detail = (
                 "no new finalizers can be added if the object is being deleted, "
                 f"found new finalizers []string{{{shown}}}"

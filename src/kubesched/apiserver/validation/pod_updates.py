@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.requirements import parse_int64
 from kubesched.apiserver.amounts import qos_class
-from kubesched.apiserver.field_errors import FieldErrors, go_quoted
+from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import address, between, dns_label, dns_subdomain, parsed_address
 from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.schema import ObjectType, type_of
@@ -186,7 +187,7 @@ def check_ephemeral_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         name = container["name"]
         if after.get(name) != container:
             word = "changed" if name in after else "removed"
-            detail = f"existing ephemeral containers {go_quoted(name)} may not be {word}\n"
+            detail = f"existing ephemeral containers {go_quote(name)} may not be {word}\n"
             errors.forbidden("spec.ephemeralContainers", detail)
 
 

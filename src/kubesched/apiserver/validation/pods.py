@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.api.quantity import parse_quantity
-from kubesched.apiserver.field_errors import FieldErrors, go_quoted
+from kubesched.apiserver.field_errors import FieldErrors
 from kubesched.apiserver.formats import (
     dns_label,
     dns_subdomain,
@@ -429,7 +430,7 @@ def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
         if volume.get("ephemeral") is not None and volume["name"]:
             claim = f"{pod['metadata'].get('name', '')}-{volume['name']}"
             for wrong in dns_subdomain(claim):
-                detail = f"PVC name {go_quoted(claim)}: {wrong}"
+                detail = f"PVC name {go_quote(claim)}: {wrong}"
                 errors.invalid(f"spec.volumes[{index}].name", volume["name"], detail)
 
 

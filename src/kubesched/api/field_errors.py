@@ -1,0 +1,120 @@
+"""Field errors: the path of a field, and what is wrong there, with upstream's messages.
+
+Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go (v1.36)
+Differs:  objects in messages are shown as JSON, without the fields of Go's structs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from kubesched.api.go_text import go_quote
+
+NOT_FOUND: Final = "FieldValueNotFound"
+_DUPLICATE: Final = "FieldValueDuplicate"
+_FORBIDDEN: Final = "FieldValueForbidden"
+_INTERNAL: Final = "InternalError"
+_INVALID: Final = "FieldValueInvalid"
+_NOT_SUPPORTED: Final = "FieldValueNotSupported"
+_REQUIRED: Final = "FieldValueRequired"
+_TOO_LONG: Final = "FieldValueTooLong"
+_TOO_MANY: Final = "FieldValueTooMany"
+
+_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """What is wrong with a field.
+
+    Attributes:
+        path: Such as `spec.containers[0].name`; "" is the whole object or file.
+        message: What is wrong.
+        reason: The API's reason for the error.
+        value: The invalid value, if the message shows it.
+    """
+
+    path: str
+    message: str
+    reason: str = _INVALID
+    value: object = None
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+def invalid(path: str, value: object, detail: str) -> FieldError:
+    """Return the error of a value that breaks a rule."""
+    return _with_value(path, _INVALID, "Invalid value", value, detail)
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """Return the error of a missing value."""
+    return FieldError(path, _with_detail("Required value", detail), _REQUIRED)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """Return the error of a value that must not be set here."""
+    return FieldError(path, _with_detail("Forbidden", detail), _FORBIDDEN)
+
+
+def duplicate(path: str, value: object, detail: str = "") -> FieldError:
+    """Return the error of a value that must be unique."""
+    return _with_value(path, _DUPLICATE, "Duplicate value", value, detail)
+
+
+def not_found(path: str, value: object, detail: str = "") -> FieldError:
+    """Return the error of a value that refers to something that does not exist."""
+    return _with_value(path, NOT_FOUND, "Not found", value, detail)
+
+
+def not_supported(path: str, value: object, supported: Iterable[str]) -> FieldError:
+    """Return the error of a value that is not in the list of supported ones."""
+    listed = ", ".join(map(go_quote, supported))
+    detail = f"supported values: {listed}" if listed else ""
+    return _with_value(path, _NOT_SUPPORTED, "Unsupported value", value, detail)
+
+
+def too_long(path: str, length_max: int) -> FieldError:
+    """Return the error of a text of more than `length_max` bytes."""
+    return FieldError(path, f"Too long: may not be more than {length_max} bytes", _TOO_LONG)
+
+
+def too_many(path: str, count: int, count_max: int) -> FieldError:
+    """Return the error of a list of more than `count_max` items."""
+    noun = "item" if count_max == 1 else "items"
+    detail = f"must have at most {count_max} {noun}"
+    return _with_value(path, _TOO_MANY, "Too many", count, detail)
+
+
+def internal_error(path: str, detail: str) -> FieldError:
+    """Return the error of a value that could not be checked."""
+    return FieldError(path, _with_detail("Internal error", detail), _INTERNAL)
+
+
+def child(path: str, *names: str | int) -> str:
+    """Return the path of a field (a name) or of an element (an index) below `path`."""
+    for name in names:
+        step = f"[{name}]" if isinstance(name, int) else f".{name}"
+        path = path + step if path else step.removeprefix(".")
+    return path
+
+
+def render(value: object) -> str:
+    """Return a value as upstream prints it in a field error: quoted text or compact JSON."""
+    if isinstance(value, str):
+        return go_quote(value)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+    return text.translate(_HTML)
+
+
+def _with_value(path: str, reason: str, words: str, value: object, detail: str) -> FieldError:
+    message = _with_detail(f"{words}: {render(value)}", detail)
+    return FieldError(path, message, reason, value)
+
+
+def _with_detail(text: str, detail: str) -> str:
+    return f"{text}: {detail}" if detail else text

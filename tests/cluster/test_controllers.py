@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pytest
@@ -601,6 +602,29 @@ def test_a_cron_job_creates_jobs_at_its_times(policy: str, jobs: list[str]) -> N
         return names(world, "jobs.batch")
 
     assert jobs == in_order(story)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"schedule": "@every 5m"}, id="schedule"),
+        pytest.param({"schedule": "* * * * *", "timeZone": "Mars/Olympus"}, id="time-zone"),
+    ],
+)
+def test_a_cron_job_that_cannot_be_read_holds_up_no_other(spec: Json) -> None:
+    """It is logged, and creates nothing."""
+
+    async def story(world: World) -> list[str]:
+        job = {"spec": {"template": {"spec": {**SPEC, "restartPolicy": "Never"}}}}
+        good = {"schedule": "@hourly", "jobTemplate": job}
+        for name, given in (("a", {**good, **spec}), ("b", good)):
+            metadata = {"name": name, "namespace": "default"}
+            with suppress(ApiError):
+                world.client.create("cronjobs.batch", {"metadata": metadata, "spec": given})
+        await asyncio.sleep(3700)
+        return [name.partition("-")[0] for name in names(world, "jobs.batch")]
+
+    assert ["b"] == in_order(story)
 
 
 def test_a_cron_job_keeps_a_short_history() -> None:

@@ -2,7 +2,7 @@
 
 Upstream: pkg/controller/cronjob (v1.36)
 Differs:  of several times that were missed only the last counts, however many there are; a schedule
-          that cannot be read is logged.
+          or time zone that cannot be read is logged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 from typing import Final
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubesched.cluster.controllers.owned_kind import OwnedKind
 from kubesched.cluster.controllers.owner_controller import OwnerController, seconds_of
@@ -53,7 +53,8 @@ class CronJobController(OwnerController):
             return
         try:
             schedule = parse_schedule(owner["spec"]["schedule"])
-        except ValueError as error:
+            self._now(owner["spec"])
+        except (ValueError, ZoneInfoNotFoundError) as error:
             log.warning("CronJob %s/%s: %s", key.namespace, key.name, error)
             return
         due = self._due(owner, schedule)

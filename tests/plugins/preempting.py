@@ -1,4 +1,4 @@
-"""Clusters, filters and questions that the tests of DefaultPreemption share."""
+"""Clusters, filters and helpers for the tests of DefaultPreemption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of DefaultPreemption: what it says, which node it chooses, how many it tries."""
+"""Tests of DefaultPreemption: results, chosen nodes, and number of nodes tried."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .preempting import (
     report_of,
 )
 
-# What the plugin says.
+# Results.
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_no_candidate(
     statuses: list[Status],
     message: str,
 ) -> None:
-    """Without a candidate the nomination goes and the message says why."""
+    """Without a candidate, the nomination is cleared and the message has the reason."""
     pod = make_pod("p", priority=priority, requests=requests)
     result = post_filter(pod, make_snapshot(nodes, bound), statuses=statuses)
     assert (unschedulable(f"preemption: {message}"), "", ()) == (
@@ -155,7 +155,7 @@ def test_candidate(
 
 
 def test_ineligible_pod_keeps_its_nomination() -> None:
-    """A pod that may not preempt gets a reason, and its nomination is left alone."""
+    """A pod that may not preempt gets a reason and keeps its nomination."""
     snapshot = make_snapshot([node("n1", ONE_POD)], [pod_on("n1", "p1")])
     pod = make_pod("p", priority=HIGH, spec={"preemptionPolicy": "Never", "priority": HIGH})
     result = post_filter(pod, snapshot)
@@ -168,7 +168,7 @@ def test_ineligible_pod_keeps_its_nomination() -> None:
 
 
 def test_no_nodes() -> None:
-    """A cluster without nodes is an error, should it ever get here."""
+    """A cluster without nodes is an error."""
     result = post_filter(make_pod("p"), make_snapshot())
     assert (failure("preemption: no nodes available"), None) == (
         result.status,
@@ -281,7 +281,7 @@ def test_how_many_nodes_are_tried(args: DefaultPreemptionArgs, tried: int) -> No
 
 
 def test_goes_on_until_a_candidate_violates_nothing() -> None:
-    """Enough candidates are not enough while all of them violate a budget."""
+    """The dry run continues while all candidates violate a budget."""
     protected = {"n1", "n2", "n5"}
     names = [f"n{number}" for number in range(1, 6)]
     bound = [

@@ -23,7 +23,7 @@ from .preempting import group
 
 
 class RunningEvictions:
-    """Says of one preemptor that its victims are being evicted."""
+    """Reports that the victims of one preemptor are being evicted."""
 
     def __init__(self, uid: str) -> None:
         self.uid = uid
@@ -71,13 +71,13 @@ def test_pre_enqueue(
 
 
 def test_pre_enqueue_where_nobody_evicts() -> None:
-    """A handle that does not evict holds nobody back."""
+    """A handle without evictions rejects no pod."""
     plugin = DefaultPreemption(DefaultPreemptionArgs(), FakeHandle())
     assert plugin.pre_enqueue(make_pod_info("p"), make_snapshot()).is_success
 
 
 def test_events() -> None:
-    """A deleted pod lets the gate be looked at again, but is no reason to try on its own."""
+    """A pod deletion evaluates the gate again, but does not cause a retry."""
     (registration,) = DefaultPreemption(DefaultPreemptionArgs(), FakeHandle()).events_to_register()
     assert ClusterEvent(POD, Action.DELETE) == registration.event
     assert registration.hint is not None

@@ -1,4 +1,4 @@
-"""Tests of whom DefaultPreemption evicts, with the real filters."""
+"""Tests of the victims of DefaultPreemption, with the real filters."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_victims_by_resources(
     budgets: list[PodDisruptionBudget],
     expected: Found,
 ) -> None:
-    """The least important pods go, protected ones last."""
+    """The least important pods are evicted, protected ones last."""
     names = sorted({pod.spec.node_name for pod in bound})
     snapshot = make_snapshot([node(name) for name in names], bound, budgets)
     result = post_filter(make_pod("p", priority=HIGH, requests=requests), snapshot)
@@ -149,7 +149,7 @@ def test_victims_by_resources(
 
 
 def test_refusing_filter() -> None:
-    """A filter that refuses whatever pods are there leaves no candidate."""
+    """A filter that always rejects leaves no candidate."""
     bound = [pod_on("n1", "p1", MIDDLE), pod_on("n2", "p2", MIDDLE)]
     snapshot = make_snapshot([node("n1"), node("n2")], bound)
     result = post_filter(make_pod("p", priority=HIGH), snapshot, plugins=[Refuse])
@@ -159,7 +159,7 @@ def test_refusing_filter() -> None:
 
 
 def test_victims_by_anti_affinity() -> None:
-    """Only the pod whose anti-affinity keeps the preemptor out goes."""
+    """Only the pod whose anti-affinity rejects the preemptor is evicted."""
     terms = {
         "requiredDuringSchedulingIgnoredDuringExecution": [
             {"labelSelector": HAS_FOO, "topologyKey": "hostname"}
@@ -178,7 +178,7 @@ def test_victims_by_anti_affinity() -> None:
 
 
 def test_victims_by_topology_spread() -> None:
-    """Pods go where that evens out the pods per zone and per host."""
+    """Pods are evicted where that reduces the skew per zone and host."""
     constraints = [
         {
             "maxSkew": 1,

@@ -92,7 +92,7 @@ OWNED = OwnerReference(kind="Pod", name="p", uid="uid-p", controller=True)
     ],
 )
 def test_pre_enqueue(pod: PodInfo, objects: list[ResourceClaim], reason: str | None) -> None:
-    """The pod waits until all its claims are there and its own; PreFilter says the same."""
+    """The pod waits until all its claims exist and belong to it; PreFilter agrees."""
     cluster = Cluster(*objects, device_class())
     status = cluster.plugin.pre_enqueue(pod, cluster.snapshot)
     if reason is None:
@@ -132,7 +132,7 @@ def test_pre_enqueue(pod: PodInfo, objects: list[ResourceClaim], reason: str | N
     ],
 )
 def test_pre_filter_looks_at_requests(wanted: DeviceRequest, code: Code, message: str) -> None:
-    """Classes that do not exist reject the pod before any node is asked."""
+    """Missing classes reject the pod in PreFilter."""
     cluster = Cluster(claim(wanted))
     cycle, status = cluster.pre_filter(user_of("c1"))
     assert (code, message) == (status.code, status.message)
@@ -140,7 +140,7 @@ def test_pre_filter_looks_at_requests(wanted: DeviceRequest, code: Code, message
 
 
 def test_pod_without_claims() -> None:
-    """Nothing is asked, nothing is done, and every node scores 0."""
+    """The plugin does nothing, and every node scores 0."""
     cluster, pod = Cluster(device_class()), user_of()
     cycle, status = cluster.pre_filter(pod)
     assert status.is_skip
@@ -153,7 +153,7 @@ def test_pod_without_claims() -> None:
 
 
 def test_post_filter_without_state_is_an_error() -> None:
-    """If PreFilter was never reached, PostFilter has nothing to go by."""
+    """Without PreFilter, PostFilter has no state."""
     cluster = Cluster()
     assert "not found" == cluster.post_filter(CycleState(), user_of("c1"))
 
@@ -179,7 +179,7 @@ def test_filter_error_ends_the_cycle() -> None:
 
 
 def test_search_without_end_is_an_error() -> None:
-    """A node on which the search gives up fails the pod for now."""
+    """A search that exceeds its tries is an error."""
     parts = [device(f"d{at}") for at in range(30)]
     wanted = [request(f"r{at}", count=8) for at in range(4)]
     cluster = Cluster(
@@ -193,7 +193,7 @@ def test_search_without_end_is_an_error() -> None:
 
 
 def test_allocated_claim_is_bound_to_its_nodes() -> None:
-    """Elsewhere it is not available; nobody else using it, it is given up."""
+    """It is unavailable on other nodes, and deallocated if no other pod uses it."""
     cluster = Cluster(claim(request(), allocation=AllocationResult(node_selector=HERE)))
     cycle, answers = cluster.filter(user_of("c1"))
     assert answers["n1"].is_success
@@ -236,7 +236,7 @@ def test_score_prefers_early_alternatives() -> None:
 
 
 def test_events_and_hints() -> None:
-    """A claim's news wake the pods that use it; any deallocation wakes all."""
+    """A claim's events retry the pods that use it; a deallocation retries all pods."""
     cluster, pod = Cluster(claim()), user_of("c1")
     events = {one.event.resource: one for one in cluster.plugin.events_to_register()}
     assert Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE == (
@@ -261,7 +261,7 @@ def test_events_and_hints() -> None:
 
 
 def test_sign() -> None:
-    """Answers for a pod that needs devices are not remembered."""
+    """Answers for a pod that needs devices are not cached."""
     plugin = Cluster(gpu_class()).plugin
     assert UNSIGNED is plugin.sign(user_of("c1"))
     assert UNSIGNED is plugin.sign(user_of(requests={GPU: "1"}))

@@ -179,7 +179,7 @@ def test_what_counts(
 
 
 def test_in_tree_volumes_of_pods_count() -> None:
-    """A pod's in-tree disk counts for the driver that has taken its place."""
+    """A pod's in-tree disk counts for the CSI driver that replaces its plugin."""
     volumes = [ebs_volume("vol-1")]
     assert FULL == ask_one(volumes, [], limits={EBS: 0})
     assert SUCCESS == ask_one(volumes, [], limits={EBS: 1})
@@ -219,14 +219,14 @@ def test_in_tree_volumes_of_pods_count() -> None:
     ],
 )
 def test_trouble_with_new_volumes(volume: Json, owner: str | None, expected: Status) -> None:
-    """A missing claim rejects; what cannot be made out ends the cycle."""
+    """A missing claim rejects the pod; a volume that cannot be identified is an error."""
     claim = make_claim("new-e", storage_class="s", owner_uid=owner)
     objects: list[KubernetesObject] = [claim, make_class("s", provisioner=DRIVER)]
     assert expected == ask_one([volume], objects, limits={DRIVER: 0})
 
 
 def test_trouble_with_volumes_in_place() -> None:
-    """Missing claims of pods in place do not count; a foreign ephemeral claim ends the cycle."""
+    """Missing claims of pods on nodes are ignored; a foreign ephemeral claim is an error."""
     objects: list[KubernetesObject] = [*PAIRS, make_claim("old0-e", owner_uid="stranger")]
     gone = [claim_volumes("gone")]
     assert SUCCESS == ask_one(claim_volumes("a"), objects, in_place=gone, limits={DRIVER: 1})
@@ -247,7 +247,7 @@ def many_nodes(pods: list[Pod], *objects: KubernetesObject) -> Snapshot:
 
 
 def test_trouble_among_many_nodes() -> None:
-    """However many nodes are asked about, volumes in place that cannot be made out are found."""
+    """Volumes that cannot be identified are found among any number of nodes."""
     foreign = {"name": "e", "ephemeral": {}}
     olds = [
         make_pod("foreign", volumes=[foreign], node_name="n3"),
@@ -299,7 +299,7 @@ def test_attachments() -> None:
 
 
 def test_missing_driver() -> None:
-    """With the gate VolumeLimitScaling a driver may demand to be installed."""
+    """With the gate VolumeLimitScaling, a driver may require to be installed."""
     objects: list[KubernetesObject] = [
         *PAIRS,
         make_driver(DRIVER, preventPodSchedulingIfMissing=True),
@@ -318,7 +318,7 @@ def test_missing_driver() -> None:
 
 
 def test_sign_and_skip() -> None:
-    """Pods without volumes that drivers attach are alike, and are not asked about."""
+    """Pods without attachable volumes have equal signatures and are skipped."""
     plugin = NodeVolumeLimits(None, FakeHandle())
     for volumes in ([], [{"name": "s", "secret": {"secretName": "x"}}]):
         pod = make_pod_info(volumes=volumes)

@@ -69,7 +69,7 @@ def ask(pod: PodInfo, objects: Sequence[KubernetesObject]) -> dict[str, Status] 
     assert result.state is not None
     found = filter_all(plugin, result.state, pod, snapshot.nodes)
     for row, status in enumerate(found.values()):
-        # Who cannot be asked has no detail to give.
+        # Without a state there is no detail.
         if status.is_success or status.is_rejected:
             detail = plugin.describe(result.state, pod, snapshot.nodes.row_view(row))
             assert status.is_success == (not detail)
@@ -149,7 +149,7 @@ def test_pre_filter_rejects(pod: PodInfo, objects: Sequence[KubernetesObject], s
 
 
 def test_class_without_mode_is_an_error() -> None:
-    """A class that does not say when to bind ends the cycle."""
+    """A class without a binding mode is an error."""
     objects: list[KubernetesObject] = [
         make_claim("c", storage_class="s"),
         make_class("s", mode=None),
@@ -222,7 +222,7 @@ def test_bound_volumes_are_checked_in_order() -> None:
 
 
 def test_migrated_volume() -> None:
-    """Where the CSI driver has taken over, an in-tree volume is sought by the driver's label."""
+    """On nodes with migration, an in-tree volume is matched by the driver's label."""
     key = "topology.ebs.csi.aws.com/zone"
     nodes = [make_node(f"n{i}", labels={ZONE: "ab"[i % 2], key: "ab"[i // 2]}) for i in range(4)]
     volume = make_volume("v", nodes={ZONE: ["a"]}, awsElasticBlockStore={"volumeID": "vol-1"})
@@ -393,7 +393,7 @@ def test_malformed_selector_is_an_error() -> None:
 def test_provisioning(
     storage_class: StorageClass, annotations: dict[str, str], expected: str
 ) -> None:
-    """A volume can be made where the class allows it."""
+    """A volume can be provisioned where the class allows it."""
     claim = make_claim("c", storage_class="wait", annotations=annotations)
     assert expected == passing(using("c"), [storage_class, claim])
 
@@ -429,7 +429,7 @@ def test_capacity(
     storage: str | None,
     expected: str,
 ) -> None:
-    """A driver that tells its capacity needs a pool with room for the volume."""
+    """A driver that reports its capacity needs a pool with room for the volume."""
     objects: list[KubernetesObject] = [
         WAIT,
         make_driver(CSI, storageCapacity=True),
@@ -449,7 +449,7 @@ def test_capacity(
 
 
 def test_two_reasons() -> None:
-    """A node may be wrong for a bound claim and for an unbound one, in this order."""
+    """A node may be rejected for a bound claim and for an unbound one, in this order."""
     objects: list[KubernetesObject] = [
         *bound(make_volume("v", nodes={ZONE: ["a"]})),
         STATIC,
@@ -726,7 +726,7 @@ UNEXPECTED = (
 def test_args_field_errors(
     raw: dict[str, object], gates: dict[str, bool], errors: list[str]
 ) -> None:
-    """All field errors are reported, in upstream's words."""
+    """All field errors are reported, with upstream's messages."""
     with pytest.raises(ConfigError) as error:
         VolumeBinding.decode_args(raw, FakeHandle(gates), "args")
     assert errors == [str(field_error) for field_error in error.value.errors]
@@ -789,7 +789,7 @@ def test_after_csi_node_change() -> None:
 def test_after_csi_driver_change(
     old: bool | None, new: bool | None, driver: str, queues: bool
 ) -> None:
-    """A driver of an inline volume helps when it no longer tells its capacity."""
+    """A driver of an inline volume helps when it stops reporting its capacity."""
     pod = make_pod(volumes=[{"name": "i", "csi": {"driver": driver}}])
     before, now = (
         make_driver(CSI, **({} if tells is None else {"storageCapacity": tells}))
@@ -822,7 +822,7 @@ def test_after_capacity_change(
     assert queues == after_capacity_change(make_pod(), before, pool(new))
 
 
-# What was decided, and what later cycles see of it.
+# Decisions, and their effect on later cycles.
 
 
 def start(plugin: VolumeBinding, pod: PodInfo, snapshot: Snapshot) -> CycleState:
@@ -855,7 +855,7 @@ def two_claims() -> Snapshot:
 
 
 def test_reserved_volume_is_taken() -> None:
-    """A volume that is assumed bound is not found by others, until it is given back."""
+    """A volume that is assumed bound is unavailable to other pods until it is released."""
     plugin, snapshot = make_plugin(), two_claims()
     cycle = start(plugin, using("c"), snapshot)
     assert SUCCESS == plugin.reserve(cycle, using("c"), "n1")
@@ -868,7 +868,7 @@ def test_reserved_volume_is_taken() -> None:
 
 
 def test_reserved_provision_keeps_the_node() -> None:
-    """A claim whose volume is to be made for one node is not made for another."""
+    """A claim that is provisioned for one node is not provisioned for another."""
     plugin = make_plugin()
     snapshot = make_snapshot(NODES, objects=[WAIT, make_claim("c", storage_class="wait")])
     pod = using("c")
@@ -889,7 +889,7 @@ def test_all_bound_needs_no_binding() -> None:
 
 
 def test_reserve_after_a_change() -> None:
-    """If the API's volume has moved on, reserving fails and nothing stays assumed."""
+    """If the stored volume has changed, reserving fails and nothing stays assumed."""
     plugin, snapshot = make_plugin(), two_claims()
     cycle = start(plugin, using("c"), snapshot)
     newer = make_volume(
@@ -915,7 +915,7 @@ def test_pre_flight_of_another_node() -> None:
 
 
 def test_frozen_claims_stay() -> None:
-    """What is assumed is a copy; the API's objects are as before."""
+    """Assumed objects are copies; stored objects do not change."""
     plugin = make_plugin()
     claim = make_claim("c", storage_class="wait")
     before: PersistentVolumeClaim = msgspec.structs.replace(claim)

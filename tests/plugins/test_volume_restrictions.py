@@ -85,7 +85,7 @@ def ask(pod: Pod, snapshot: Snapshot) -> dict[str, Status] | Status:
     ],
 )
 def test_disks(mine: object, theirs: object, fits: bool) -> None:
-    """A disk is not shared on a node, unless its kind can be read by many."""
+    """Pods on a node share a disk only if both mount it read-only, where its kind allows that."""
     snapshot = make_snapshot(
         [make_node("n"), make_node("free")], [with_disks("old", theirs, node="n")]
     )
@@ -128,7 +128,7 @@ def test_disk_conflict_comes_first() -> None:
 
 
 def test_missing_claim() -> None:
-    """A claim that does not exist rejects the pod, though an ephemeral one is left to others."""
+    """A missing claim rejects the pod; other plugins handle a missing ephemeral claim."""
     snapshot = make_snapshot([make_node("n")])
     found = ask(make_pod(volumes=claim_volumes("gone")), snapshot)
     assert unresolvable('persistentvolumeclaim "gone" not found') == found
@@ -253,7 +253,7 @@ def test_disks_equal_twin(mine: list[object], others: list[list[object]]) -> Non
     ],
 )
 def test_after_pod_deletion(deleted: Pod, queues: bool) -> None:
-    """A pod that gave a disk or a claim of the pod free helps."""
+    """The deletion of a pod with a disk or a claim of the pod helps."""
     pod = make_pod(volumes=[*claim_volumes("c"), {"name": "d", **gce("a")}])
     assert queues == after_pod_deletion(pod, deleted, None)
 

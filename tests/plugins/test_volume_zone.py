@@ -85,7 +85,7 @@ def test_filter(volume: dict[str, str], node: dict[str, str], fits: bool) -> Non
     ],
 )
 def test_pre_filter_rejects(claim: str, reason: str) -> None:
-    """Claims that lead nowhere reject the pod as a whole."""
+    """Claims without a volume or class reject the pod on all nodes."""
     objects: list[KubernetesObject] = [
         make_claim("no-volume", volume="gone"),
         make_claim("no-class"),

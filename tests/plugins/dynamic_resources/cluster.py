@@ -51,7 +51,7 @@ HERE = NodeSelector(
 
 
 class FakeWriter:
-    """Writes into an object store, as an API server would; notes down what was asked."""
+    """Writes into an object store like an API server, and records the calls."""
 
     def __init__(self, store: ObjectStore, *, conflicts: int = 0, refuses: bool = False) -> None:
         self.store = store
@@ -68,7 +68,7 @@ class FakeWriter:
         return "2026-06-01T12:00:00Z"
 
     def announce_wait(self, pod: Pod, node_name: str) -> None:
-        """Note it down."""
+        """Record the call."""
         self.asked.append(f"wait {pod.metadata.name} {node_name}")
 
     def deallocate(self, claim: ResourceClaim) -> None:
@@ -82,7 +82,7 @@ class FakeWriter:
         self.store.delete(claim)
 
     def release(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Note it down."""
+        """Record the call."""
         self.asked.append(f"release {claim.metadata.name} {pod.metadata.name}")
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
@@ -119,11 +119,11 @@ class FakeWriter:
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
-        """Note it down."""
+        """Record the call."""
         self.calls.append(status)
 
     async def _meet_others(self, claim: ResourceClaim) -> None:
-        """Let others write in the meantime, and refuse who does not know their versions."""
+        """Let others write in the meantime, and reject older versions."""
         await asyncio.sleep(0)
         stored = await self.get(claim.metadata.namespace, claim.metadata.name)
         if stored.metadata.resource_version != claim.metadata.resource_version:
@@ -179,7 +179,7 @@ class Cluster:
         return cycle, {name: answers[row] for row, name in enumerate(names)}
 
     def post_filter(self, cycle: CycleState, pod: PodInfo) -> str:
-        """What PostFilter says."""
+        """Return the result of PostFilter."""
         nothing = NodeToStatus.passing(len(self.nodes))
         return self.plugin.post_filter(cycle, pod, self.snapshot, nothing).status.message
 
@@ -211,5 +211,5 @@ def local(name: str, node: str, count: int = 1) -> KubernetesObject:
 
 
 def gpu_class() -> DeviceClass:
-    """A class that stands for an extended resource."""
+    """A class that backs an extended resource."""
     return device_class("gpu", extended_resource_name=GPU)

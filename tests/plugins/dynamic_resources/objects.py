@@ -79,7 +79,7 @@ def slice_of(
     count: int = 1,
     **fields: object,
 ) -> ResourceSlice:
-    """A slice of a pool; for all nodes unless something is said of nodes."""
+    """A slice of a pool, by default for all nodes."""
     if not fields.keys() & {"node_name", "node_selector", "per_device_node_selection"}:
         fields.setdefault("all_nodes", True)
     spec = ResourceSliceSpec(
@@ -165,7 +165,7 @@ def allocation_of(*devices: str | DeviceRequestAllocationResult) -> AllocationRe
 
 
 def allocated_state(*allocations: AllocationResult) -> AllocatedState:
-    """What these allocations take."""
+    """Return the devices of these allocations."""
     state = AllocatedState()
     for one in allocations:
         state.add(one, consumable=True)
@@ -180,7 +180,7 @@ def allocator(
     features: Features | None = None,
     tries_max: int = 0,
 ) -> Allocator:
-    """An allocator; with one class that takes every device unless told otherwise."""
+    """An allocator, by default with one class that selects every device."""
     return Allocator(
         allocated or AllocatedState(),
         DeviceClasses([device_class()] if classes is None else classes),
@@ -194,7 +194,7 @@ def allocator(
 def chosen(
     found: tuple[AllocationResult, ...] | None,
 ) -> list[list[tuple[str, str]]] | None:
-    """Per claim the requests and devices of a solution, None if there is none."""
+    """Per claim, the requests and devices of a solution; None if there is none."""
     if found is None:
         return None
     return [[(one.request, one.device) for one in each.devices.results] for each in found]

@@ -44,7 +44,7 @@ MODEL = f"{DRIVER}/model"
 
 
 def devices(count: int) -> list[Device]:
-    """Devices d0, d1, … all alike."""
+    """Return equal devices d0, d1 and so on."""
     return [device(f"d{at}") for at in range(count)]
 
 
@@ -67,7 +67,7 @@ def test_takes_the_first_devices_in_order() -> None:
     ],
 )
 def test_exact_count(free: int, wanted: int, solved: bool) -> None:
-    """A request gets as many devices as it asks for, or nothing."""
+    """A request gets the requested number of devices, or none."""
     assert solved == (solve([slice_of(devices(free))], claim(request(count=wanted))) is not None)
 
 
@@ -89,7 +89,7 @@ def test_admin_access_does_not_free_a_device() -> None:
 
 
 def test_backtracks_over_requests() -> None:
-    """The first request gives way if the second can only use its device."""
+    """The first request takes another device if the second can only use that one."""
     slices = [slice_of([device("big", {"model": "a"}), device("small", {"model": "b"})])]
     only_big = request("r2", selectors=selectors(f'device.attributes["{DRIVER}"].model == "a"'))
     assert [[("r", "small"), ("r2", "big")]] == solve(slices, claim(request(), only_big))
@@ -104,7 +104,7 @@ def test_backtracks_over_claims() -> None:
 
 
 def test_all_takes_every_device() -> None:
-    """Mode All takes what matches, and fails if one of it is in use or if there is nothing."""
+    """Mode All takes all matching devices; it fails if one is in use or there are none."""
     slices, every = [slice_of(devices(3))], claim(request(allocation_mode="All"))
     assert [[("r", "d0"), ("r", "d1"), ("r", "d2")]] == solve(slices, every)
     taken = allocated_state(allocation_of("d1"))
@@ -154,7 +154,7 @@ def test_taints() -> None:
 
 
 def test_counters_limit_devices() -> None:
-    """Devices together take at most what there is, those of other claims included."""
+    """Devices of all claims together consume at most the available counters."""
     slices = counted(4, 3, 3, total=6)
     assert [[("r", "d1"), ("r", "d2")]] == solve(slices, claim(request(count=2)))
     taken = allocated_state(allocation_of("d0"))
@@ -162,7 +162,7 @@ def test_counters_limit_devices() -> None:
 
 
 def test_counters_of_a_refused_device_stay_booked() -> None:
-    """As upstream, a tainted device keeps what it would have taken."""
+    """As upstream, the counters of a rejected tainted device stay consumed."""
     slices = counted(4, 4, total=6)
     first, second = slices[1].spec.devices
     tainted = device("d0", consumes_counters=first.consumes_counters, taints=(TAINT,))
@@ -238,7 +238,7 @@ def test_share_says_what_it_consumes() -> None:
     ],
 )
 def test_errors(wanted: ResourceClaim, message: str) -> None:
-    """What is wrong with a claim ends the search, in upstream's words."""
+    """An invalid claim ends the search with upstream's error."""
     with pytest.raises(AllocationError) as raised:
         solve([slice_of(devices(2))], wanted)
     assert message == str(raised.value)
@@ -270,7 +270,7 @@ def test_more_than_32_results_in_a_list() -> None:
 
 
 def test_all_with_a_constraint_that_cannot_hold_is_an_error() -> None:
-    """Upstream calls such a claim senseless."""
+    """As upstream, the search ends with an error."""
     slices = [slice_of([device("x", {"model": "a"}), device("y", {"model": "b"})])]
     wanted = claim(
         request(allocation_mode="All"), constraints=[DeviceConstraint(match_attribute=MODEL)]
@@ -284,7 +284,7 @@ def test_all_with_a_constraint_that_cannot_hold_is_an_error() -> None:
 
 
 def test_incomplete_and_invalid_pools() -> None:
-    """They give nothing; mode All insists on complete ones; invalid ones are worth telling."""
+    """Neither provides devices; mode All needs complete pools; invalid pools are reported."""
     good, incomplete = slice_of(devices(1)), slice_of(devices(1), pool="p2", count=2)
     invalid = slice_of([device("x"), device("x")], pool="p3")
     assert solve([good, incomplete, invalid], claim(request())) is not None
@@ -301,7 +301,7 @@ def test_incomplete_and_invalid_pools() -> None:
 
 
 def test_search_gives_up() -> None:
-    """A search without end ends after the tries it may have."""
+    """A long search ends after its maximum number of tries."""
     impossible = [
         request(f"r{at}", count=4, selectors=selectors(f'device.driver == "{DRIVER}"'))
         for at in range(6)
@@ -338,7 +338,7 @@ def test_devices_of_other_nodes_are_not_taken() -> None:
 
 
 def test_configuration_of_class_and_claim() -> None:
-    """A class's configuration comes once, for all requests that use the class."""
+    """The configuration of a class appears once, with all requests that use the class."""
     opaque = OpaqueDeviceConfiguration(driver=DRIVER, parameters={"a": 1})
     classes = [device_class(config=(DeviceClassConfiguration(opaque=opaque),))]
     found = allocator([slice_of(devices(2))], classes=classes).allocate(

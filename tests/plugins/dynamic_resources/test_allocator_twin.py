@@ -85,7 +85,7 @@ def some_claims(draw: st.DrawFn) -> list[ResourceClaim]:
 
 Spec = ExactDeviceRequest | DeviceSubRequest
 Choice = tuple[int, Spec, tuple[Device, ...]]
-"""Position of the claim, what was asked, what it gets."""
+"""Position of the claim, request, devices."""
 
 
 def twin_choices(spec: Spec, every: list[Device]) -> Iterator[tuple[Device, ...]]:
@@ -110,7 +110,7 @@ def twin_matches(spec: Spec, one: Device) -> bool:
 def twin_solutions(
     claims: list[ResourceClaim], every: list[Device], position: int = 0
 ) -> Iterator[list[Choice]]:
-    """All combinations of choices, in no useful order."""
+    """All combinations of choices, in any order."""
     flat = [(at, one) for at, each in enumerate(claims) for one in each.spec.devices.requests]
     if position == len(flat):
         yield []
@@ -160,7 +160,7 @@ def takes_all(one: ResourceClaim) -> bool:
 def test_solvable_if_and_only_if_the_twin_finds_something(
     kinds: list[tuple[str, bool]], taken: set[str], claims: list[ResourceClaim]
 ) -> None:
-    """The search finds a solution if and only if there is one, and what it finds is one."""
+    """The search finds a valid solution if and only if there is one."""
     every = [
         device(f"d{at}", {"model": model}, taints=(TAINT,) if tainted else ())
         for at, (model, tainted) in enumerate(kinds)

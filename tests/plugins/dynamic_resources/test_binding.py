@@ -32,7 +32,7 @@ from tests.plugins.volumes.virtual_time import run
 
 
 def test_reserved_devices_are_kept_from_others() -> None:
-    """Until the claim is written, others see the devices taken and the claim busy."""
+    """Until the claim is written, its devices are allocated for other pods."""
     cluster = Cluster(
         claim(request()), claim(request(), name="c2"), device_class(), local("s1", "n1")
     )
@@ -48,7 +48,7 @@ def test_reserved_devices_are_kept_from_others() -> None:
 
 
 def test_reserve_without_an_allocation_is_an_error() -> None:
-    """A node that was never asked cannot be reserved on."""
+    """Reserving on a node that was not filtered is an error."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
     cycle, _ = cluster.filter(user_of("c1"))
     status = cluster.plugin.reserve(cycle, user_of("c1"), "n2")
@@ -56,7 +56,7 @@ def test_reserve_without_an_allocation_is_an_error() -> None:
 
 
 def test_pre_bind_writes_the_claim() -> None:
-    """Finalizer, allocation, reservation; then the claim counts by itself."""
+    """Writes finalizer, allocation and reservation; then nothing is pending."""
     cluster = Cluster(
         claim(request()), claim(request(), name="c2"), device_class(), local("s1", "n1")
     )
@@ -89,7 +89,7 @@ def test_a_shared_claim_is_reserved_for_both() -> None:
     ],
 )
 def test_conflicts_are_retried(conflicts: int, message: str) -> None:
-    """Four times with the newest version, then the pod has to come again."""
+    """Four retries with the newest version; then the pod fails."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
     cluster.writer.conflicts = conflicts
     cycle, status = cluster.place(user_of("c1"))
@@ -99,7 +99,7 @@ def test_conflicts_are_retried(conflicts: int, message: str) -> None:
 
 
 def test_refused_write() -> None:
-    """What the API server refuses fails the binding, with the step it was for."""
+    """A rejected write fails the binding; the error names the step."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
     cluster.writer.refuses = True
     _, status = cluster.place(user_of("c1"))
@@ -128,7 +128,7 @@ def test_shares_get_ids_when_reserved() -> None:
     assert all(one and len(one) == 36 for one in ids)
 
 
-# Devices that have to be made ready.
+# Devices that must become ready.
 
 
 def waiting(*conditions: Condition, timestamp: str = "2026-06-01T11:59:00Z") -> ResourceClaim:
@@ -152,7 +152,7 @@ def waiting(*conditions: Condition, timestamp: str = "2026-06-01T11:59:00Z") -> 
     ],
 )
 def test_devices_that_are_not_ready(stored: ResourceClaim, is_available: bool) -> None:
-    """A claim whose device failed or took too long is unavailable, and given up."""
+    """A claim whose device failed or timed out is unavailable, and deallocated."""
     cluster = Cluster(stored)
     cycle, answers = cluster.filter(user_of("c1"))
     assert is_available == answers["n1"].is_success
@@ -180,7 +180,7 @@ def test_devices_that_are_not_ready(stored: ResourceClaim, is_available: bool) -
     ],
 )
 def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str, label: str) -> None:
-    """Binding goes on when devices are ready, and fails when they fail; both are told."""
+    """Binding continues when devices are ready, and fails when they fail; both are counted."""
     cluster, pod = Cluster(stored), user_of("c1")
     cycle, _ = cluster.pre_filter(pod)
     status, _ = run(cluster.plugin.pre_bind(cycle, pod, "n1"))
@@ -194,7 +194,7 @@ Work = asyncio.Future[Status]
 
 
 def call_back(cluster: Cluster, work: Work) -> None:
-    """Call the pod back."""
+    """Cancel the binding."""
     work.cancel()
 
 
@@ -222,7 +222,7 @@ def do_nothing(cluster: Cluster, work: Work) -> None:
     ],
 )
 def test_wait_is_told(event: Callable[[Cluster, Work], None], label: str, seconds: float) -> None:
-    """How long a pod waited, and how that ended, is told for each device of all its claims."""
+    """The duration and result of a wait are reported per device of all claims."""
     plain = claim(allocation=allocation_of(result("d1")), name="c2", reserved_for=["uid-p"])
     just_now = waiting(timestamp="2026-06-01T12:00:00Z")
     cluster = Cluster(just_now, plain, args=DynamicResourcesArgs(binding_timeout_seconds=30))
@@ -244,7 +244,7 @@ def test_wait_is_told(event: Callable[[Cluster, Work], None], label: str, second
 
 
 def test_devices_without_conditions_are_not_waited_for() -> None:
-    """Nothing is told of a pod that need not wait."""
+    """Nothing is reported for a pod that does not wait."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
     assert cluster.place(user_of("c1"))[1].is_success
     assert [] == cluster.observed.calls
@@ -254,7 +254,7 @@ def test_devices_without_conditions_are_not_waited_for() -> None:
 
 
 def test_extended_resource_by_devices_or_by_the_node() -> None:
-    """A node that offers the resource is left to NodeResourcesFit; others need devices."""
+    """NodeResourcesFit handles nodes that offer the resource; others need devices."""
     offers = make_node("n2", allocatable={"cpu": "4", GPU: "2"})
     cluster = Cluster(
         gpu_class(), local("s1", "n1"), nodes=[make_node("n1"), offers, make_node("n3")]
@@ -269,14 +269,14 @@ def test_extended_resource_by_devices_or_by_the_node() -> None:
 
 
 def test_extended_resource_that_nothing_provides() -> None:
-    """One resource by devices does not make up for another one missing."""
+    """A missing resource rejects the node even if devices provide another."""
     cluster = Cluster(gpu_class(), local("s1", "n1"))
     _, answers = cluster.filter(user_of(requests={GPU: "1", "x.com/y": "1"}))
     assert ("cannot fit resource",) == answers["n1"].reasons
 
 
 def test_special_claim_is_created_and_told() -> None:
-    """The claim exists from PreBind on, and the pod's status says which request is for what."""
+    """PreBind creates the claim, and writes the mapping to the pod's status."""
     cluster = Cluster(gpu_class(), local("s1", "n1", count=2))
     pod = user_of(requests={GPU: "2"})
     cycle, status = cluster.place(pod)
@@ -295,7 +295,7 @@ def test_special_claim_is_created_and_told() -> None:
 
 
 def test_special_claim_that_cannot_be_created() -> None:
-    """Binding fails in the API's words, and the request counts."""
+    """Binding fails with the API server's error, and the request is counted."""
     cluster = Cluster(gpu_class(), local("s1", "n1"))
     cluster.writer.refuses_create = True
     _, status = cluster.place(user_of(requests={GPU: "1"}))
@@ -304,7 +304,7 @@ def test_special_claim_that_cannot_be_created() -> None:
 
 
 def test_special_claim_left_from_an_earlier_attempt() -> None:
-    """It is deleted, and the pod comes again."""
+    """It is deleted, and the pod is retried."""
     cluster = Cluster(gpu_class(), local("s1", "n1"))
     pod = user_of(requests={GPU: "1"})
     cluster.place(pod)
@@ -315,6 +315,6 @@ def test_special_claim_left_from_an_earlier_attempt() -> None:
 
 
 def test_gate_of_extended_resources() -> None:
-    """With the gate off, devices stand for nothing."""
+    """With the gate off, devices back no resources."""
     cluster = Cluster(gpu_class(), gates={"DRAExtendedResource": False})
     assert cluster.pre_filter(user_of(requests={GPU: "1"}))[1].is_skip

@@ -1,4 +1,4 @@
-"""Consumable capacity: what a request takes, and whether policies allow it."""
+"""Consumable capacity: what a request uses, and whether policies allow it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FREE = CapacityRequestPolicy(default="1Gi")
 def test_policies(
     policy: CapacityRequestPolicy | None, wanted: Quantity | None, consumed: str, allowed: bool
 ) -> None:
-    """Requests are rounded up as the policy says, then checked against it and what there is."""
+    """Requests are rounded up by the policy, then checked against policy and capacity."""
     shared = device("d0", capacity={"memory": DeviceCapacity(value="10Gi", request_policy=policy)})
     need = None if wanted is None else CapacityRequirements(requests={"memory": wanted})
     assert {"memory": consumed} == consumed_capacity(need, shared)
@@ -49,7 +49,7 @@ def test_policies(
 
 
 def test_capacity_that_a_device_lacks() -> None:
-    """Asking for a capacity that the device does not have rules it out."""
+    """A device without a requested capacity is excluded."""
     need = CapacityRequirements(requests={"bandwidth": 1})
     assert not has_capacity(need, device("d0"), {}, {})
 

@@ -63,7 +63,7 @@ def test_pods_of_a_group_share_a_pending_allocation() -> None:
 
 
 def test_a_shared_allocation_keeps_the_pods_where_it_can_be_used() -> None:
-    """Nothing is given up for a pod that does not fit there: nothing is written yet."""
+    """A pending allocation is not dropped for a pod that does not fit there."""
     cluster = cluster_of(claim(request()))
     reserve(cluster, member("p", "c1"))
     cycle, answers = cluster.filter(member("q", "c1"))
@@ -74,7 +74,7 @@ def test_a_shared_allocation_keeps_the_pods_where_it_can_be_used() -> None:
 
 
 def test_a_claim_of_its_own_gets_other_devices_than_the_shared_one() -> None:
-    """Whatever the order in which the pod names them."""
+    """In any order of the pod's claims."""
     cluster = cluster_of(claim(request()), claim(request(), name="c2"))
     first, second = member("p", "c1"), member("q", "c1", "c2")
     placed = [(one, reserve(cluster, one)) for one in (first, second)]
@@ -104,7 +104,7 @@ def test_pods_of_a_group_number_shares_once() -> None:
 
 
 def test_what_one_pod_of_a_group_fails_to_write_another_writes() -> None:
-    """The devices stay taken until the last pod gives up."""
+    """The devices stay allocated until the last pod fails."""
     cluster = cluster_of(claim(request(count=2)), claim(request(count=2), name="c2"))
     rival = user_of("c2", name="rival")
     pods = [member(name, "c1") for name in "pqr"]
@@ -131,7 +131,7 @@ def test_devices_are_free_when_all_pods_of_a_group_have_given_up() -> None:
 
 
 def test_many_pods_reserve_one_claim_without_a_conflict() -> None:
-    """Each write needs the version before it, so they take turns."""
+    """The pods write one after another, because each write needs the last version."""
     cluster = cluster_of(claim(request()))
     assert cluster.place(user_of("c1", name="first"))[1].is_success
     pods = [user_of("c1", name=f"p{at}") for at in range(50)]

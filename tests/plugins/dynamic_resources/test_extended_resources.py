@@ -1,4 +1,4 @@
-"""Extended resources that devices stand for: which requests the special claim has."""
+"""Extended resources backed by devices: the requests of the special claim."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLASSES = DeviceClasses([device_class("gpu", extended_resource_name=GPU)])
 
 
 def container(name: str, gpus: int | str = 0, *, restart_policy: str = "") -> Container:
-    """A container that asks for cpu and GPUs."""
+    """A container that requests CPU and GPUs."""
     requests: dict[str, str | int | float] = {"cpu": "1"}
     if gpus:
         requests[GPU] = gpus

@@ -1,4 +1,4 @@
-"""Which pods are asked about after a change of a claim, against asking about all."""
+"""The pods for which a claim's change calls the hint, compared with calling it for all."""
 
 from __future__ import annotations
 

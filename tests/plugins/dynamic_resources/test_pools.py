@@ -46,7 +46,7 @@ def names(pool: Pool) -> list[str]:
     ],
 )
 def test_slices_for_a_node(where: dict[str, object], is_there: bool) -> None:
-    """A slice is for the nodes it says; one that says nothing is for none."""
+    """A slice is for the nodes that it selects; without a selection, for none."""
     found = pools(slice_of([device("d0")], **where))  # type: ignore[arg-type]  # as given
     assert is_there == bool(found)
 
@@ -59,7 +59,7 @@ def test_devices_that_choose_their_nodes() -> None:
 
 
 def test_only_the_newest_generation_counts() -> None:
-    """Older slices are as if they were not there."""
+    """Older slices are ignored."""
     old = slice_of([device("old")], "a", generation=1)
     new = slice_of([device("new")], "b", generation=2)
     for order in ((old, new), (new, old)):
@@ -68,14 +68,14 @@ def test_only_the_newest_generation_counts() -> None:
 
 
 def test_pool_is_gone_where_a_newer_generation_has_nothing() -> None:
-    """Of a pool being replaced the node sees nothing."""
+    """A node has no pool if the newest generation has nothing for it."""
     old = slice_of([device("old")], "a", generation=1, count=2)
     new = slice_of([device("new")], "b", generation=2, node_name="n2")
     assert () == pools(old, new)
 
 
 def test_incomplete_pool() -> None:
-    """Slices are missing: the pool is there, with nothing to give."""
+    """With missing slices, the pool exists but provides nothing."""
     (pool,) = pools(slice_of([device("d0")], count=2))
     assert pool.is_incomplete
     assert [] == names(pool)
@@ -104,7 +104,7 @@ def test_invalid_pools() -> None:
 
 
 def test_shared_counters_are_seen_from_every_node() -> None:
-    """A slice of counters belongs to its pool whatever node it names."""
+    """A slice of counters belongs to its pool on every node."""
     stock = CounterSet(name="set", counters={"memory": Counter(value=1)})
     counters = slice_of((), "counters", count=2, shared_counters=(stock,), node_name="n2")
     (pool,) = pools(counters, slice_of([device("x")], "devices", count=2, node_name="n1"))
@@ -129,7 +129,7 @@ def test_order_of_pools() -> None:
 
 
 def test_unreadable_selector_is_an_error() -> None:
-    """A selector that cannot be parsed stops everything, as upstream."""
+    """As upstream, an invalid selector is an error."""
     broken = slice_of([device("x")], node_selector=selector("zone", operator="Near"))
     with pytest.raises(PoolError, match=r"^failed to perform node selection for slice s1: "):
         pools(broken)

@@ -1,4 +1,4 @@
-"""Searches that are remembered, against searches that are made anew."""
+"""Cached searches, compared with new ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Allocating:
     """Allocators for one pod after the other, with a memory and without."""
 
     def __init__(self, slices: Sequence[ResourceSlice]) -> None:
-        """Only those with a memory meet slices that share their devices."""
+        """Only cached searches see slices that share Device objects."""
         self._slices = slices
         self._classes = DeviceClasses([device_class(CLASS, f'device.driver == "{DRIVER}"')])
         self._index, self._matcher = PoolIndex(_with_shared_parts(slices)), DeviceMatcher()

@@ -1,4 +1,4 @@
-"""What is remembered of selectors, against asking anew."""
+"""Cached results of selectors, compared with new evaluations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_remembered_answers_are_fresh_ones(
 
 
 def test_a_device_that_is_gone_does_not_answer_for_another() -> None:
-    """Memory is given out again, and with it the ids of objects."""
+    """Ids of freed objects are reused."""
     matcher = DeviceMatcher()
     expression = 'device.attributes["a.example.com"].model == "x"'
     for at in range(200):

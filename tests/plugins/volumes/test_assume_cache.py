@@ -1,4 +1,4 @@
-"""What is assumed stands until the API says something newer."""
+"""An assumed object is valid until the stored object changes."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def cache() -> AssumeCache[PersistentVolume]:
 
 
 def test_assume_and_restore(store: ObjectStore, cache: AssumeCache[PersistentVolume]) -> None:
-    """The assumed object is handed out until it is given up."""
+    """The assumed object is returned until it is restored."""
     assumed = volume(storage="2Gi")
     assert "" == cache.assume(store, assumed)
     assert cache.get(store, "v") is assumed
@@ -41,7 +41,7 @@ def test_assume_and_restore(store: ObjectStore, cache: AssumeCache[PersistentVol
 
 
 def test_newer_object_wins(store: ObjectStore, cache: AssumeCache[PersistentVolume]) -> None:
-    """A new version of the API's object ends the assumption; the same version again does not."""
+    """A new version of the stored object ends the assumption; the same version does not."""
     assumed = volume(storage="2Gi")
     cache.assume(store, assumed)
     store.put(volume())
@@ -63,7 +63,7 @@ def test_objects_without_versions(cache: AssumeCache[PersistentVolume]) -> None:
 
 
 def test_cannot_assume(store: ObjectStore, cache: AssumeCache[PersistentVolume]) -> None:
-    """What the API does not have, or has in another version, cannot be assumed."""
+    """A missing object, or one with another version, cannot be assumed."""
     error = '"v" is out of sync (stored: 1, assume: 2)'
     assert error == cache.assume(store, volume(version="2"))
     assert 'persistentvolumes "w" not found' == cache.assume(store, volume("w"))
@@ -75,7 +75,7 @@ def test_cannot_assume(store: ObjectStore, cache: AssumeCache[PersistentVolume])
 def test_forgotten_assumptions_are_dropped(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Assumptions about objects that nobody asks about do not pile up."""
+    """Assumed objects that are not read again are dropped."""
     monkeypatch.setattr(assume_cache, "_SWEEP_MIN", 4)
     small = AssumeCache(PersistentVolume, "persistentvolumes")
     for i in range(50):

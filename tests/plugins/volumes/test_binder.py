@@ -1,4 +1,4 @@
-"""Writing what was assumed for a pod's claims, and waiting until it is so."""
+"""Writing the assumed objects of a pod's claims, and waiting until they are bound."""
 
 import asyncio
 from collections.abc import Callable
@@ -64,7 +64,7 @@ class FakeApi:
         return self._store(claim)
 
     def has_pod(self, namespace: str, name: str) -> bool:
-        """Asked once a poll: let the controller act first."""
+        """Called once per poll; lets the controller act first."""
         self.polls += 1
         self.at_poll.get(self.polls, lambda: None)()
         return self.has_the_pod
@@ -91,7 +91,7 @@ class Handle(FakeHandle):
 
 
 class Scene:
-    """A pod with a claim s for a volume v in zone a, and a claim d to make a volume for."""
+    """A pod with a claim s for a volume v in zone a, and a claim d to provision."""
 
     def __init__(self, volume: PersistentVolume | None = None) -> None:
         self.store = ObjectStore()
@@ -148,7 +148,7 @@ class Scene:
 
 
 def test_bind() -> None:
-    """Volume and claim are written, then the controller binds, and the next look sees it."""
+    """Volume and claim are written, the controller binds them, and the next poll succeeds."""
     scene = Scene()
     assert (1, 1) == scene.assumed
     scene.api.at_poll[2] = lambda: scene.bind("s")
@@ -170,7 +170,7 @@ def test_bind() -> None:
 
 
 def test_volume_kept_for_the_claim() -> None:
-    """A volume that a user kept for the claim by name gets the claim's uid and no mark."""
+    """A volume that a user reserved by claim name gets the claim's uid, and no annotation."""
     ref = {"namespace": "default", "name": "s"}
     scene = Scene(make_volume("v", storage_class="static", nodes={ZONE: ["a"]}, claim=ref))
     scene.api.refuse = "d"
@@ -183,7 +183,7 @@ def test_volume_kept_for_the_claim() -> None:
 
 
 def test_timeout() -> None:
-    """When the time is over, binding has failed."""
+    """Binding fails after the timeout."""
     expected = failure("binding volumes: context deadline exceeded")
     status, seconds = Scene().pre_bind()
     assert expected == status
@@ -191,7 +191,7 @@ def test_timeout() -> None:
 
 
 def test_refused_volume() -> None:
-    """If the API refuses the volume, nothing is assumed any longer."""
+    """If the API server rejects the volume, nothing stays assumed."""
     scene = Scene()
     scene.api.refuse = "v"
     assert (failure("the object has been modified"), 0.0) == scene.pre_bind()
@@ -201,7 +201,7 @@ def test_refused_volume() -> None:
 
 
 def test_refused_claim() -> None:
-    """If the API refuses the claim, the volume is written, and unreserving does not undo that."""
+    """If the API server rejects the claim, the written volume stays, even after Unreserve."""
     scene = Scene()
     scene.api.refuse = "d"
     assert (failure("the object has been modified"), 0.0) == scene.pre_bind()
@@ -326,7 +326,7 @@ def unannotate(scene: Scene) -> None:
     ],
 )
 def test_binding_fails(event: Callable[[Scene], object], error: str) -> None:
-    """What makes binding impossible ends the wait at the next look."""
+    """An event that makes binding impossible ends the wait at the next poll."""
     scene = Scene()
     scene.api.at_poll[1] = lambda: event(scene)
     assert (failure(f"binding volumes: {error}"), 1.0) == scene.pre_bind()
@@ -334,7 +334,7 @@ def test_binding_fails(event: Callable[[Scene], object], error: str) -> None:
 
 
 def test_called_back() -> None:
-    """A pod that is called back while it waits counts as a failure to bind."""
+    """Cancelling the wait counts as a failure to bind."""
     scene = Scene()
 
     async def call_back() -> None:
@@ -356,7 +356,7 @@ def test_node_is_gone() -> None:
 
 
 def test_old_news_are_waited_out() -> None:
-    """Until the cluster as seen has caught up with what was written, nothing is concluded."""
+    """The check waits until the informer has the written versions."""
     scene = Scene()
     old = scene.store.get(PersistentVolume, "v")
     assert old is not None
@@ -369,7 +369,7 @@ def test_old_news_are_waited_out() -> None:
 
 
 def test_old_claims_are_waited_out() -> None:
-    """A claim without the annotation that was written is only an old one."""
+    """A claim without the written annotation is an older version."""
     scene = Scene()
     old = scene.claim("d")
     scene.api.at_poll[1] = lambda: unsee(scene, old)
@@ -378,7 +378,7 @@ def test_old_claims_are_waited_out() -> None:
 
 
 def test_unreserve_after_writing() -> None:
-    """What was written to a volume stays assumed until it is seen; a claim's node does not."""
+    """A written volume stays assumed until the informer has it; a claim's node does not."""
     scene = Scene()
     status, _ = scene.pre_bind()
     assert status.error

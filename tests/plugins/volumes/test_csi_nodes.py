@@ -1,4 +1,4 @@
-"""CSINodes per row, kept as long as they are right."""
+"""CSINodes per row, and when their cached columns change."""
 
 import numpy as np
 

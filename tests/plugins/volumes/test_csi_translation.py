@@ -177,7 +177,7 @@ def test_volume(fields: Json, handle: str) -> None:
     ],
 )
 def test_no_counterpart(fields: Json, error: str) -> None:
-    """What has no counterpart says so."""
+    """A volume without a CSI counterpart raises an error."""
     with pytest.raises(TranslationError) as raised:
         translate_volume(make_volume("v", **fields))
     assert error == str(raised.value)
@@ -218,7 +218,7 @@ DRIVER_ZONE = "topology.ebs.csi.aws.com/zone"
     ],
 )
 def test_topology(affinity: Json | None, labels: dict[str, str], expected: Json | None) -> None:
-    """The driver's key stands in the place of the zone."""
+    """The driver's key replaces the zone label."""
     more: Json = {} if affinity is None else {"nodeAffinity": {"required": affinity}}
     source: Json = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
     found = translate_volume(make_volume("v", labels=labels, **source, **more)).node_affinity

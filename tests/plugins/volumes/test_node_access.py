@@ -1,4 +1,4 @@
-"""Which rows reach a volume, asked once or a hundred times."""
+"""Which rows can use a volume, asked once or often."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A kept sum per row equals the sum over the row's pods."""
+"""The updated sum per row equals the sum over the row's pods."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod_info
 from tests.plugins.volume_objects import claim_volumes
 
-# Pods come and go more often than nodes.
+# Pods change more often than nodes.
 ACTIONS = ["add", "remove", "ask"] * 6 + ["node", "gone", "update"]
 steps = st.lists(
     st.tuples(st.sampled_from(ACTIONS), st.integers(0, 5), st.integers(0, 5)),
@@ -25,7 +25,7 @@ def weigh(pod: PodInfo) -> int:
 
 @given(steps)
 def test_equals_fresh_sums(steps: list[tuple[str, int, int]]) -> None:
-    """After any changes of pods and nodes, the kept sums are right."""
+    """After any changes of pods and nodes, the sums equal new ones."""
     table, tally, made = NodeColumns(), RowTally(weigh), 0
     for name in "abc":
         table.add_node(make_node(name))
@@ -51,7 +51,7 @@ def test_equals_fresh_sums(steps: list[tuple[str, int, int]]) -> None:
 
 
 def test_another_table() -> None:
-    """Asked about another table, it starts anew."""
+    """Another table starts with new sums."""
     one, two, tally = NodeColumns(), NodeColumns(), RowTally(weigh)
     for table in (one, two):
         table.add_node(make_node("n"))

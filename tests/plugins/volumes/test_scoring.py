@@ -1,4 +1,4 @@
-"""Scores by how full storage becomes."""
+"""Scores by storage utilization."""
 
 import pytest
 

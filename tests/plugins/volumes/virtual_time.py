@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Never waits: the time it was to wait has passed."""
+    """Does not wait, but advances the clock."""
 
     def __init__(self) -> None:
         super().__init__()

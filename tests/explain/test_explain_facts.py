@@ -12,7 +12,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.explain.explain import explain_decision
 from kubesched.explain.report import PodExplanation, PodOutcome
-from kubesched.explain.words import headline, pre_filter_sentences
+from kubesched.explain.sentences import headline, pre_filter_sentences
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import Cluster

@@ -16,7 +16,7 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.explain.words import count, names
+from kubesched.explain.sentences import count, names
 from kubesched.simulator.defaults import (
     PriorityClasses,
     claim_with_defaults,

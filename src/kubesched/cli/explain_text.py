@@ -7,14 +7,7 @@ from collections.abc import Sequence
 from kubesched.cli.output import Writer
 from kubesched.explain.groups import ReasonGroup, not_helped_groups, rejection_groups
 from kubesched.explain.report import PodExplanation, PodOutcome, Unknown
-from kubesched.explain.tables import (
-    candidate_table,
-    deciding_plugins,
-    same_for_all,
-    score_table,
-    verdict_table,
-)
-from kubesched.explain.words import (
+from kubesched.explain.sentences import (
     as_far_as_known,
     choice_sentence,
     count,
@@ -24,6 +17,13 @@ from kubesched.explain.words import (
     pre_filter_sentences,
     summary,
     unknown_sentences,
+)
+from kubesched.explain.tables import (
+    candidate_table,
+    deciding_plugins,
+    same_for_all,
+    score_table,
+    verdict_table,
 )
 
 _INDENT = 2

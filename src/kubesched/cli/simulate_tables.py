@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubesched.cli.output import simple_table
+from kubesched.explain.sentences import names
 from kubesched.explain.tables import Column, TextTable
-from kubesched.explain.words import names
 from kubesched.simulator.report import (
     NodeUse,
     Placement,

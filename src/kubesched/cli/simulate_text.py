@@ -15,7 +15,7 @@ from kubesched.cli.simulate_tables import (
     unplaced_table,
     zone_table,
 )
-from kubesched.explain.words import count, names
+from kubesched.explain.sentences import count, names
 from kubesched.framework.needed_kinds import Decides
 from kubesched.simulator.report import NodeUse, SimulationReport, Unplaced
 

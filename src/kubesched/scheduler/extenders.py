@@ -180,7 +180,7 @@ def _raise_unless_ignorable(extender: HttpExtender, error: ExtenderError) -> Non
 
 
 def _log_ignored(extender: HttpExtender, error: ExtenderError) -> None:
-    log.info("Going on without extender %s: %s", extender.name, error)
+    log.info("Ignoring the error of extender %s: %s", extender.name, error)
 
 
 def _wrap(total: int) -> int:

@@ -223,7 +223,7 @@ class Scheduler:
             return
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:
-            log.error("Pod %s asks for unknown scheduler %s", pod.key, pod.spec.scheduler_name)
+            log.error("Pod %s names the unknown scheduler %s", pod.key, pod.spec.scheduler_name)
             self.queue.done(pod.uid, self.now())
         elif self.is_skipped(pod, profile):
             self.queue.done(pod.uid, self.now())

@@ -183,7 +183,7 @@ class Memory:
         plugin = failure.status.plugin
         if plugin not in self._unsigned:
             self._unsigned.add(plugin)
-            log.error("Nothing is remembered for pods like %s: %s", pod.key, failure)
+            log.error("Answers are not remembered for pods like %s: %s", pod.key, failure)
             assert isinstance(failure.__cause__, Exception), "it is what the plugin raised"
             self._profile.report(self._profile.plugins[plugin], SIGN, pod.key, failure.__cause__)
 

@@ -185,7 +185,7 @@ class PodGroupCycle:
         for member in members:
             profile = self._loop.profiles.get(member.pod_info.scheduler_name)
             if profile is None:
-                log.error("Pod %s asks for an unknown scheduler", member.pod_info.key)
+                log.error("Pod %s names an unknown scheduler", member.pod_info.key)
                 self._loop.queue.done(member.pod_info.uid, self._loop.now())
                 continue
             now = self._loop.now()
@@ -358,7 +358,7 @@ class PodGroupCycle:
         """Write the group's condition; a group that was scheduled once keeps it."""
         group = self._loop.cache.objects.get(PodGroup, name, namespace)
         if group is None:
-            log.error("Pod group %s/%s is gone, its status is not written", namespace, name)
+            log.error("Pod group %s/%s was deleted; its status is not written", namespace, name)
             return
         condition = condition_of(status, group.metadata.generation)
         known = next((c for c in group.status.conditions if c.type == SCHEDULED), None)

@@ -110,7 +110,7 @@ class Script:
             action(*arguments)
         except ApiError as error:
             self.refused += 1
-            log.warning("The simulated API server refused: %s", error)
+            log.warning("The simulated API server rejected a request: %s", error)
 
     # Nodes and other objects.
 

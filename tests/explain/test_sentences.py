@@ -16,7 +16,7 @@ from kubesched.explain.report import (
     PreFilterStep,
     Victim,
 )
-from kubesched.explain.words import (
+from kubesched.explain.sentences import (
     choice_sentence,
     count,
     group_details,

@@ -261,6 +261,13 @@ def _spec(**spec: Any) -> str:
             "document 1: Pod a: $.kind: it is there twice",
             id="two kinds",
         ),
+        pytest.param(
+            "x.yaml",
+            "kind: List\nitems: []\nkind: List\nitems: []\n",
+            "document 1: it is no YAML for JSON: the key 'kind' is there twice;"
+            " write --- between objects at line 3, column 1",
+            id="two lists in one document",
+        ),
     ],
 )
 def test_faults_tell_where_and_what(file: str, text: str, message: str) -> None:

@@ -82,6 +82,13 @@ def test_aliases_and_merges_are_resolved() -> None:
     assert {"x": {"a": 1}, "w": {"a": 1, "b": 4}, "z": [{"a": 1}, {"a": 1}]} == document
 
 
+def test_merged_keys_are_no_repeats() -> None:
+    """A mapping may say again what it merges, also where it is merged itself."""
+    text = "x: &x {a: 1}\nw: &w {<<: *x, a: 2}\nv: {<<: [*w, *x], a: 3}\nu: *w\n"
+    ((_, document),) = load_documents(text, rejects_repeats=True)
+    assert {"x": {"a": 1}, "w": {"a": 2}, "v": {"a": 3}, "u": {"a": 2}} == document
+
+
 def _bomb(first: str, next_: str) -> str:
     names = "abcdefghijklm"
     lines = [f"a: &a {first}"]

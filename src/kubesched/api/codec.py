@@ -5,7 +5,8 @@ error is a `DecodeError` with the location and what was expected.
 
 Upstream: kubectl's reading of files: cli-runtime/pkg/resource (v1.36)
 Differs:  null means absent, except in maps of strings and quantities, where it is "" or 0 as in
-          Go; objects of unknown kinds are counted, not rejected.
+          Go; objects of unknown kinds are counted, not rejected. A key that a YAML mapping has
+          twice is an error.
 """
 
 import re
@@ -344,7 +345,8 @@ def yaml_objects(
     text: str, file: str, skipped: Counter[str], *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
     """Yield the objects of all documents of a YAML text; see `objects_in`."""
-    documents = load_documents(text)
+    # Lists of kubectl that follow each other without `---` would hide each other.
+    documents = load_documents(text, rejects_repeats=True)
     number = 0
     while True:
         try:

@@ -81,9 +81,18 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
 
     yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}
     merged = 0
+    rejects_repeats = False
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._seen: set[yaml.MappingNode] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Insert merged mappings (`<<`) before the mapping's own keys."""
+        # A mapping that others merge comes more than once, by then with what it merged itself.
+        if self.rejects_repeats and node not in self._seen:
+            self._seen.add(node)
+            _reject_repeats(node)
         merged: list[tuple[yaml.Node, yaml.Node]] = []
         own: list[tuple[yaml.Node, yaml.Node]] = []
         for key, value in node.value:
@@ -123,6 +132,19 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
         return node.value in TRUE_WORDS
 
 
+def _reject_repeats(node: yaml.MappingNode) -> None:
+    names: set[str] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag == f"{_TAG}merge":
+            continue
+        if key.value in names:
+            raise yaml.constructor.ConstructorError(
+                problem=f"the key {key.value!r} is there twice; write --- between objects",
+                problem_mark=key.start_mark,
+            )
+        names.add(key.value)
+
+
 _RESOLVERS: Final = (
     (f"{_TAG}bool", _BOOLEAN, list("yYnNtTfFoO")),
     (f"{_TAG}null", _NULL, ["~", "n", "N", ""]),
@@ -152,10 +174,15 @@ for _tag, _pattern, _first in _RESOLVERS:
     _Dumper.add_implicit_resolver(_tag, _pattern, _first)
 
 
-def load_documents(text: str) -> Iterator[tuple[int, Any]]:
+def load_documents(text: str, *, rejects_repeats: bool = False) -> Iterator[tuple[int, Any]]:
     """Yield (number, value) of the documents of a text, from 1, without empty documents.
 
     Values are dicts with str keys, lists, str, int, finite float, bool and None.
+
+    Args:
+        text: The documents.
+        rejects_repeats: Whether a key that a mapping has twice is an error; otherwise its last
+            value counts.
 
     Raises:
         YamlError: The text is not YAML, or has a value that JSON cannot represent.
@@ -164,6 +191,7 @@ def load_documents(text: str) -> Iterator[tuple[int, Any]]:
     try:
         _check_depth(text)
         loader = _Loader(text)
+        loader.rejects_repeats = rejects_repeats
         while loader.check_data():
             loader.merged = 0
             document = _plain(loader.get_data(), [_NODES_MIN + _GROWTH_MAX * len(text)], number)

@@ -4,6 +4,7 @@ import pytest
 
 from kubesched.api.field_errors import (
     FieldError,
+    aggregate,
     child,
     duplicate,
     forbidden,
@@ -61,3 +62,17 @@ def test_child() -> None:
     """A path is extended by names and indices, also an empty one."""
     expected = "profiles[0].plugins"
     assert expected == child("", "profiles", 0, "plugins")
+
+
+@pytest.mark.parametrize(
+    ("texts", "together"),
+    [
+        pytest.param(["a"], "a", id="one"),
+        pytest.param(["a", "b"], "[a, b]", id="two"),
+        pytest.param(["a", "b", "a"], "[a, b]", id="repeated"),
+        pytest.param(["a", "a"], "a", id="the same twice"),
+    ],
+)
+def test_messages_together(texts: list[str], together: str) -> None:
+    """Several messages are in brackets, without duplicates."""
+    assert together == aggregate(texts)

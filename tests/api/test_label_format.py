@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.label_format import aggregate, label_key_errors, label_value_errors
+from kubesched.api.label_format import label_key_errors, label_value_errors
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,3 @@ def test_value(value: str) -> None:
     form = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?\Z", re.ASCII)
     is_valid = form.match(value) is not None and len(value.encode()) <= 63
     assert is_valid == (not label_value_errors(value))
-
-
-def test_several_messages_become_one() -> None:
-    """A single message is unchanged; several are listed without duplicates."""
-    assert aggregate(("a", "a")) == "a"
-    assert aggregate(("a", "b", "a")) == "[a, b]"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.field_errors import FieldError
-from kubesched.apiserver.field_errors import FieldErrors, aggregate, invalid_status
+from kubesched.apiserver.field_errors import FieldErrors, invalid_status
 
 from .verdicts import resource_of
 
@@ -67,20 +67,6 @@ def test_one_value_may_break_several_rules() -> None:
     assert ['a: Invalid value: "x": first', 'a: Invalid value: "x": second'] == [
         str(error) for error in errors
     ]
-
-
-@pytest.mark.parametrize(
-    ("texts", "together"),
-    [
-        pytest.param(["a"], "a", id="one"),
-        pytest.param(["a", "b"], "[a, b]", id="two"),
-        pytest.param(["a", "b", "a"], "[a, b]", id="repeated"),
-        pytest.param(["a", "a"], "a", id="the same twice"),
-    ],
-)
-def test_messages_together(texts: list[str], together: str) -> None:
-    """Several messages stand in brackets, each once."""
-    assert together == aggregate(texts)
 
 
 def test_status() -> None:

@@ -95,6 +95,12 @@ def internal_error(path: str, detail: str) -> FieldError:
     return FieldError(path, _with_detail("Internal error", detail), _INTERNAL)
 
 
+def aggregate(messages: Iterable[str]) -> str:
+    """Join messages without duplicates, as upstream does."""
+    distinct = list(dict.fromkeys(messages))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
 def child(path: str, *names: str | int) -> str:
     """Return the path of a field (a name) or of an element (an index) below `path`."""
     for name in names:

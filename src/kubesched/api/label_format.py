@@ -95,9 +95,3 @@ def invalid(path: str, value: str | tuple[str, ...], detail: str) -> str:
     """Return upstream's message about an invalid value at a field path."""
     shown = "null" if value == () else msgspec.json.encode(value).decode()
     return f"{path}: Invalid value: {shown}: {detail}"
-
-
-def aggregate(errors: tuple[str, ...]) -> str:
-    """Join messages without duplicates, as upstream does."""
-    distinct = tuple(dict.fromkeys(errors))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

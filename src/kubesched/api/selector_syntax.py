@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.label_format import aggregate, invalid, label_key_errors
+from kubesched.api.field_errors import aggregate
+from kubesched.api.label_format import invalid, label_key_errors
 from kubesched.api.requirements import (
     DOES_NOT_EXIST,
     DOUBLE_EQUALS,

@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.label_format import aggregate, invalid
+from kubesched.api.field_errors import aggregate
+from kubesched.api.label_format import invalid
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod

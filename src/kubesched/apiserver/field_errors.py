@@ -11,6 +11,7 @@ from typing import Any
 
 from kubesched.api.field_errors import (
     FieldError,
+    aggregate,
     duplicate,
     forbidden,
     internal_error,
@@ -78,12 +79,6 @@ class FieldErrors(list[FieldError]):
         is_nothing = not new and not old and not isinstance(new, bool | int)
         if new != old and not is_nothing:
             self.invalid(field, new, "field is immutable")
-
-
-def aggregate(messages: Iterable[str]) -> str:
-    """Return one message for several, each once."""
-    distinct = list(dict.fromkeys(messages))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def invalid_status(resource: Resource, name: str, errors: Sequence[FieldError]) -> StatusError:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from kubesched.api.field_errors import aggregate
 from kubesched.api.quantity import Amount, parse_quantity
 from kubesched.apiserver.admission.request import CREATE, UPDATE, AdmissionRequest
 from kubesched.apiserver.amounts import Amounts, is_shared, of_containers
-from kubesched.apiserver.field_errors import aggregate
 from kubesched.apiserver.plain import Plain
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"

@@ -381,6 +381,30 @@ def test_what_becomes_of_dependents(policy: str, left: tuple[int, ...]) -> None:
     assert left == in_order(story)
 
 
+def test_kinds_that_are_added_own_and_are_owned() -> None:
+    """An object of a new kind goes in the foreground, and takes another one along."""
+    group, kind = "example.com", "cats.example.com"
+    names = {"plural": "cats", "kind": "Cat"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {}}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+
+    async def story(world: World) -> int:
+        definitions = "customresourcedefinitions.apiextensions.k8s.io"
+        world.client.create(definitions, {"metadata": {"name": kind}, "spec": spec})
+        await asyncio.sleep(1)
+        mother = world.client.create(kind, {"metadata": {"name": "m", "namespace": "default"}})
+        owner = {"apiVersion": f"{group}/v1", "kind": "Cat", "name": "m", "controller": True}
+        owner["uid"] = mother["metadata"]["uid"]
+        metadata = {"name": "k", "namespace": "default", "ownerReferences": [owner]}
+        world.client.create(kind, {"metadata": metadata})
+        await asyncio.sleep(1)
+        world.client.delete(Key(kind, "default", "m"), policy="Foreground")
+        await asyncio.sleep(1)
+        return world.client.count(kind)
+
+    assert 0 == in_order(story)
+
+
 def test_an_owner_that_waits_outlives_its_dependents() -> None:
     """Deleted in the foreground, it is there, marked, until the last of them is gone."""
 

@@ -14,12 +14,13 @@ from typing import Final
 from kubesched.api.errors import ApiError
 from kubesched.cluster.controllers.following import Following
 from kubesched.cluster.controllers.work_queue import WorkQueue
-from kubesched.cluster.server import AnyKindServer, Plain
+from kubesched.cluster.server import AnyKindServer, Plain, Subscription
 from kubesched.cluster.store import Key
 
 _FOREGROUND: Final = "foregroundDeletion"
 _ORPHAN: Final = "orphan"
 _NOT_OWNED: Final = ("events",)
+_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class GarbageCollector(Following):
@@ -30,11 +31,22 @@ class GarbageCollector(Following):
         self._server = server
         self._queue = WorkQueue(self._reconcile)
         self._dependents: dict[str, dict[Key, None]] = {}
-        self._followed = [
-            server.follow(kind, self._changed) for kind in server.kinds() if kind not in _NOT_OWNED
+        self._kinds = [kind for kind in server.kinds() if kind not in _NOT_OWNED]
+        self._followed: list[Subscription] = [
+            server.follow(kind, self._changed) for kind in self._kinds
         ]
+        if _DEFINITIONS in self._kinds:
+            self._followed.append(server.follow(_DEFINITIONS, self._defined))
 
     # What it receives.
+
+    def _defined(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
+        """Follow the objects of an added kind, which are kept under its definition's name."""
+        if after is not None and key.name not in self._kinds:
+            self._kinds.append(key.name)
+            added = self._server.follow(key.name, self._changed)
+            self._followed.append(added)
+            added.start()
 
     def _changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
         old, new = _owners(before), _owners(after)

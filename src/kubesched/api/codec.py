@@ -345,7 +345,7 @@ def yaml_objects(
     text: str, file: str, skipped: Counter[str], *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
     """Yield the objects of all documents of a YAML text; see `objects_in`."""
-    # Lists of kubectl that follow each other without `---` would hide each other.
+    # Concatenated lists without `---` between them would override each other.
     documents = load_documents(text, rejects_repeats=True)
     number = 0
     while True:

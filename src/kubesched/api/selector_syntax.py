@@ -180,7 +180,7 @@ def parse_selector(text: str) -> CompiledSelector:
     """Parse a label selector; an empty text matches everything.
 
     Raises:
-        SelectorError: It stands for none.
+        SelectorError: The text is not a selector.
     """
     return selector_of(_Parser(text).parse())
 
@@ -220,7 +220,7 @@ def parse_field_selector(text: str) -> FieldSelector:
     """Parse a field selector; an empty text matches everything.
 
     Raises:
-        SelectorError: It stands for none.
+        SelectorError: The text is not a selector.
     """
     terms = sorted(term for term in _split_terms(text) if term)
     return FieldSelector(tuple(_field_requirement(text, term) for term in terms))

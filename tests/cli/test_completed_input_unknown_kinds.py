@@ -326,7 +326,7 @@ def test_simulations(tmp_path: Path) -> None:
         "Whether shop/p fits is not known.\n"
         "\n"
         "Not known, because the files hold none of these\n"
-        "  Services: they say which pods are spread\n"
+        "  Services: they select the pods to spread\n"
     )
     unplaced = run("simulate", write(tmp_path, objects), "--show", "unplaced").stdout
     assert "not found" not in unplaced

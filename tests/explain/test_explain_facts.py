@@ -218,14 +218,14 @@ def details(report: PodExplanation) -> list[str]:
             "immediate",
             "pod has unbound immediate PersistentVolumeClaims",
             "claim immediate has no volume, and StorageClass now binds at once: "
-            f"{EBS} has to make one before any pod is placed",
+            f"{EBS} must create a volume before any pod is placed",
             id="immediate",
         ),
         pytest.param(
             "by-hand",
             "pod has unbound immediate PersistentVolumeClaims",
             "claim by-hand has no volume, and StorageClass static-now binds at once: "
-            "somebody has to make one before any pod is placed",
+            "a volume must be created before any pod is placed",
             id="immediate without provisioner",
         ),
         pytest.param(

@@ -276,7 +276,7 @@ class DynamicResources(
                 return
         elif not self._extended_resources or not lacking_resources(pod, snapshot):
             return
-        yield NeededKind(DeviceClass, "they say which devices provide what pods request")
+        yield NeededKind(DeviceClass, "they define which devices back a resource")
         if claims or objects.any(DeviceClass):
             yield NeededKind(ResourceSlice, "they list the devices of nodes")
             if self._taint_rules:

@@ -177,7 +177,7 @@ class NodeResourcesFit(
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return device classes if no node offers a resource that devices could provide."""
         if self._devices and lacking_resources(pod, snapshot):
-            yield NeededKind(DeviceClass, "they say which devices provide what pods request")
+            yield NeededKind(DeviceClass, "they define which devices back a resource")
 
     def describe(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the requested, free and allocatable amount of each missing resource."""

@@ -130,7 +130,7 @@ def kinds_of_siblings(pod: PodInfo, decides: Decides) -> Iterator[NeededKind]:
 
     No service selects a pod without labels, and only a pod's owner counts as its controller.
     """
-    why = "they say which pods are spread"
+    why = "they select the pods to spread"
     if pod.labels:
         yield NeededKind(Service, why, decides)
     owner = pod.template.controller or _NOBODY

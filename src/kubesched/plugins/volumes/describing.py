@@ -56,14 +56,14 @@ def _why_not_delayed(claim: PersistentVolumeClaim, objects: Objects) -> str:
         return ""
     return (
         f"has no volume, and StorageClass {name} binds at once: "
-        f"{_who_makes_volumes(storage_class)} before any pod is placed"
+        f"{_who_creates_volumes(storage_class)} before any pod is placed"
     )
 
 
-def _who_makes_volumes(storage_class: StorageClass) -> str:
+def _who_creates_volumes(storage_class: StorageClass) -> str:
     if storage_class.provisioner in ("", NO_PROVISIONER):
-        return "somebody has to make one"
-    return f"{storage_class.provisioner} has to make one"
+        return "a volume must be created"
+    return f"{storage_class.provisioner} must create a volume"
 
 
 def describe_provision(claim: PersistentVolumeClaim, objects: Objects) -> str:

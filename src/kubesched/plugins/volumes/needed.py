@@ -49,7 +49,7 @@ def kinds_of_claims(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
     elif any(claim is not None and _may_match(claim, objects) for claim in claims):
         yield NeededKind(PersistentVolume, "a claim could be bound to one")
     if any(claim is None or not claim.spec.volume_name for claim in claims):
-        yield NeededKind(StorageClass, "they say when and where volumes of claims are made")
+        yield NeededKind(StorageClass, "they define when and where volumes are created")
 
 
 def kinds_of_new_volumes(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
@@ -63,9 +63,9 @@ def kinds_of_new_volumes(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
             continue
         if claim is not None and not _is_made_late(claim, objects):
             continue
-        yield NeededKind(CSIDriver, "they say whether drivers report their room")
+        yield NeededKind(CSIDriver, "they show whether drivers report capacity")
         if claim is None or _reports_room(claim, objects):
-            yield NeededKind(CSIStorageCapacity, "they say how much room there is where")
+            yield NeededKind(CSIStorageCapacity, "they report the capacity for volumes")
 
 
 def kinds_of_limits(pod: Pod, objects: Objects) -> Iterator[NeededKind]:

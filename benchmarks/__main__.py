@@ -28,7 +28,7 @@ ALL: Final = "all"
 TABLE: Final = "table"
 SUITES: Final = ("throughput", "plugins", "kernels", "scaling", "loop")
 ON_REQUEST: Final = ("live", "footprint", "long", "openb", "diverse")
-"""Suites that run only when they are asked for: they take minutes, or need files."""
+"""Suites that run only on request: they take minutes or need files."""
 _QUICK_DIVISOR: Final = 10
 _QUICK_KERNEL_SIZES: Final = (500, 5000)
 _QUICK_TURNS: Final = 2

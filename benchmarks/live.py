@@ -40,7 +40,7 @@ class LiveRun(msgspec.Struct, frozen=True):
     """One run.
 
     Attributes:
-        nodes: How many nodes.
+        nodes: Number of nodes.
         pods: Number of created pods.
         bound: Number of bound pods; fewer than `pods` is an error.
         seconds: From the first pod's creation to the last binding.

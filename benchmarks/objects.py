@@ -16,7 +16,7 @@ from kubesched.api.meta import KubeObject
 
 _encode = msgspec.json.Encoder().encode
 _NUMBERS_PER_OBJECT = 3
-"""How many objects one node or pod is, at most: itself and what it brings along."""
+"""The maximum number of objects per node or pod, including those that come with it."""
 
 
 def decoded(item: Json) -> KubeObject:

@@ -41,7 +41,7 @@ AIMS: Final[Mapping[str, tuple[str, ...]]] = {
     "disk": ("VolumeRestrictions",),
     "claim": ("DynamicResources",),
 }
-"""Kind of pod -> the plugins that look at it; none means all."""
+"""Kind of pod -> the plugins to measure with it; empty for all."""
 
 
 def measure_plugins(scene: Scene, only: str = "") -> Costs:

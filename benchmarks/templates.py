@@ -327,7 +327,7 @@ PODS: Final[Mapping[str, Json]] = {
 # Objects that come with a pod: each pod has its own.
 
 PodObjects = Callable[[Json, int], list[Json]]
-"""From a pod and its index to the objects it needs; changes the pod so that it names them."""
+"""(pod, index) -> the objects that the pod needs; changes the pod to refer to them."""
 
 
 def with_extended_resource(pod: Json, index: int) -> list[Json]:

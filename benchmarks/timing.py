@@ -9,7 +9,7 @@ from typing import Final
 _ROUND_SECONDS: Final = 0.02
 _ROUNDS: Final = 5
 _BUDGET_SECONDS: Final = 0.4
-"""A function that is slower than a round is asked again only as long as this lasts."""
+"""The time limit for repeating a function that is slower than a round."""
 
 
 def time_us(function: Callable[[], object], *, round_seconds: float = _ROUND_SECONDS) -> float:

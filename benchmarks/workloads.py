@@ -15,7 +15,7 @@ from benchmarks import templates
 from benchmarks.templates import Json, PodObjects
 
 NodeTemplate = Callable[[int, int, Mapping[str, str]], list[Json]]
-"""From index, number and labels to the node and what belongs to it."""
+"""(index, number, labels) -> the node and the objects that belong to it."""
 
 
 @dataclass(frozen=True, slots=True)

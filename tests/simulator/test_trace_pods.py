@@ -62,9 +62,9 @@ def test_nodes(tmp_path: Path) -> None:
 
 def test_mixed_up(tmp_path: Path) -> None:
     """A list of the other kind, or none, is an error that names the file."""
-    with pytest.raises(DecodeError, match="these are pods"):
+    with pytest.raises(DecodeError, match="expected nodes"):
         trace_nodes(_file(tmp_path, PODS))
-    with pytest.raises(DecodeError, match="these are nodes"):
+    with pytest.raises(DecodeError, match="expected pods"):
         trace_pods(_file(tmp_path, NODES))
     with pytest.raises(DecodeError, match=r"none\.csv.*cannot be read"):
         trace_pods(str(tmp_path / "none.csv"))

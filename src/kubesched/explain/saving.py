@@ -36,9 +36,9 @@ def get_command(*kinds: str) -> str:
 
 
 SAVE_COMMAND: Final = f"{get_command(*KUBECTL_NAMES)} > cluster.json"
-"""Saves a cluster with everything that a decision may depend on."""
+"""The command that saves all objects that a decision may depend on."""
 SAVE_KNOWN_COMMAND: Final = (
     f"for kind in {' '.join(KUBECTL_NAMES.values())}; do kubectl get $kind -A -o json; "
     "done > cluster.json"
 )
-"""The same for a server without some of the kinds, where `SAVE_COMMAND` fails."""
+"""The command for a server without some of the kinds, where `SAVE_COMMAND` fails."""

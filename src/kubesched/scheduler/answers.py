@@ -34,7 +34,7 @@ class Answers:
         usable: Whether the answers can be used; if not, every plugin must be asked.
         rejections: The first rejection per row by a known filter.
         feasible: Bool per row: whether all known filters pass it.
-        feasible_count: How many rows are feasible.
+        feasible_count: Number of feasible rows.
         plain: int64 per row, the sum of weighted scores that need no normalizing.
         raw: Plugin name -> int64 per row, the scores that are yet to be normalized.
         normalizing: The plugins of `raw`.

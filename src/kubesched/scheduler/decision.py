@@ -19,7 +19,7 @@ from kubesched.snapshot.pod_info import PodInfo
 NO_NODES = "no nodes available to schedule pods"
 
 NOBODY_REJECTED: Final = Diagnosis()
-"""The diagnosis of a pod that goes back to the queue without a plugin to blame."""
+"""The diagnosis of a pod that is requeued although no plugin rejected it."""
 
 
 class Placed(msgspec.Struct, frozen=True):

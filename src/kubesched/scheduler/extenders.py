@@ -34,7 +34,7 @@ Connect = Callable[[ExtenderConfiguration], ExtenderTransport]
 
 
 class Passed(msgspec.Struct, frozen=True):
-    """The rows that all extenders let pass, and whether they came back without their pods."""
+    """The rows that pass all extenders, and whether the nodes were returned without pods."""
 
     rows: NDArray[np.intp]
     are_bare: bool = False

@@ -18,7 +18,7 @@ from typing import Final
 from kubesched.queue.scheduling_queue import SchedulingQueue
 
 _UNSCHEDULABLE_SECONDS: Final = 30.0
-"""How often upstream looks for pods that nothing has helped for too long."""
+"""The interval at which upstream requeues pods that have waited too long."""
 
 
 class Flushing:

@@ -57,7 +57,7 @@ PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
 
 _NOTE_BYTES_MAX: Final = 1024
 _PODS_PER_SLICE: Final = 16
-"""After so many pods other tasks get their turn."""
+"""Number of pods after which the loop yields to other tasks."""
 
 _NONE: Final[frozenset[str]] = frozenset()
 _ASSIGNED_POD_DELETE: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)

@@ -34,7 +34,7 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
 _BYTES_MAX: Final = 64 * 1024 * 1024
-"""How much the answers of signatures may take, and those of nodes again."""
+"""Memory limit for the answers per signature, and again for those of scope node."""
 _BYTES_PER_ROW: Final = 64
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 16_384

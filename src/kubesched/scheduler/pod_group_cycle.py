@@ -17,8 +17,8 @@ Differs:  pods are tried in the table itself, not in a copy, so changes of the c
           the cycle has ended, and the anti-affinity of a tentatively placed pod applies to later
           pods also on nodes where upstream misses it; pods of equal priority and age, and
           placements, are tried in the order of their arrival, upstream in random order; an unknown
-          group is reported, upstream loses the message; plugins cannot ask whether a cycle is a
-          group's.
+          group is reported, upstream loses the message; plugins cannot find out whether a cycle is
+          a group's.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from kubesched.snapshot.node_table import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 
 TARGET: Final = "cluster"
-"""Where a group preempts, in place of a node's name."""
+"""Used in place of a node name when a group preempts."""
 
 NOT_REGISTERED: Final = (
     "default preemption plugin is not registered, workload aware preemption is disabled"

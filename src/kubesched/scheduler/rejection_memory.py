@@ -23,7 +23,7 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
 _Stamp = tuple[Objects, int, int, int, int]
-"""What moves with every change that a cycle can see."""
+"""Versions that change with every change that a cycle can observe."""
 
 _TEMPLATES_MAX: Final = 4096
 

@@ -26,7 +26,7 @@ from kubesched.snapshot.pod_info import PodInfo
 
 _OUTCOMES_MAX: Final = 1024
 _RowOutcome = tuple[int, int, tuple[int, ...]]
-"""The first filter to reject a row, its status' code, and the scores."""
+"""The position of the first filter that rejects the row, its status code, and the scores."""
 
 
 class Remembered(Answers):

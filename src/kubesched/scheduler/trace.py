@@ -32,7 +32,7 @@ class ScoreTrace:
 
 @dataclass(slots=True)
 class FilterTrace:
-    """One filter's answers for the rows it was asked about."""
+    """One filter's answers for the rows it ran on."""
 
     plugin: str
     rows: NDArray[np.intp]
@@ -44,7 +44,7 @@ class Trace:
     """The record of one cycle.
 
     Attributes:
-        all_filters: Ask every filter about every row instead of stopping at the first rejection.
+        all_filters: Run every filter on every row instead of stopping at the first rejection.
         pre_filter: Plugin name -> status.
         pre_filter_status: The combined status.
         restricted_to: Node names that PreFilter plugins allow; None for all nodes.

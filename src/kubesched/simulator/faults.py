@@ -14,7 +14,7 @@ from kubesched.config.durations import DurationSeconds
 from kubesched.simulator.random_streams import RandomStreams
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-"""How many of all cases, 0 to 1."""
+"""A share of all cases, 0 to 1."""
 
 
 class RequestFaults(msgspec.Struct, frozen=True, rename="camel"):

@@ -13,7 +13,7 @@ import math
 from typing import Final
 
 ACCURACY: Final = 0.01
-"""How far off a quantile may be, as a share of it."""
+"""The maximum relative error of a quantile."""
 MIN: Final = 1e-3
 """Smaller values count as 0."""
 MAX: Final = 1e10

@@ -48,7 +48,7 @@ _CHECKS: Final = 100
 _SHORTEST_SECONDS: Final = 0.001
 
 Watch = Callable[[float, int, int], bool]
-"""(virtual seconds, attempts, pods bound) -> whether to go on."""
+"""(virtual seconds, attempts, pods bound) -> whether to continue."""
 
 
 def simulate(

@@ -48,9 +48,9 @@ from kubesched.snapshot.pod_info import PodInfo
 T = TypeVar("T", Gated, Unplaced)
 
 _PREEMPTIONS_MAX: Final = 10
-"""How often a pod may evict others before it has to let the next one try."""
+"""Number of times a pod may preempt before the next pod is tried."""
 _ATTEMPTS_MAX: Final = 100
-"""How often a pod is tried at all; hints of in-tree plugins come nowhere near it."""
+"""Maximum number of attempts per pod; with in-tree plugins far fewer are needed."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = 1_000_000_000
 

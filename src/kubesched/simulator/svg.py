@@ -18,7 +18,7 @@ import msgspec
 WIDTH: Final = 880
 HEIGHT: Final = 240
 COLOURS: Final = 8
-"""How many classes of colours there are; more series begin again."""
+"""Number of colour classes; further series start over."""
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 10, 28
 _TICKS: Final = 5

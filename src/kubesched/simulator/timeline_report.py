@@ -116,7 +116,7 @@ class MoveCount(_Part, frozen=True):
 
 
 class RequestCount(_Part, frozen=True):
-    """How many requests of a kind were sent, and how many of them failed."""
+    """Number of requests of a kind, and number of failed ones."""
 
     kind: str
     sent: int

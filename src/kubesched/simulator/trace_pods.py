@@ -39,7 +39,7 @@ def trace_nodes(path: str) -> list[Node]:
     """
     found = [item for item, _ in read_openb(_read(path), path)]
     if not all(isinstance(item, Node) for item in found):
-        raise DecodeError(Source(path, 0), "these are pods, and nodes are asked for")
+        raise DecodeError(Source(path, 0), "this is a list of pods; expected nodes")
     return cast("list[Node]", found)
 
 
@@ -57,7 +57,7 @@ def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[
     data = _read(path)
     found = [item for item, _ in read_openb(data, path)]
     if not all(isinstance(item, Pod) for item in found):
-        raise DecodeError(Source(path, 0), "these are nodes, and pods are asked for")
+        raise DecodeError(Source(path, 0), "this is a list of nodes; expected pods")
     times = dict(_times(data))
     pods = cast("list[Pod]", found)[:count]
     begin = min((times[pod.metadata.name].created for pod in pods), default=0.0)

@@ -30,7 +30,7 @@ POD_ADDED: Final = ClusterEvent(ASSIGNED_POD, Action.ADD)
 POD_DELETED: Final = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 
 HINTS_MAX: Final = 1_000_000
-"""So many hints are asked in a simulation; about a second's work."""
+"""Maximum number of hint calls in a simulation, which take about a second."""
 
 
 class _Happened(msgspec.Struct, frozen=True):

@@ -302,7 +302,7 @@ def explain_preemption(report: PreemptionReport, statuses: NodeToStatus) -> Pree
             NotHelped(name, answer_of(status))
             for name, status in sorted(report.node_statuses.items())
         ),
-        not_tried=_incurable(statuses),
+        not_tried=_unresolvable_count(statuses),
     )
 
 
@@ -311,7 +311,7 @@ def _candidate(found: Candidate) -> PreemptionCandidate:
     return PreemptionCandidate(found.node_name, victims, found.pdb_violations)
 
 
-def _incurable(statuses: NodeToStatus) -> int:
+def _unresolvable_count(statuses: NodeToStatus) -> int:
     """Count the rows where no eviction can help."""
     curable = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
     return int(np.count_nonzero(~curable[statuses.index]))

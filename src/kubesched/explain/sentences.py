@@ -47,7 +47,7 @@ def headline(report: PodExplanation) -> str:
 def summary(report: PodExplanation) -> str:
     """Return the sentence after the headline: the runner-up, or what would help."""
     if report.outcome is PodOutcome.SCHEDULABLE:
-        return _why_there(report)
+        return _reason_for_node(report)
     if report.outcome is PodOutcome.UNSCHEDULABLE and report.preemption is not None:
         return as_far_as_known(report, preemption_sentence(report.preemption))
     return ""
@@ -76,7 +76,7 @@ def _plural(kind: str) -> str:
     return f"{kind}es" if kind.endswith("s") else f"{kind}s"
 
 
-def _why_there(report: PodExplanation) -> str:
+def _reason_for_node(report: PodExplanation) -> str:
     if report.nominated_hit:
         return "It has been promised that node before and fits it, so no other was looked at."
     all_nodes = count(report.node_count, "node")

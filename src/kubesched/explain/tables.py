@@ -110,11 +110,11 @@ def candidate_table(preemption: PreemptionExplanation, top: int) -> TextTable:
     headings = ("node", "chosen", "victims", "top priority", "budgets violated", "who")
     numbers = ("victims", "top priority", "budgets violated")
     columns = tuple(Column(heading, heading in numbers) for heading in headings)
-    ordered = sorted(preemption.candidates, key=lambda c: _harm(preemption, c))
+    ordered = sorted(preemption.candidates, key=lambda c: _preference(preemption, c))
     return TextTable(columns, tuple(_candidate_row(preemption, c) for c in ordered[:top]))
 
 
-def _harm(
+def _preference(
     preemption: PreemptionExplanation, found: PreemptionCandidate
 ) -> tuple[bool, bool, int, int, int]:
     return (

@@ -348,7 +348,7 @@ class SchedulingCycle:
             contributors.append(plugin.name)
             names = result.node_names if names is None else names & result.node_names
             if not names:
-                outcome = _nothing_left(contributors)
+                outcome = _no_allowed_node(contributors)
                 break
         return outcome, names, tuple(contributors)
 
@@ -490,7 +490,7 @@ def _trace_failed_filters(trace: Trace, rows: NDArray[np.intp] | None, nodes: No
     trace.tried_rows = rows
 
 
-def _nothing_left(contributors: list[str]) -> Status:
+def _no_allowed_node(contributors: list[str]) -> Status:
     if len(contributors) == 1:
         return unresolvable(f"node(s) didn't satisfy plugin {contributors[0]}")
     listed = " ".join(sorted(contributors))

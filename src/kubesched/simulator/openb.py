@@ -234,11 +234,11 @@ def _spec(record: _Record) -> PodSpec:
     models = tuple(model for model in record.text("gpu_spec").split("|") if model)
     return PodSpec(
         containers=(Container(name="main", resources=resources),),
-        affinity=_on_models(models) if models else None,
+        affinity=_affinity_to_models(models) if models else None,
     )
 
 
-def _on_models(models: tuple[str, ...]) -> Affinity:
+def _affinity_to_models(models: tuple[str, ...]) -> Affinity:
     requirement = NodeSelectorRequirement(key=MODEL_LABEL, operator="In", values=models)
     selector = NodeSelector(
         node_selector_terms=(NodeSelectorTerm(match_expressions=(requirement,)),)

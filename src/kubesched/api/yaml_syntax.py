@@ -25,6 +25,7 @@ _FLOAT_INTEGER_MAX: Final = 1e21
 
 _TAG: Final = "tag:yaml.org,2002:"
 _NUMBER_TAG: Final = f"{_TAG}int"
+_MERGE_TAG: Final = f"{_TAG}merge"
 TRUE_WORDS: Final = frozenset(
     ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
 )
@@ -85,18 +86,17 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._seen: set[yaml.MappingNode] = set()
+        self._merging: set[yaml.MappingNode] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Insert merged mappings (`<<`) before the mapping's own keys."""
         # A mapping that others merge comes more than once, by then with what it merged itself.
-        if self.rejects_repeats and node not in self._seen:
-            self._seen.add(node)
+        if self.rejects_repeats and len(node.value) > 1 and node not in self._merging:
             _reject_repeats(node)
         merged: list[tuple[yaml.Node, yaml.Node]] = []
         own: list[tuple[yaml.Node, yaml.Node]] = []
         for key, value in node.value:
-            if key.tag != f"{_TAG}merge":
+            if key.tag != _MERGE_TAG:
                 own.append((key, value))
                 continue
             sources = value.value[::-1] if isinstance(value, yaml.SequenceNode) else [value]
@@ -114,6 +114,8 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
                         problem="merges (<<) make the document too large",
                         problem_mark=value.start_mark,
                     )
+        if merged:
+            self._merging.add(node)
         node.value = merged + own
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float | str:
@@ -135,7 +137,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
 def _reject_repeats(node: yaml.MappingNode) -> None:
     names: set[str] = set()
     for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode) or key.tag == f"{_TAG}merge":
+        if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE_TAG:
             continue
         if key.value in names:
             raise yaml.constructor.ConstructorError(
@@ -150,7 +152,7 @@ _RESOLVERS: Final = (
     (f"{_TAG}null", _NULL, ["~", "n", "N", ""]),
     (_NUMBER_TAG, _NUMBER_LIKE, list("-+0123456789.")),
     (f"{_TAG}float", _NOT_FINITE, list("-+.")),
-    (f"{_TAG}merge", re.compile("<<$"), ["<"]),
+    (_MERGE_TAG, re.compile("<<$"), ["<"]),
 )
 for _tag, _pattern, _first in _RESOLVERS:
     _Loader.add_implicit_resolver(_tag, _pattern, _first)

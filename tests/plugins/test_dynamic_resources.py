@@ -199,7 +199,7 @@ def test_allocated_claim_is_bound_to_its_nodes() -> None:
     assert answers["n1"].is_success
     assert ("resourceclaim not available on the node",) == answers["n2"].reasons
     assert "deallocation of ResourceClaim completed" == cluster.post_filter(cycle, user_of("c1"))
-    assert ["deallocate c1"] == cluster.writer.asked
+    assert ["deallocate c1"] == cluster.writer.requests
     assert ResourceClaimStatus() == cluster.claim().status
 
 
@@ -209,7 +209,7 @@ def test_claim_in_use_by_others_is_not_given_up() -> None:
     cluster = Cluster(claim(allocation=allocation, reserved_for=["uid-p", "uid-q"]))
     cycle, _ = cluster.filter(user_of("c1"))
     assert "still not schedulable" == cluster.post_filter(cycle, user_of("c1"))
-    assert [] == cluster.writer.asked
+    assert [] == cluster.writer.requests
 
 
 def test_unreadable_allocation_is_an_error() -> None:

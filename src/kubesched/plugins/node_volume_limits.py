@@ -147,24 +147,24 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         """Reject rows where a driver would exceed its limit."""
         if not state.with_csi_node and not state.without:
             return NodeToStatus.passing(len(nodes))
-        asked = _Asked(nodes, state.snapshot, self._csi_nodes)
+        filtered = _FilteredRows(nodes, state.snapshot, self._csi_nodes)
         answers = _Answers(len(nodes))
         for volumes, where in (
-            (state.with_csi_node, asked.has_csi_node),
-            (state.without, ~asked.has_csi_node),
+            (state.with_csi_node, filtered.has_csi_node),
+            (state.without, ~filtered.has_csi_node),
         ):
             if isinstance(volumes, Status):
                 answers.give(where, volumes)
             elif volumes and self._needs_driver:
-                _check_drivers(volumes, where, asked, answers)
+                _check_drivers(volumes, where, filtered, answers)
         new = state.with_csi_node
         if isinstance(new, Status) or not new:
             return answers.statuses()
-        open_ = answers.without() & asked.csi_nodes.has_limits[asked.rows]
+        open_ = answers.without() & filtered.csi_nodes.has_limits[filtered.rows]
         if open_.any():
-            doubtful = open_ & self._may_exceed(new, asked)
+            doubtful = open_ & self._may_exceed(new, filtered)
             for row in np.flatnonzero(doubtful).tolist():
-                status = self._count(new, nodes, row, asked.objects)
+                status = self._count(new, nodes, row, filtered.objects)
                 if status is not SUCCESS:
                     answers.give_one(row, status)
         return answers.statuses()
@@ -189,21 +189,21 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
                 return f"{driver}: {count} new volumes, {in_use[driver]} of {limits[driver]} in use"
         return ""
 
-    def _may_exceed(self, new: Attachables, asked: _Asked) -> NDArray[np.bool_]:
+    def _may_exceed(self, new: Attachables, filtered: _FilteredRows) -> NDArray[np.bool_]:
         """Return the rows where an exact count may exceed a limit, or fail.
 
         An exact count reads all pods of a row. Most rows are far from their limits, so an upper
         bound for the number of volumes comes first.
         """
-        nodes, table, rows = asked.nodes, asked.table, asked.rows
+        nodes, table, rows = filtered.nodes, filtered.table, filtered.rows
         if len(nodes) <= _FEW_ROWS:
             return np.ones(len(nodes), np.bool_)
         at_most = self._counts.of(table)[rows]
-        at_most = at_most + self._attachments.counts(table, asked.objects)[rows]
+        at_most = at_most + self._attachments.counts(table, filtered.objects)[rows]
         doubtful: NDArray[np.bool_] = at_most >= UNCERTAIN
         doubtful |= nodes.pod_counts > table.pod_counts[rows]
         for driver, count in Counter(new.values()).items():
-            limit = asked.csi_nodes.limit(driver)[rows]
+            limit = filtered.csi_nodes.limit(driver)[rows]
             doubtful |= (limit != NO_LIMIT) & (at_most + count > limit)
         return doubtful
 
@@ -236,7 +236,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         return in_use, {name: driver for name, driver in new.items() if name not in used}
 
 
-class _Asked:
+class _FilteredRows:
     """The rows to filter, and their CSINodes.
 
     Attributes:
@@ -329,14 +329,14 @@ class _AttachmentsByNode:
 
 
 def _check_drivers(
-    volumes: Attachables, where: NDArray[np.bool_], asked: _Asked, answers: _Answers
+    volumes: Attachables, where: NDArray[np.bool_], filtered: _FilteredRows, answers: _Answers
 ) -> None:
     """Reject rows without a driver whose CSIDriver prevents scheduling where it is missing."""
     for name in dict.fromkeys(volumes.values()):
-        driver = asked.objects.get(CSIDriver, name)
+        driver = filtered.objects.get(CSIDriver, name)
         if driver is None or not driver.spec.prevent_pod_scheduling_if_missing:
             continue
-        missing = where & ~asked.csi_nodes.has_driver(name)[asked.rows]
+        missing = where & ~filtered.csi_nodes.has_driver(name)[filtered.rows]
         status = unschedulable(f"{name} CSI driver is not installed on the node")
         answers.give(missing & answers.without(), status)
 

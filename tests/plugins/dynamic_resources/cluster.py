@@ -59,7 +59,7 @@ class FakeWriter:
         self.refuses = refuses
         self.refuses_create = False
         self.conflicted = 0
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.calls: list[PodExtendedResourceClaimStatus] = []
         self.version = 100
 
@@ -69,21 +69,21 @@ class FakeWriter:
 
     def announce_wait(self, pod: Pod, node_name: str) -> None:
         """Record the call."""
-        self.asked.append(f"wait {pod.metadata.name} {node_name}")
+        self.requests.append(f"wait {pod.metadata.name} {node_name}")
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Write at once."""
-        self.asked.append(f"deallocate {claim.metadata.name}")
+        self.requests.append(f"deallocate {claim.metadata.name}")
         self._put(claim)
 
     def delete(self, claim: ResourceClaim) -> None:
         """Delete at once."""
-        self.asked.append(f"delete {claim.metadata.name}")
+        self.requests.append(f"delete {claim.metadata.name}")
         self.store.delete(claim)
 
     def release(self, claim: ResourceClaim, pod: Pod) -> None:
         """Record the call."""
-        self.asked.append(f"release {claim.metadata.name} {pod.metadata.name}")
+        self.requests.append(f"release {claim.metadata.name} {pod.metadata.name}")
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Read."""
@@ -93,7 +93,7 @@ class FakeWriter:
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Give a name and a uid."""
-        self.asked.append("create")
+        self.requests.append("create")
         if self.refuses_create:
             raise ApiRefusedError("no")
         named = replace(claim.metadata, name=f"{claim.metadata.generate_name}x", uid="uid-created")
@@ -101,13 +101,13 @@ class FakeWriter:
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
         """Write the newest version."""
-        self.asked.append("update")
+        self.requests.append("update")
         await self._meet_others(claim)
         return self._put(claim)
 
     async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
         """Write the newest version unless a conflict is due."""
-        self.asked.append("update_status")
+        self.requests.append("update_status")
         await self._meet_others(claim)
         if self.refuses:
             raise ApiRefusedError("no")

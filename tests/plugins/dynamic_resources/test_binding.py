@@ -68,7 +68,7 @@ def test_pre_bind_writes_the_claim() -> None:
     assert ["n1-0"] == [one.device for one in stored.status.allocation.devices.results]
     assert "2026-06-01T12:00:00Z" == stored.status.allocation.allocation_timestamp
     assert ["uid-p"] == [one.uid for one in stored.status.reserved_for]
-    assert ["update", "update_status"] == cluster.writer.asked
+    assert ["update", "update_status"] == cluster.writer.requests
     assert not cluster.filter(user_of("c2", name="q"))[1]["n1"].is_success
 
 
@@ -111,7 +111,7 @@ def test_unreserve_takes_the_pod_out_of_the_claim() -> None:
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
     cycle, _ = cluster.place(user_of("c1"))
     cluster.plugin.unreserve(cycle, user_of("c1"), "n1")
-    assert "release c1 p" == cluster.writer.asked[-1]
+    assert "release c1 p" == cluster.writer.requests[-1]
 
 
 def test_shares_get_ids_when_reserved() -> None:
@@ -185,7 +185,7 @@ def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str, label: 
     cycle, _ = cluster.pre_filter(pod)
     status, _ = run(cluster.plugin.pre_bind(cycle, pod, "n1"))
     assert message == status.message
-    assert ["wait p n1"] == cluster.writer.asked
+    assert ["wait p n1"] == cluster.writer.requests
     expected = [("awaited", DRIVER, label, 0.0), ("used", DRIVER, label)]
     assert expected == cluster.observed.calls
 
@@ -290,7 +290,7 @@ def test_special_claim_is_created_and_told() -> None:
     assert [GPU] == [one.resource_name for one in written.request_mappings]
     assert not cluster.filter(user_of(name="q", requests={GPU: "1"}))[1]["n1"].is_success
     cluster.plugin.unreserve(cycle, pod, "n1")
-    assert "delete p-extended-resources-x" == cluster.writer.asked[-1]
+    assert "delete p-extended-resources-x" == cluster.writer.requests[-1]
     assert cluster.filter(user_of(name="q", requests={GPU: "1"}))[1]["n1"].is_success
 
 

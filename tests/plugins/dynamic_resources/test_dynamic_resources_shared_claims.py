@@ -70,7 +70,7 @@ def test_a_shared_allocation_keeps_the_pods_where_it_can_be_used() -> None:
     assert answers["n1"].is_success
     assert ("resourceclaim not available on the node",) == answers["n2"].reasons
     assert "still not schedulable" == cluster.post_filter(cycle, member("q", "c1"))
-    assert [] == cluster.writer.asked
+    assert [] == cluster.writer.requests
 
 
 def test_a_claim_of_its_own_gets_other_devices_than_the_shared_one() -> None:

@@ -94,8 +94,8 @@ def _let_pods_come_back(
     while reprieves := [reprieve for reprieve in reprieves if turn < len(reprieve.pods)]:
         what_if.add_pods((reprieve.row, reprieve.pods[turn]) for reprieve in reprieves)
         # Rows whose pods are all decided are not filtered again.
-        asked = what_if.take(np.array([reprieve.row for reprieve in reprieves], np.intp))
-        fits = question.handle.filter_rows(question.cycle, question.pod, asked).passed.tolist()
+        remaining = what_if.take(np.array([reprieve.row for reprieve in reprieves], np.intp))
+        fits = question.handle.filter_rows(question.cycle, question.pod, remaining).passed.tolist()
         leaving = [each for each, fit in zip(reprieves, fits, strict=True) if not fit]
         what_if.remove_pods((reprieve.row, reprieve.pods[turn]) for reprieve in leaving)
         for reprieve in leaving:

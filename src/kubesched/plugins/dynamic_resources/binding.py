@@ -100,7 +100,7 @@ class ClaimBinder:
                 for uid in uids:
                     self._tracker.remove_pending(uid, user)
         if is_special:
-            await self._tell_pod(claim)
+            await self._write_pod_status(claim)
         return claim
 
     def _newest(self, claim: ResourceClaim) -> ResourceClaim:
@@ -130,7 +130,7 @@ class ClaimBinder:
             self._observer.resource_claim_create_requested(is_success=is_success)
         return created
 
-    async def _tell_pod(self, claim: ResourceClaim) -> None:
+    async def _write_pod_status(self, claim: ResourceClaim) -> None:
         mappings = self._found().mappings
         key = f"{self._pod.metadata.namespace}/{self._pod.metadata.name}"
         if not mappings:
@@ -207,7 +207,7 @@ class ClaimBinder:
             status = BindingConditionsStatus.FAILURE
             raise ClaimBindingError(str(error)) from error
         finally:
-            self._tell_of_wait(status, now() - began)
+            self._report_wait(status, now() - began)
 
     async def _until_ready(self, timeout_seconds: float) -> None:
         try:
@@ -219,7 +219,7 @@ class ClaimBinder:
             words = "device binding timeout: context deadline exceeded"
             raise BindingTimeoutError(words) from error
 
-    def _tell_of_wait(self, status: BindingConditionsStatus, seconds: float) -> None:
+    def _report_wait(self, status: BindingConditionsStatus, seconds: float) -> None:
         for claim in self._state.claims:
             results = results_of(claim)
             for result in results:

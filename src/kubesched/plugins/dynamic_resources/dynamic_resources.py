@@ -257,7 +257,7 @@ class DynamicResources(
         """Reject rows where claims cannot be used or allocated; keep the allocations found."""
         is_timed_out = self._is_timed_out if self._binding_conditions else None
         node_filter = NodeFilter(state, pod.pod, is_timed_out)
-        return NodeToStatus.of([node_filter.ask(node) for node in nodes.nodes])
+        return NodeToStatus.of([node_filter.filter(node) for node in nodes.nodes])
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims, and slices and classes if a claim must be allocated."""

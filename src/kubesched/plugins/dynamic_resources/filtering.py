@@ -67,7 +67,7 @@ class NodeFilter:
         self._shares = any(state.shared)
         self._allocates_special = bool(to_allocate) and state.is_special(to_allocate[-1])
 
-    def ask(self, node: Node) -> Status:
+    def filter(self, node: Node) -> Status:
         """Return success if the node satisfies all claims."""
         requests = _NO_REQUESTS
         if self._state.special_claim is not None:

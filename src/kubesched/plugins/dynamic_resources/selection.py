@@ -19,7 +19,7 @@ from kubesched.cel.values import CelError
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 
 
-class _Asked:
+class _MatchedDevice:
     """A device of a driver, with cached results of selectors."""
 
     __slots__ = ("answers", "device", "driver", "variables")
@@ -30,7 +30,7 @@ class _Asked:
         self.variables: DeviceVariables | None = None
         self.answers: dict[str, bool | CelError] = {}
 
-    def ask(self, expression: str) -> bool | CelError:
+    def evaluate(self, expression: str) -> bool | CelError:
         """Return the result of a valid selector, or the error of its evaluation."""
         try:
             if self.variables is None:
@@ -48,7 +48,7 @@ class DeviceMatcher:
     """
 
     def __init__(self) -> None:
-        self._asked: dict[tuple[str, int], _Asked] = {}
+        self._devices: dict[tuple[str, int], _MatchedDevice] = {}
 
     def matches(
         self, selectors: Iterable[DeviceSelector], driver: str, device: Device, owner: str
@@ -77,14 +77,14 @@ class DeviceMatcher:
 
     def _answer(self, expression: str, driver: str, device: Device, where: str) -> bool | CelError:
         key = driver, id(device)
-        asked = self._asked.get(key)
-        if asked is None:
-            asked = self._asked[key] = _Asked(driver, device)
-        answer = asked.answers.get(expression)
+        matched = self._devices.get(key)
+        if matched is None:
+            matched = self._devices[key] = _MatchedDevice(driver, device)
+        answer = matched.answers.get(expression)
         if answer is None:
             try:
                 compile_selector(expression)
             except DeviceSelectorError as error:
                 raise AllocationError(f"{where}CEL compile error: {error}") from error
-            answer = asked.answers[expression] = asked.ask(expression)
+            answer = matched.answers[expression] = matched.evaluate(expression)
         return answer

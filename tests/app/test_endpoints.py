@@ -20,7 +20,7 @@ from kubesched.app.authorization import AllowedPaths, Authorizer, SubjectAccessR
 from kubesched.app.cluster_authentication import NOBODY
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
-from kubesched.app.http_exchange import HttpAnswer, HttpRequest
+from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.logs import LogOptions, Logs
 from kubesched.app.metrics.pages import MetricsPage
 from kubesched.app.options import ALWAYS_ALLOWED_PATHS
@@ -95,7 +95,7 @@ def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
     return endpoints
 
 
-def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = None) -> HttpAnswer:
+def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = None) -> HttpResponse:
     """Ask as somebody."""
     clock = Clock()
     retries = ReviewRetries(Random(1), clock.sleep)
@@ -112,14 +112,14 @@ def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = No
     return asyncio.run(access.handle(request))
 
 
-def get(target: str, **headers: str) -> HttpAnswer:
+def get(target: str, **headers: str) -> HttpResponse:
     """GET as admin."""
     named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
     request = HttpRequest(path=target.partition("?")[0], target=target, headers=named)
     return ask(request)
 
 
-def headers_of(answer: HttpAnswer) -> dict[str, str]:
+def headers_of(answer: HttpResponse) -> dict[str, str]:
     """Return the headers that were recorded."""
     kept = {name.lower(): value for name, value in answer.headers}
     found = {"content-type": answer.content_type}

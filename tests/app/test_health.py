@@ -7,13 +7,13 @@ import logging
 import pytest
 
 from kubesched.app.health import Health, HealthCheck, scheduler_health
-from kubesched.app.http_exchange import HttpAnswer, HttpRequest
+from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.framework.structured_log import V2
 
 NOSNIFF = (("X-Content-Type-Options", "nosniff"),)
 
 
-def ask(health: Health, target: str, method: str = "GET") -> HttpAnswer:
+def ask(health: Health, target: str, method: str = "GET") -> HttpResponse:
     """Ask for a path."""
     path = target.partition("?")[0]
     return health.answer(HttpRequest(method=method, path=path, target=target))

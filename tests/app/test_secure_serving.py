@@ -16,7 +16,7 @@ import pytest
 from cryptography import x509
 from yarl import URL
 
-from kubesched.app.http_exchange import HttpAnswer, HttpRequest, text_answer
+from kubesched.app.http_exchange import HttpRequest, HttpResponse, text_response
 from kubesched.app.options import ServingOptions
 from kubesched.app.secure_serving import Handler, SecureServing
 from kubesched.app.serving_certificates import (
@@ -73,10 +73,10 @@ def served(
     return asyncio.run(main())
 
 
-async def echo(request: HttpRequest) -> HttpAnswer:
+async def echo(request: HttpRequest) -> HttpResponse:
     """Say what was asked."""
     words = f"{request.method} {request.path} {request.target} {request.header('x-a')}"
-    return text_answer(f"{words} {request.body.decode()} {len(request.certificates)}")
+    return text_response(f"{words} {request.body.decode()} {len(request.certificates)}")
 
 
 def test_requests_arrive_whole_and_answers_are_never_cached() -> None:
@@ -97,9 +97,9 @@ def test_requests_arrive_whole_and_answers_are_never_cached() -> None:
 def test_head_and_failures() -> None:
     """HEAD has no body; an answer that fails is a 500; a body too long is refused."""
 
-    async def fail(request: HttpRequest) -> HttpAnswer:
+    async def fail(request: HttpRequest) -> HttpResponse:
         if request.method == "HEAD":
-            return text_answer("ok")
+            return text_response("ok")
         raise OSError("broken")
 
     async def ask(session: aiohttp.ClientSession, url: str) -> list[tuple[int, bytes]]:
@@ -119,9 +119,9 @@ def test_clients_may_show_a_certificate() -> None:
     """Asked for only where authorities are known; then it reaches the handler."""
     bob = signed(CLIENTS, "bob")
 
-    async def show(request: HttpRequest) -> HttpAnswer:
+    async def show(request: HttpRequest) -> HttpResponse:
         found = [x509.load_der_x509_certificate(der) for der in request.certificates]
-        return text_answer(" ".join(one.subject.rfc4514_string() for one in found))
+        return text_response(" ".join(one.subject.rfc4514_string() for one in found))
 
     async def ask(session: aiohttp.ClientSession, url: str) -> str:
         async with session.get(url) as answer:

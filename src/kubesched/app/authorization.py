@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.reviews import ExpiringAnswers, ReviewRetries
+from kubesched.app.reviews import ExpiringCache, ReviewRetries
 from kubesched.app.users import UserInfo
 from kubesched.client.requests import Request, Rest
 
@@ -110,7 +110,7 @@ class SubjectAccessReviews:
         self._retries = retries
         self._keep_allowed_seconds = keep_allowed_seconds
         self._keep_denied_seconds = keep_denied_seconds
-        self._answers = ExpiringAnswers[_Access](now, _ANSWERS_MAX)
+        self._answers = ExpiringCache[_Access](now, _ANSWERS_MAX)
 
     async def authorize(self, user: UserInfo, verb: str, path: str) -> Verdict:
         """Return the API server's verdict.

@@ -151,12 +151,12 @@ class CacheDebugger:
         return _resources_text(amounts, int(nodes.allowed_pods[row]))
 
 
-def difference(observed: Iterable[str], believed: Iterable[str]) -> CacheMismatch:
+def difference(observed: Iterable[str], cached: Iterable[str]) -> CacheMismatch:
     """Return the names that only one side has; duplicates count."""
     missed: dict[str, int] = {}
     for name in observed:
         missed[name] = missed.get(name, 0) + 1
-    for name in believed:
+    for name in cached:
         missed[name] = missed.get(name, 0) - 1
     return CacheMismatch(
         tuple(name for name in sorted(missed) for _ in range(missed[name])),

@@ -17,11 +17,11 @@ from typing import Final
 from kubesched.app.http_exchange import (
     HTML,
     PLAIN_TEXT,
-    HttpAnswer,
     HttpRequest,
-    error_answer,
-    plain_answer,
-    text_answer,
+    HttpResponse,
+    error_response,
+    plain_response,
+    text_response,
 )
 
 PROFILES: Final = "/debug/pprof"
@@ -63,21 +63,21 @@ full flags configurable<br>
 """
 
 
-def profiling(request: HttpRequest) -> HttpAnswer:
+def profiling(request: HttpRequest) -> HttpResponse:
     """Answer for a path below `PROFILES`."""
     name = request.path.removeprefix(PROFILES)
     if not name:
-        return HttpAnswer(
+        return HttpResponse(
             status=302,
             content_type=HTML,
             body=f'<a href="{PROFILES}/">Found</a>.\n\n'.encode(),
             headers=(("Location", f"{PROFILES}/"),),
         )
     if name == "/":
-        return text_answer(_INDEX, content_type=HTML)
+        return text_response(_INDEX, content_type=HTML)
     if name == "/goroutine":
-        return text_answer(_stacks())
-    return error_answer("Unknown profile", 404)
+        return text_response(_stacks())
+    return error_response("Unknown profile", 404)
 
 
 def _stacks() -> str:
@@ -93,23 +93,23 @@ def _stacks() -> str:
     return text.getvalue()
 
 
-def flags_page(_request: HttpRequest) -> HttpAnswer:
+def flags_page(_request: HttpRequest) -> HttpResponse:
     """Answer for a path below `FLAGS` without a flag's name."""
-    return plain_answer(_FLAGS_PAGE, HTML)
+    return plain_response(_FLAGS_PAGE, HTML)
 
 
-def set_flag(request: HttpRequest, set_verbosity: Callable[[str], str]) -> HttpAnswer:
+def set_flag(request: HttpRequest, set_verbosity: Callable[[str], str]) -> HttpResponse:
     """Answer a PUT of a new verbosity, which `set_verbosity` parses and applies."""
     if request.method != "PUT":
-        return _flag_answer("unsupported http method", 406)
+        return _flag_response("unsupported http method", 406)
     try:
-        return _flag_answer(set_verbosity(request.body.decode(errors="replace")), 200)
+        return _flag_response(set_verbosity(request.body.decode(errors="replace")), 200)
     except ValueError as error:
-        return _flag_answer(str(error), 400)
+        return _flag_response(str(error), 400)
 
 
-def _flag_answer(text: str, status: int) -> HttpAnswer:
-    return HttpAnswer(
+def _flag_response(text: str, status: int) -> HttpResponse:
+    return HttpResponse(
         status=status,
         content_type=PLAIN_TEXT.partition(";")[0],
         body=f"{text}\n".encode(),

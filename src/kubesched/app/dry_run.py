@@ -77,7 +77,7 @@ class DryRunClient:
         self._report({"action": "evict", "pod": _name(pod), "node": pod.spec.node_name})
 
     def record_event(self, event: EventRecord) -> None:
-        """Ignore the event; the other reports have the same facts."""
+        """Ignore the event; the other reports contain the same information."""
 
 
 def _name(pod: Pod) -> str:

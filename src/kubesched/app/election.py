@@ -197,8 +197,8 @@ def _call_on(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> N
 
 
 def _nothing() -> None:
-    """Stand in for a callback."""
+    """Do nothing."""
 
 
 def _ignore(_identity: str) -> None:
-    """Stand in for a callback."""
+    """Do nothing."""

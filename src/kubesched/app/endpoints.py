@@ -13,16 +13,16 @@ from datetime import datetime
 from kubesched.app.debugging import FLAGS, PROFILES, flags_page, profiling, set_flag
 from kubesched.app.health import Health
 from kubesched.app.http_exchange import (
-    HttpAnswer,
     HttpRequest,
+    HttpResponse,
     not_found,
-    plain_answer,
+    plain_response,
 )
 from kubesched.app.metrics.pages import MetricsPage
 from kubesched.app.zpages import Build, configz, flagz, statusz
 from kubesched.config.types import Configuration
 
-Answerer = Callable[[HttpRequest], HttpAnswer]
+Answerer = Callable[[HttpRequest], HttpResponse]
 
 
 class Endpoints:
@@ -60,26 +60,26 @@ class Endpoints:
         # With this header, scrapers tell a reset of counters from a restart.
         headers = (("Process-Start-Time-Unix", str(int(started_at))),)
 
-        def answer(request: HttpRequest) -> HttpAnswer:
+        def answer(request: HttpRequest) -> HttpResponse:
             if request.method == "DELETE":
                 metrics.reset()
-                return plain_answer("metrics reset\n")
+                return plain_response("metrics reset\n")
             content_type, body = metrics.page(request.header("Accept"))
-            return HttpAnswer(content_type=content_type, body=body, headers=headers)
+            return HttpResponse(content_type=content_type, body=body, headers=headers)
 
         self.add(path, answer)
 
     def add_resource_metrics(self, metrics: MetricsPage, is_leader: Callable[[], bool]) -> None:
         """Add /metrics/resources, which is empty while another replica leads."""
 
-        def answer(request: HttpRequest) -> HttpAnswer:
+        def answer(request: HttpRequest) -> HttpResponse:
             if not is_leader():
-                return HttpAnswer(content_type="")
+                return HttpResponse(content_type="")
             if request.method == "DELETE":
                 metrics.reset()
-                return plain_answer("metrics reset\n")
+                return plain_response("metrics reset\n")
             content_type, body = metrics.page(request.header("Accept"))
-            return HttpAnswer(content_type=content_type, body=body)
+            return HttpResponse(content_type=content_type, body=body)
 
         self.add("/metrics/resources", answer)
 
@@ -103,7 +103,7 @@ class Endpoints:
         paths = tuple(self._listed)
         self.add("/statusz", lambda request: statusz(request, build, paths, moment()))
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """Return the answer of the handler for the path, 404 without one."""
         exact = self._exact.get(request.path)
         if exact is not None:

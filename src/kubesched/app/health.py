@@ -17,11 +17,11 @@ import msgspec
 
 from kubesched.api.go_text import go_quote
 from kubesched.app.http_exchange import (
-    HttpAnswer,
     HttpRequest,
-    error_answer,
-    plain_answer,
-    text_answer,
+    HttpResponse,
+    error_response,
+    plain_response,
+    text_response,
 )
 from kubesched.framework.structured_log import V2, V6
 
@@ -79,17 +79,17 @@ class Health:
             for path in (f"/{name}", *(f"/{name}/{check.name}" for check in checks))
         ]
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """Answer a request for one of the `paths`, with any method."""
         _, endpoint, *rest = request.path.split("/", 2)
         checks = self._checks[endpoint]
         if rest:
-            return _answer_alone(next(check for check in checks if check.name == rest[0]))
-        return self._answer_all(endpoint, checks, request)
+            return _single_response(next(check for check in checks if check.name == rest[0]))
+        return self._combined_response(endpoint, checks, request)
 
-    def _answer_all(
+    def _combined_response(
         self, endpoint: str, checks: Iterable[HealthCheck], request: HttpRequest
-    ) -> HttpAnswer:
+    ) -> HttpResponse:
         excluded = set(request.query_values("exclude"))
         lines: list[str] = []
         failed: dict[str, str] = {}
@@ -107,10 +107,10 @@ class Health:
         lines.extend(_warning(excluded))
         if failed:
             _log_failures(endpoint, failed)
-            return error_answer("".join(lines) + f"{endpoint} check failed", 500)
+            return error_response("".join(lines) + f"{endpoint} check failed", 500)
         if not request.query_values("verbose"):
-            return text_answer("ok")
-        return text_answer("".join(lines) + f"{endpoint} check passed\n")
+            return text_response("ok")
+        return text_response("".join(lines) + f"{endpoint} check passed\n")
 
 
 def scheduler_health(
@@ -144,11 +144,11 @@ def _ask(check: HealthCheck) -> str:
         return str(error) or type(error).__name__
 
 
-def _answer_alone(check: HealthCheck) -> HttpAnswer:
+def _single_response(check: HealthCheck) -> HttpResponse:
     problem = _ask(check)
     if problem:
-        return error_answer(f"internal server error: {problem}", 500)
-    return plain_answer("ok")
+        return error_response(f"internal server error: {problem}", 500)
+    return plain_response("ok")
 
 
 def _line(name: str, problem: str) -> str:

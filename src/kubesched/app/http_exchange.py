@@ -1,4 +1,4 @@
-"""HttpRequest and HttpAnswer: requests to the secure port and their answers.
+"""HttpRequest and HttpResponse: requests to the secure port and their answers.
 
 Upstream: Go's net/http, for texts and headers that clients see
 Differs:  the module has no counterpart.
@@ -55,7 +55,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(parse_qs(query, keep_blank_values=True).get(name, ()))
 
 
-class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a request.
 
     Attributes:
@@ -71,23 +71,23 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     headers: Headers = ()
 
 
-def text_answer(text: str, *, status: int = 200, content_type: str = PLAIN_TEXT) -> HttpAnswer:
+def text_response(text: str, *, status: int = 200, content_type: str = PLAIN_TEXT) -> HttpResponse:
     """Return an answer with a text and the header `nosniff`."""
-    return HttpAnswer(
+    return HttpResponse(
         status=status, content_type=content_type, body=text.encode(), headers=(_NOSNIFF,)
     )
 
 
-def plain_answer(text: str, content_type: str = PLAIN_TEXT) -> HttpAnswer:
+def plain_response(text: str, content_type: str = PLAIN_TEXT) -> HttpResponse:
     """Return an answer with a text, without `nosniff`, where upstream omits it."""
-    return HttpAnswer(content_type=content_type, body=text.encode())
+    return HttpResponse(content_type=content_type, body=text.encode())
 
 
-def error_answer(text: str, status: int) -> HttpAnswer:
+def error_response(text: str, status: int) -> HttpResponse:
     """Return an error as Go's `http.Error` writes it: the text and a line feed."""
-    return text_answer(text + "\n", status=status)
+    return text_response(text + "\n", status=status)
 
 
-def not_found() -> HttpAnswer:
+def not_found() -> HttpResponse:
     """Return the answer for an unknown path."""
-    return error_answer("404 page not found", 404)
+    return error_response("404 page not found", 404)

@@ -59,7 +59,7 @@ def _may_pass(error: ApiError) -> bool:
     return error.reason in _TRANSIENT or error.retry_after_seconds is not None
 
 
-class ExpiringAnswers(Generic[Value]):
+class ExpiringCache(Generic[Value]):
     """A least-recently-used cache of answers that expire.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""SecurePort serves health, configuration, metrics and debugging to clients that may ask for them.
+"""SecurePort serves health, configuration, metrics and debugging to authorized clients.
 
 Upstream: cmd/kube-scheduler/app/server.go, buildHandlerChain, newEndpointsHandler,
           staging/src/k8s.io/apiserver/pkg/endpoints/filters (v1.36)
@@ -36,13 +36,13 @@ from kubesched.app.cluster_authentication import (
     LookupFailedError,
 )
 from kubesched.app.endpoints import Endpoints
-from kubesched.app.http_exchange import HttpAnswer, HttpRequest
+from kubesched.app.error_responses import forbidden, internal_error, unauthorized
+from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.options import AccessOptions, ServingOptions
-from kubesched.app.refusals import forbidden, internal_error, unauthorized
 from kubesched.app.request_headers import RequestHeaders
 from kubesched.app.reviews import ReviewRetries
 from kubesched.app.secure_serving import SecureServing
-from kubesched.app.serving_certificates import file_fault, serving_pair
+from kubesched.app.serving_certificates import file_problem, serving_pair
 from kubesched.app.serving_tls import ask_for_certificates, serving_context
 from kubesched.app.token_reviews import AuthenticationError, TokenReviews
 from kubesched.client.connect import connect, find_settings
@@ -60,20 +60,20 @@ class AccessCheck:
         self,
         authenticator: Authenticator,
         authorizer: Authorizer,
-        answer: Callable[[HttpRequest], HttpAnswer],
+        answer: Callable[[HttpRequest], HttpResponse],
     ) -> None:
         """Set up.
 
         Args:
             authenticator: Identifies the user.
-            authorizer: Decides whether the user may ask for the path.
+            authorizer: Decides whether the user may request the path.
             answer: Answers authorized requests.
         """
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._answer = answer
 
-    async def handle(self, request: HttpRequest) -> HttpAnswer:
+    async def handle(self, request: HttpRequest) -> HttpResponse:
         """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
         try:
             user = await self._authenticator.authenticate(request)
@@ -237,7 +237,7 @@ def _bundle(flag: str, file: str) -> tuple[tuple[x509.Certificate, ...], str]:
         pem = Path(file).read_text(encoding="utf-8")
         return parse_bundle(pem), pem
     except OSError as error:
-        raise SetupError(f"{flag} {file}: {file_fault(error)}") from error
+        raise SetupError(f"{flag} {file}: {file_problem(error)}") from error
     except ValueError as error:
         raise SetupError(f"{flag} {file}: {error}") from error
 

@@ -17,12 +17,12 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from kubesched.app.http_exchange import HttpAnswer, HttpRequest, error_answer
+from kubesched.app.http_exchange import HttpRequest, HttpResponse, error_response
 from kubesched.framework.structured_log import V3, write
 
 log: Final = logging.getLogger(__name__)
 
-Handler = Callable[[HttpRequest], Awaitable[HttpAnswer]]
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 SHUTDOWN_SECONDS: Final = 5.0
 """How long requests under way may continue when the port closes."""
@@ -115,10 +115,12 @@ class SecureServing:
         try:
             answer = await self._handler(await _request_of(request))
         except web.HTTPException as refusal:
-            answer = error_answer(refusal.reason, refusal.status)
+            answer = error_response(refusal.reason, refusal.status)
         except Exception:
             log.exception("Failed to answer %s %s", request.method, request.path)
-            answer = error_answer("This request caused apiserver to panic. Look in the logs.", 500)
+            answer = error_response(
+                "This request caused apiserver to panic. Look in the logs.", 500
+            )
         if log.isEnabledFor(V3):
             milliseconds = (self._now() - began) * 1000
             write(
@@ -158,7 +160,7 @@ def _certificates_of(connection: ssl.SSLObject | None) -> tuple[bytes, ...]:
     return () if own is None else (own,)
 
 
-def _response_of(answer: HttpAnswer) -> web.Response:
+def _response_of(answer: HttpResponse) -> web.Response:
     response = web.Response(status=answer.status, body=answer.body)
     response.headers["Cache-Control"] = "no-cache, private"
     response.headers["Server"] = "kubesched"

@@ -170,10 +170,10 @@ def _read(options: ServingOptions, certificate: Path, key: Path) -> KeyPair:
     try:
         return KeyPair(certificate.read_bytes(), key.read_bytes())
     except OSError as error:
-        raise unusable(options, file_fault(error)) from None
+        raise unusable(options, file_problem(error)) from None
 
 
-def file_fault(error: OSError) -> str:
+def file_problem(error: OSError) -> str:
     """Return why a file cannot be read, in Go's words."""
     verb = "read" if error.errno == errno.EISDIR else "open"
     return f"{verb} {error.filename}: {(error.strerror or str(error)).lower()}"

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.errors import ApiError
-from kubesched.app.reviews import ExpiringAnswers, ReviewRetries
+from kubesched.app.reviews import ExpiringCache, ReviewRetries
 from kubesched.app.users import UserInfo
 from kubesched.client.requests import Request, Rest
 
@@ -81,7 +81,7 @@ class TokenReviews:
         self._retries = retries
         self._keep_seconds = keep_seconds
         self._key = key
-        self._answers = ExpiringAnswers[_Known](now, _TOKENS_MAX)
+        self._answers = ExpiringCache[_Known](now, _TOKENS_MAX)
         self._asked: dict[bytes, asyncio.Future[_Known]] = {}
 
     async def authenticate(self, token: str) -> UserInfo:

@@ -15,8 +15,15 @@ from typing import Final
 
 import msgspec
 
-from kubesched.app.http_exchange import JSON, PLAIN_TEXT, YAML, HttpAnswer, HttpRequest, text_answer
-from kubesched.app.refusals import accepted_types, encode, is_pretty, not_acceptable
+from kubesched.app.error_responses import accepted_types, encode, is_pretty, not_acceptable
+from kubesched.app.http_exchange import (
+    JSON,
+    PLAIN_TEXT,
+    YAML,
+    HttpRequest,
+    HttpResponse,
+    text_response,
+)
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
 
@@ -60,7 +67,9 @@ class _Form(msgspec.Struct, frozen=True):
     version: str = ""
 
 
-def statusz(request: HttpRequest, build: Build, paths: Iterable[str], now: datetime) -> HttpAnswer:
+def statusz(
+    request: HttpRequest, build: Build, paths: Iterable[str], now: datetime
+) -> HttpResponse:
     """Return the answer of /statusz: build, uptime and paths."""
     listed = _folders(paths)
     uptime_seconds = max(int((now - build.started).total_seconds()), 0)
@@ -89,7 +98,7 @@ def statusz(request: HttpRequest, build: Build, paths: Iterable[str], now: datet
     return _answer(request, "Statusz", fields, text)
 
 
-def flagz(request: HttpRequest, flags: Mapping[str, str]) -> HttpAnswer:
+def flagz(request: HttpRequest, flags: Mapping[str, str]) -> HttpResponse:
     """Return the answer of /flagz: flags by name."""
     ordered = dict(sorted(flags.items()))
     return _answer(
@@ -102,20 +111,20 @@ def flagz(request: HttpRequest, flags: Mapping[str, str]) -> HttpAnswer:
 
 def _answer(
     request: HttpRequest, kind: str, fields: Mapping[str, object], text: Callable[[], str]
-) -> HttpAnswer:
+) -> HttpResponse:
     form = _form_of(request.header("Accept"), kind)
     if form is None:
         return not_acceptable(request, _TYPES)
     if not form.version:
         page = f"\n{COMPONENT} {kind.lower()}\n{_WARNING}\n{text()}"
-        return HttpAnswer(content_type=PLAIN_TEXT, body=page.encode())
+        return HttpResponse(content_type=PLAIN_TEXT, body=page.encode())
     value = {
         "kind": kind,
         "apiVersion": f"{_GROUP}/{form.version}",
         "metadata": {"name": COMPONENT},
         **fields,
     }
-    return HttpAnswer(
+    return HttpResponse(
         content_type=f"{form.media_type};g={_GROUP};v={form.version};as={kind}",
         body=encode(value, form.media_type, pretty=is_pretty(request)),
         headers=_deprecation(form.version, kind),
@@ -148,7 +157,7 @@ def _folders(paths: Iterable[str]) -> list[str]:
     return sorted({f"/{name}" for name in first if name})
 
 
-def configz(configuration: Configuration) -> HttpAnswer:
+def configz(configuration: Configuration) -> HttpResponse:
     """Return the answer of /configz: the configuration in effect, with every default."""
     body = msgspec.json.encode({"componentconfig": encode_configuration(configuration)})
-    return text_answer(body.decode(), content_type=JSON)
+    return text_response(body.decode(), content_type=JSON)

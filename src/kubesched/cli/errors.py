@@ -68,7 +68,7 @@ def report(error: Exception) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return EXIT_USAGE
-    error = _alone(error)
+    error = _unwrapped(error)
     messages = user_messages(error)
     if messages is None:
         return _report_unforeseen(error)
@@ -78,7 +78,7 @@ def report(error: Exception) -> int:
     return error.exit_code if isinstance(error, UserError) else EXIT_USAGE
 
 
-def _alone(error: Exception) -> Exception:
+def _unwrapped(error: Exception) -> Exception:
     """Return the only exception of a group, since task groups wrap exceptions."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions

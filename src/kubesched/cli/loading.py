@@ -22,7 +22,7 @@ from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.plugin_loading import load_entry_points, load_plugin
 from kubesched.cli.unknown_fields import unknown_fields
-from kubesched.cli.workloads import check_workloads, noted
+from kubesched.cli.workloads import check_workloads, collecting
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, read_configuration
@@ -57,7 +57,7 @@ def load_objects(files: Sequence[Path], gates: FeatureGates) -> CompletedInput:
     """
     skipped: Counter[str] = Counter()
     workloads: list[Loaded] = []
-    given = distinct_objects(noted(load(files, skipped), workloads))
+    given = distinct_objects(collecting(load(files, skipped), workloads))
     warnings = [*unknown_fields(files), *check_workloads(given, workloads)]
     found = completed(given, skipped, gates)
     return found._replace(warnings=[*warnings, *found.warnings])
@@ -242,7 +242,7 @@ def _errors_of_plugins(
     gates: FeatureGates,
     known: Sequence[FieldError],
 ) -> list[FieldError]:
-    """Return what the plugins have to say as well, of a configuration that is wrong already."""
+    """Return the errors of plugins in a configuration that is known to be invalid."""
     try:
         build_profiles(configuration, registry, gates, Random(0))  # noqa: S311 - nothing is drawn
     except ConfigError as error:

@@ -12,7 +12,7 @@ _COMPARED_MAX: Final = 10_000
 
 
 def near_names(text: str, existing: Iterable[str]) -> list[str]:
-    """Return similar names, the most similar first; with many names only those that start alike."""
+    """Return similar names, best first; of many names only those with the same first letters."""
     names = list(dict.fromkeys(existing))
     if len(names) > _COMPARED_MAX:
         names = [name for name in names if name[:2] == text[:2]][:_COMPARED_MAX]

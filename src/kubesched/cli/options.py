@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class IntRange(click.IntRange):
-    """A range of integers; an error calls what is missing an integer, not an integer range."""
+    """A range of integers, which is called an integer in errors."""
 
     name = "integer"
 
@@ -86,7 +86,7 @@ def scheduler_options(
             plugins=own.pop("plugin"),  # type: ignore[arg-type]  # click made it a tuple
             seed=own.pop("seed"),  # type: ignore[arg-type]  # click made it an int
         )
-        return command(options, *args, **own)  # type: ignore[arg-type]  # what is left is P's
+        return command(options, *args, **own)  # type: ignore[arg-type]  # the rest is P's
 
     return wrapped
 
@@ -224,6 +224,6 @@ def timeline_options(command: Callable[Concatenate[TimelineOptions, P], R]) -> C
             duration_seconds=own.pop("duration_seconds"),  # type: ignore[arg-type]  # a float
             times=bool(own.pop("times")),
         )
-        return command(options, *args, **own)  # type: ignore[arg-type]  # what is left is P's
+        return command(options, *args, **own)  # type: ignore[arg-type]  # the rest is P's
 
     return wrapped

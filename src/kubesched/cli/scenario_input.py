@@ -20,7 +20,7 @@ from kubesched.cli.files import read_problem
 from kubesched.cli.loading import in_file, load_scheduler
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.simulate_input import head_of
-from kubesched.cli.workloads import check_workloads, noted
+from kubesched.cli.workloads import check_workloads, collecting
 from kubesched.config.documents import read_document
 from kubesched.config.field_errors import ConfigError, FieldError, child
 from kubesched.config.load import encode_configuration
@@ -210,7 +210,7 @@ def workload_warnings(play: Play) -> list[str]:
     """
     files = [Path(name) for name in play.scenario.objects]
     workloads: list[Loaded] = []
-    loaded = list(noted(load(files, Counter()), workloads))
+    loaded = list(collecting(load(files, Counter()), workloads))
     return check_workloads([found.object for found in loaded], workloads)
 
 

@@ -19,7 +19,7 @@ from kubesched.cli.completed_input import ALL_KINDS, CompletedInput, completed
 from kubesched.cli.errors import UserError
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.cli.unknown_fields import unknown_fields
-from kubesched.cli.workloads import check_workloads, noted
+from kubesched.cli.workloads import check_workloads, collecting
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.openb import is_openb, read_openb
 from kubesched.snapshot.objects import KubernetesObject
@@ -52,8 +52,8 @@ def read_input(
     of_cluster: list[Loaded] = []
     to_place: list[Loaded] = []
     placed: list[tuple[Path, list[Pod]]] = [(file, []) for file in pod_files]
-    cluster = noted(_load(files, skipped), of_cluster)
-    further = noted(_further(skipped, placed), to_place)
+    cluster = collecting(_load(files, skipped), of_cluster)
+    further = collecting(_further(skipped, placed), to_place)
     given = distinct_objects(_chained(cluster, further))
     pods = [pod for _, found in placed for pod in found]
     expected = check_workloads(given, of_cluster, to_place, pods)

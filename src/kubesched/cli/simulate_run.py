@@ -24,24 +24,24 @@ class Interruption:
     """Records Ctrl-C; a second one raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
-        self.came = False
+        self.requested = False
 
-    def note(self, _signal: int, _frame: FrameType | None) -> None:
+    def handle(self, _signal: int, _frame: FrameType | None) -> None:
         """Handle SIGINT."""
-        if self.came:
+        if self.requested:
             raise KeyboardInterrupt
-        self.came = True
+        self.requested = True
 
 
 @contextmanager
-def noted_interruption() -> Iterator[Interruption]:
+def catching_interrupt() -> Iterator[Interruption]:
     """Record Ctrl-C instead of raising in the middle of a step."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may set signal handlers.
         yield interruption
         return
-    before = signal.signal(signal.SIGINT, interruption.note)
+    before = signal.signal(signal.SIGINT, interruption.handle)
     try:
         yield interruption
     finally:
@@ -56,10 +56,10 @@ def run_simulation(cluster: Cluster, seed: int) -> tuple[SimulationReport, float
     began = time.perf_counter()
     simulation = Simulation(cluster, seed=seed)
     bar = _LateProgress(simulation)
-    with noted_interruption() as interruption, bar:
+    with catching_interrupt() as interruption, bar:
         partial = False
         for _ in simulation.run():
-            if interruption.came:
+            if interruption.requested:
                 partial = True
                 break
             bar.update()

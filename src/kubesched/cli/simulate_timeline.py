@@ -17,7 +17,7 @@ from kubesched.cli.loading import in_file
 from kubesched.cli.options import OutputFormat
 from kubesched.cli.output import write_document, write_line
 from kubesched.cli.scenario_input import Play
-from kubesched.cli.simulate_run import Interruption, noted_interruption
+from kubesched.cli.simulate_run import Interruption, catching_interrupt
 from kubesched.config.field_errors import ConfigError
 from kubesched.simulator.html_report import html_report
 from kubesched.simulator.run import simulate
@@ -48,7 +48,7 @@ class _Watch:
         if self._is_watched and (now := time.perf_counter()) >= self._due:
             self._due = now + _RENEWAL_SECONDS
             self._show(at_seconds, attempts, bound, now)
-        return not self._interruption.came
+        return not self._interruption.requested
 
     def _show(self, at_seconds: float, attempts: int, bound: int, now: float) -> None:
         since, before = self._rated
@@ -102,7 +102,7 @@ def _played(play: Play, decision_log: Path | None) -> TimelineReport:
         write = None
         if decision_log is not None:
             write = stack.enter_context(replacing(decision_log, keeps_part=True))
-        interruption = stack.enter_context(noted_interruption())
+        interruption = stack.enter_context(catching_interrupt())
         watch = _Watch(scenario.duration, interruption)
         stack.callback(watch.clear)
         try:

@@ -38,7 +38,7 @@ Key = tuple[str, str, str]
 """Namespace, kind and name."""
 
 
-def noted(loaded: Iterable[Loaded], workloads: list[Loaded]) -> Iterator[Loaded]:
+def collecting(loaded: Iterable[Loaded], workloads: list[Loaded]) -> Iterator[Loaded]:
     """Yield all objects, and add those that are workloads to the list."""
     for found in loaded:
         if isinstance(found.object, _WORKLOADS):

@@ -104,7 +104,7 @@ def find_settings(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT_DIRECTORY,
 ) -> ConnectionSettings:
-    """Return the settings that flags ask for.
+    """Return the settings of the flags.
 
     `master` replaces a kubeconfig's server; `master` alone is used without credentials. With
     neither, the files in KUBECONFIG are read; without those, this process must run in a pod.

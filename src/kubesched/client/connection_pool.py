@@ -87,7 +87,7 @@ class ConnectionPool:
         self._usable.clear()
 
     async def aclose(self) -> None:
-        """Close all connections; what is under way fails."""
+        """Close all connections; requests under way fail."""
         self._is_closed = True
         if self._sweeping is not None:
             self._sweeping.cancel()

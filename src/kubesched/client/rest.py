@@ -251,7 +251,7 @@ class HttpRestClient:
         return msgspec.structs.replace(request, query=query_sent)
 
     async def aclose(self) -> None:
-        """Close all connections; what is under way fails."""
+        """Close all connections; requests under way fail."""
         self._is_closed = True
         if self._pool is not None:
             await self._pool.aclose()

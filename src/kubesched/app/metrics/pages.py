@@ -149,7 +149,7 @@ def _family(metric: Metric) -> list[str]:
 def _labels(labels: dict[str, str]) -> str:
     if not labels:
         return ""
-    # The bound stands last, whatever its name sorts as.
+    # The bound comes last, regardless of the order of names.
     names = sorted(labels, key=lambda name: (name == _BOUND, name))
     written = ",".join(f'{name}="{_escaped(labels[name], quoted=True)}"' for name in names)
     return f"{{{written}}}"

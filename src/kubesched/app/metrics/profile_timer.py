@@ -292,7 +292,7 @@ class ProfileTimer(phases.PhaseTimer):
         labels = (plugin, extension_point, code.label)
         self._observations.plugins.observe(self.now() - started, labels)
 
-    # How often plugins are asked.
+    # Counts of calls.
 
     def pre_filtered(self, cycle: CycleState) -> None:
         """Count the PreFilter plugins that were not skipped."""

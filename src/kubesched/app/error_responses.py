@@ -13,7 +13,14 @@ from typing import Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import dump
-from kubesched.app.http_exchange import JSON, YAML, Headers, HttpAnswer, HttpRequest, error_answer
+from kubesched.app.http_exchange import (
+    JSON,
+    YAML,
+    Headers,
+    HttpRequest,
+    HttpResponse,
+    error_response,
+)
 
 _NOSNIFF: Final[Headers] = (("X-Content-Type-Options", "nosniff"),)
 _PRETTY_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
@@ -21,12 +28,12 @@ _TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _TYPES: Final = (JSON, YAML)
 
 
-def unauthorized(request: HttpRequest) -> HttpAnswer:
+def unauthorized(request: HttpRequest) -> HttpResponse:
     """Return the response to invalid credentials."""
     return _negotiated(request, _status(401, "Unauthorized", "Unauthorized"))
 
 
-def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpAnswer:
+def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpResponse:
     """Return the response to a user that may not request a path.
 
     Args:
@@ -41,16 +48,16 @@ def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpAnswer:
     return _negotiated(request, _status(403, "Forbidden", message, details={}), _NOSNIFF)
 
 
-def not_acceptable(request: HttpRequest, accepted: Sequence[str]) -> HttpAnswer:
+def not_acceptable(request: HttpRequest, accepted: Sequence[str]) -> HttpResponse:
     """Return the response to a client that accepts none of the media types."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
     return _negotiated(request, _status(406, "NotAcceptable", message))
 
 
-def internal_error(request: HttpRequest, problem: str) -> HttpAnswer:
+def internal_error(request: HttpRequest, problem: str) -> HttpResponse:
     """Return the response to a request whose authorization failed."""
     text = f"Internal Server Error: {go_quote(request.target or request.path)}: {problem}"
-    return error_answer(_sanitized(text), 500)
+    return error_response(_sanitized(text), 500)
 
 
 def encode(value: Mapping[str, object], media_type: str, *, pretty: bool) -> bytes:
@@ -108,13 +115,13 @@ def _status(
 
 def _negotiated(
     request: HttpRequest, status: Mapping[str, object], headers: Headers = ()
-) -> HttpAnswer:
+) -> HttpResponse:
     wanted = (type_ for type_, _ in accepted_types(request.header("Accept")))
     media_type = next((type_ for type_ in wanted if type_ in _TYPES), JSON)
     body = encode(status, media_type, pretty=is_pretty(request))
     code = status["code"]
     assert isinstance(code, int)
-    return HttpAnswer(status=code, content_type=media_type, body=body, headers=headers)
+    return HttpResponse(status=code, content_type=media_type, body=body, headers=headers)
 
 
 def _sanitized(text: str) -> str:

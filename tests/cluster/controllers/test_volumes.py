@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from kubesched.cluster.store import Key
-
-from .sandbox_world import Json, World
-from .test_controllers import SPEC, in_order
+from tests.cluster.sandbox_world import Json, World
+from tests.cluster.test_controllers import SPEC, in_order
 
 CLAIM = Key("persistentvolumeclaims", "default", "data")
 CLASSES = "storageclasses.storage.k8s.io"

@@ -2,7 +2,8 @@
 
 The tables stand in `fields/`, one file per version of a group:
 
-    RestartPolicy = string                    a name for a type
+    ResourceList = map[string]Quantity        a name for a type
+    Pod object                                a kind: it has `kind`, `apiVersion` and `metadata`
     PodSpec                                   an object type, and its fields below
       1 volumes []Volume ?                    left out where it is empty
       3 restartPolicy string ? = "Always"     filled in where it is empty
@@ -61,6 +62,7 @@ _FIELD: Final = re.compile(
     r"  (?:(?P<tag>[\d.]+) )?(?P<name>\S+) (?P<pointer>\*?)(?P<type>\S+)(?: (?P<flag>[?~]))?"
     r"(?: = (?P<default>\S+))?(?: : (?P<notes>[^|]+?))?(?: \| (?P<rules>.+))?"
 )
+_OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 _NOTES: Final = frozenset(("map", "set", "atomic", "granular", "merge", "replace"))
 
@@ -217,8 +219,7 @@ class CustomType(ObjectType):
     """The type of a custom resource: it has metadata, and whatever else it is sent with."""
 
     def __init__(self, kind: str) -> None:
-        lines = ["  kind string ?", "  apiVersion string ?", "  metadata meta_v1/ObjectMeta"]
-        super().__init__("custom_v1", kind, _Source("", is_atomic=False, lines=lines))
+        super().__init__("custom_v1", kind, _Source("", is_atomic=False, lines=list(_OBJECT)))
 
     def _read_fields(self) -> Mapping[str, Field]:
         return _OpenFields(self.short_name, super()._read_fields())
@@ -335,7 +336,7 @@ def _sources(file: str) -> Mapping[str, _Source]:
         elif line:
             before, _, meaning = line.partition(" = ")
             name, _, flag = before.partition(" ")
-            lines = []
+            lines = list(_OBJECT) if flag == "object" else []
             types[name] = _Source(meaning, flag == "atomic", lines)
     return types
 

@@ -115,7 +115,14 @@ def _tables() -> Mapping[str, tuple[TableColumn, ...]]:
         elif line and not line.startswith("#"):
             kind = line
             tables[kind] = ()
-    return tables
+    first = tables[_DEFAULT][:1]
+    return {
+        kind: columns if _is_named(columns) else first + columns for kind, columns in tables.items()
+    }
+
+
+def _is_named(columns: Sequence[TableColumn]) -> bool:
+    return any(column.definition["name"] == "Name" for column in columns)
 
 
 def _column(line: str, shared: Mapping[str, str]) -> TableColumn:

@@ -211,7 +211,7 @@ def test_a_command_has_a_cluster_of_its_own(
     [
         pytest.param(["sh", "-c", "exit 7"], 7, "", id="its-code"),
         pytest.param(["sh", "-c", "kill -9 $$"], 137, "", id="its-signal"),
-        pytest.param(["no-such-command"], 127, "no-such-command: there is no such", id="missing"),
+        pytest.param(["no-such-command"], 127, "no-such-command: command not found", id="missing"),
         pytest.param(["/"], 126, "/: cannot be run: Permission denied", id="no-program"),
     ],
 )

@@ -24,7 +24,6 @@ LONG_MODULES: Final[set[str]] = set()
 CRUMB_LINES_MAX: Final = 80
 CRUMBS: Final = {
     "api.coordination",
-    "apiserver.bootstrap",
     "cluster.controllers.namespaces",
     "simulator.admission",
     "simulator.arrivals",

@@ -57,16 +57,16 @@ def _check(binding: Plain, name: str) -> None:
     if binding.get("metadata", {}).get("name", "") != name:
         raise bad_request("name in URL does not match name in Binding object")
     target = binding.get("target", {})
-    faults = []
+    errors = []
     kind = target.get("kind", "")
     if kind not in _TARGET_KINDS:
-        faults.append(
+        errors.append(
             f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
         )
     if not target.get("name"):
-        faults.append("target.name: Required value")
-    if faults:
-        raise internal(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        errors.append("target.name: Required value")
+    if errors:
+        raise internal(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
 
 def _check_pod(pod: Plain) -> None:

@@ -103,8 +103,8 @@ def _from_json(text: bytes) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        fault = json_text_error(text) or "unexpected end of JSON input"
-        raise BodyError(f"couldn't get version/kind; json parse error: {fault}") from None
+        why = json_text_error(text) or "unexpected end of JSON input"
+        raise BodyError(f"couldn't get version/kind; json parse error: {why}") from None
 
 
 def _from_yaml(text: bytes) -> Any:

@@ -6,7 +6,7 @@ with the next.
 Upstream: none; upstream's storage is etcd.
 Invariants: an answer, or a line of a watch, leaves when everything that was written up to then is
             on the disk; versions go on after a restart where they ended, and a watch from before
-            it is told that it is too old (410).
+            it ends with the answer that it is too old (410).
 Differs:  after a write that could not be kept nothing is answered any more but errors.
 """
 
@@ -36,7 +36,7 @@ class GroupCommit:
     """
 
     def __init__(self, journal: Journal, on_failure: Callable[[JournalError], None]) -> None:
-        """Take where writes go, and who is told once that they no longer do."""
+        """Take where writes go, and what is called once when they no longer do."""
         self.failure: JournalError | None = None
         self._journal = journal
         self._on_failure = on_failure

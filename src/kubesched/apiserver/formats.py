@@ -173,7 +173,7 @@ def path_segment(text: str) -> tuple[str, ...]:
 
 
 def prefix_of(rule: NameRule) -> NameRule:
-    """Return the rule for what a name begins with: a hyphen at the end is no fault."""
+    """Return the rule for what a name begins with: a hyphen at the end is no error."""
 
     def check(text: str) -> tuple[str, ...]:
         if rule is path_segment:

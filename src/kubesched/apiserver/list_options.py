@@ -125,7 +125,7 @@ def _option_errors(options: ListOptions, *, is_watch: bool) -> FieldErrors:
     return errors
 
 
-def version_fault(text: str) -> str | None:
+def version_error(text: str) -> str | None:
     """Return what is wrong with a resource version, None if nothing is."""
     if not text or (_VERSION.fullmatch(text) and int(text) <= _UINT64_MAX):
         return None
@@ -139,9 +139,9 @@ def list_version(options: ListOptions) -> int:
     Raises:
         StatusError: It is no number.
     """
-    fault = version_fault(options.resource_version)
-    if fault is not None:
-        raise bad_request(f"invalid resource version: {fault}")
+    error = version_error(options.resource_version)
+    if error is not None:
+        raise bad_request(f"invalid resource version: {error}")
     return int(options.resource_version or "0")
 
 
@@ -151,9 +151,9 @@ def exact_version(text: str) -> int:
     Raises:
         StatusError: It is no number.
     """
-    fault = version_fault(text)
-    if fault is not None:
-        raise internal(fault)
+    error = version_error(text)
+    if error is not None:
+        raise internal(error)
     return int(text or "0")
 
 

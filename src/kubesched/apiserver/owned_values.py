@@ -54,12 +54,12 @@ class Division(Enum):
     OPEN = "each field if it is an object, else the value"
     FIELDS = "each field of the object"
     ENTRIES = "each entry of the map"
-    KEYED = "each object of the list, told apart by keys"
+    KEYED = "each object of the list, distinguished by keys"
     SET = "each scalar of the list"
 
 
 class EntryError(ValueError):
-    """An entry of a list cannot be told apart from the others."""
+    """An entry of a list cannot be distinguished from the others."""
 
 
 class Layout(msgspec.Struct, frozen=True, eq=False):

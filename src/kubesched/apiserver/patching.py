@@ -68,8 +68,8 @@ class Patch:
         try:
             return msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError):
-            fault = json_text_error(body) or "unexpected end of JSON input"
-            raise bad_request(f"error decoding patch: {fault}") from None
+            why = json_text_error(body) or "unexpected end of JSON input"
+            raise bad_request(f"error decoding patch: {why}") from None
 
     def apply(self, current: Plain | None) -> Plain:
         """Return the changed object.

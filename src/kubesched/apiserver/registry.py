@@ -338,7 +338,7 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
 
 
 def _internal(resource: Resource) -> Resource:
-    """Return the resource that faults are told of: both groups of events have the same inside."""
+    """Return the resource that errors name: both groups of events have the same inside."""
     if resource.group != EVENTS_GROUP:
         return resource
     return msgspec.structs.replace(resource, group="", version="v1")

@@ -5,7 +5,7 @@ It answers in the process, for tests and sandboxes, and over HTTP on a loopback 
 Upstream: cmd/kube-apiserver, staging/src/k8s.io/apiserver/pkg/server (v1.36)
 Invariants: a request is answered whole before the next one changes anything.
 Differs:  no etcd, no audit, no priority and fairness; users and tokens are those it is
-          started with.
+          started with. Of what every cluster has, roles and flow schemas are left out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import msgspec
 
 from kubesched.api.errors import ApiError
 from kubesched.api.yaml_syntax import dump
+from kubesched.apiserver import defaults
 from kubesched.apiserver.authorization import (
     Reviewer,
     attributes_of,
@@ -28,11 +29,11 @@ from kubesched.apiserver.authorization import (
     impersonation,
     refusal,
 )
-from kubesched.apiserver.bootstrap import fill
 from kubesched.apiserver.discovery import NonResource, page_not_found
 from kubesched.apiserver.handler import Handler
 from kubesched.apiserver.http_front import HttpFront
-from kubesched.apiserver.plain import decode
+from kubesched.apiserver.operation import Operation
+from kubesched.apiserver.plain import Plain, decode
 from kubesched.apiserver.presentation import YAML, prefers_yaml
 from kubesched.apiserver.registry import Registry
 from kubesched.apiserver.request import ANONYMOUS, JSON, Request, Response, User, target_of
@@ -92,7 +93,7 @@ class ApiServer:
         self._anonymous = anonymous
         self._handler = Handler(self.registry, Reviewer(self._tokens, clock.timestamp))
         self._others = NonResource(self.registry.resources, lambda: self._front.address)
-        fill(self.registry)
+        _fill(self.registry)
 
     @property
     def url(self) -> str:
@@ -188,3 +189,67 @@ def _in_yaml(answer: Response) -> Response:
         answer.body = dump(decode(answer.body)).encode()
         answer.content_type = YAML
     return answer
+
+
+# What every cluster has.
+
+_NAMESPACES: Final = ("kube-system", "kube-public", "default", "kube-node-lease")
+_SERVER: Final = User("system:apiserver", ("system:masters",))
+_MAY_MOVE: Final = (
+    "Used for system critical pods that must run in the cluster, but can be moved to another node "
+    "if necessary."
+)
+_PRIORITY_CLASSES: Final = (
+    (
+        "system-node-critical",
+        2000001000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2000000000,
+        _MAY_MOVE,
+    ),
+)
+# The first of the range that services get their addresses from.
+_ADDRESS: Final = "10.0.0.1"
+_PORT: Final = 443
+
+
+def _fill(registry: Registry) -> None:
+    """Create what every cluster has; nobody can watch how it came to be."""
+    for name in _NAMESPACES:
+        _create(registry, "", "namespaces", "", {"metadata": {"name": name}})
+    for name, value, description in _PRIORITY_CLASSES:
+        _create(
+            registry,
+            "scheduling.k8s.io",
+            "priorityclasses",
+            "",
+            {"metadata": {"name": name}, "value": value, "description": description},
+        )
+    _create(registry, "", "services", "default", _service())
+    registry.store.compact_all()
+
+
+def _service() -> Plain:
+    return {
+        "metadata": {
+            "name": "kubernetes",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "ports": [{"name": "https", "protocol": "TCP", "port": _PORT, "targetPort": 6443}],
+            "type": "ClusterIP",
+            "clusterIP": _ADDRESS,
+        },
+    }
+
+
+def _create(registry: Registry, group: str, plural: str, namespace: str, obj: Plain) -> None:
+    resource = registry.resources.find(group, "v1", plural)
+    assert resource is not None, f"{plural} are always served"
+    obj = {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
+    request = Request("POST", "", headers={"user-agent": "kube-apiserver"}, user=_SERVER)
+    operation = Operation(request, resource, namespace)
+    registry.create(operation, defaults.with_defaults(resource, obj))

@@ -2,7 +2,7 @@
 
 Upstream: plugin/pkg/admission/limitranger/admission.go (v1.36)
 Reads:    LimitRange objects of the namespace
-Differs:  of several bounds that are broken the first by resource name is told first.
+Differs:  of several bounds that are broken the first by resource name is reported first.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ def check(request: AdmissionRequest, obj: Plain) -> None:
         StatusError: It is.
     """
     for limits in _limits(request, obj):
-        faults = [fault for limit in limits for fault in _faults(request, obj, limit)]
-        if faults:
-            raise request.refusal(obj, aggregate(faults))
+        errors = [error for limit in limits for error in _errors(request, obj, limit)]
+        if errors:
+            raise request.refusal(obj, aggregate(errors))
 
 
-def _faults(request: AdmissionRequest, obj: Plain, limit: Plain) -> Iterator[str]:
+def _errors(request: AdmissionRequest, obj: Plain, limit: Plain) -> Iterator[str]:
     kind, spec = limit.get("type", ""), obj["spec"]
     if request.resource.kind == "PersistentVolumeClaim":
         if kind == "PersistentVolumeClaim":
@@ -106,15 +106,15 @@ def _faults(request: AdmissionRequest, obj: Plain, limit: Plain) -> Iterator[str
             )
         return
     if kind == "Pod":
-        yield from _pod_faults(kind, limit, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
+        yield from _pod_errors(kind, limit, _of_pod(spec, "requests"), _of_pod(spec, "limits"))
     elif kind == "Container":
         for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
             resources = container["resources"]
             requests, limits = (_amounts(resources.get(name)) for name in ("requests", "limits"))
-            yield from _pod_faults(kind, limit, requests, limits)
+            yield from _pod_errors(kind, limit, requests, limits)
 
 
-def _pod_faults(kind: str, limit: Plain, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _pod_errors(kind: str, limit: Plain, requests: Amounts, limits: Amounts) -> Iterator[str]:
     given = (requests, limits)
     yield from _each(limit, "min", lambda name, least: _below(kind, name, least, *given))
     yield from _each(limit, "max", lambda name, most: _above(kind, name, most, *given))
@@ -123,10 +123,10 @@ def _pod_faults(kind: str, limit: Plain, requests: Amounts, limits: Amounts) -> 
     )
 
 
-def _each(limit: Plain, name: str, fault: Callable[[str, Amount], str]) -> Iterator[str]:
+def _each(limit: Plain, name: str, error: Callable[[str, Amount], str]) -> Iterator[str]:
     bounds: Mapping[str, str] = limit.get(name) or {}
     for resource in sorted(bounds):
-        found = fault(resource, parse_quantity(bounds[resource]))
+        found = error(resource, parse_quantity(bounds[resource]))
         if found:
             yield found
 

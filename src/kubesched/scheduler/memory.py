@@ -116,6 +116,9 @@ class Memory:
             answers = self._new_answers(signature, pod, snapshot)
         else:
             self._answers.move_to_end(signature.whole)
+        if not answers.plan.usable:
+            # A plan holds for all pods of its signature: nobody will use these answers.
+            return answers, False
         asked_all = answers.refresh(pod, snapshot.nodes)
         return answers, not asked_all
 
@@ -137,7 +140,8 @@ class Memory:
             _keep(self._node_answers, signature.nodes, answers, _limit(len(snapshot.nodes)))
         else:
             self._node_answers.move_to_end(signature.nodes)
-        answers.refresh(pod, snapshot.nodes)
+        if answers.plan.usable:
+            answers.refresh(pod, snapshot.nodes)
         return answers
 
     def _look_at(self, objects: Objects) -> None:

@@ -13,7 +13,7 @@ from itertools import chain, combinations
 from typing import Literal, TypeAlias, TypeVar
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import parse_time
+from kubesched.api.times import parse_time
 
 from .filters import Filter_1, Filter_2, Filter_3, Filter_4, Filter_5
 from .ratings import RATINGS, Ratings, Viability

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.api.meta import parse_time
+from kubesched.api.times import parse_time
 from kubesched.simulator.timestamps import SECONDS_MAX, timestamp
 
 

@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 import msgspec
 
 from kubesched.api.field_errors import FieldError
-from kubesched.api.meta import KubeStruct, parse_time
+from kubesched.api.meta import KubeStruct
 from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.times import parse_time
 
 _TIME_SUFFIXES: Final = ("_time", "_timestamp")
 _QUANTITY_PARTS: Final = frozenset(get_args(Quantity))

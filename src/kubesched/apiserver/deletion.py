@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
 from kubesched.apiserver.field_errors import FieldErrors, invalid_kind
@@ -22,7 +23,7 @@ from kubesched.apiserver.request import Request
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import bad_request, conflict, conflict_of
 from kubesched.apiserver.stored_object import StoredObject, key_of
-from kubesched.apiserver.times import after, moment_of, timestamp
+from kubesched.apiserver.times import after, moment_of
 from kubesched.cluster.store import Key
 
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -236,7 +237,7 @@ class _Deleter:
         before = metadata["deletionGracePeriodSeconds"]
         moment = moment_of(metadata["deletionTimestamp"])
         return {
-            "deletionTimestamp": timestamp(after(after(moment, -before), grace_seconds)),
+            "deletionTimestamp": second_time(after(after(moment, -before), grace_seconds)),
             "deletionGracePeriodSeconds": grace_seconds,
         }
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
+from kubesched.api.times import micro_time, second_time
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.schema import (
     ListType,
@@ -181,7 +182,7 @@ def _time(parts: dict[int, int | bytes], *, has_fraction: bool) -> str | None:
         return None
     nanoseconds = _signed(_int(parts.get(2, 0)))
     moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if has_fraction else "%Y-%m-%dT%H:%M:%SZ")
+    return micro_time(moment) if has_fraction else second_time(moment)
 
 
 def _numbered(text: bytes) -> dict[int, int | bytes]:

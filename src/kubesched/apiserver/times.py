@@ -13,12 +13,13 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Final
 
+from kubesched.api.times import micro_time, second_time
+
 # Without letters that make words, and digits that look like letters.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
 _BILLION: Final = 1_000_000_000
 _GENERATED_MAX: Final = 63
-_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 _FORM: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?P<fraction>\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -40,7 +41,7 @@ class Clock:
 
     def timestamp(self, after_seconds: int = 0) -> str:
         """Return the present, or a moment after it, in whole seconds."""
-        return timestamp(after(self.now(), after_seconds))
+        return second_time(after(self.now(), after_seconds))
 
     def uid(self) -> str:
         """Return a new identity, a random UUID."""
@@ -65,11 +66,6 @@ def after(moment: datetime, seconds: int) -> datetime:
     return moment + timedelta(microseconds=nanoseconds // 1000)
 
 
-def timestamp(moment: datetime) -> str:
-    """Return a moment as objects carry it."""
-    return moment.strftime(_FORMAT)
-
-
 def moment_of(text: str) -> datetime:
     """Return the moment of an object's time."""
     return datetime.fromisoformat(text)
@@ -85,7 +81,7 @@ def canonical_time(text: str) -> str:
     Raises:
         TimeError: It is none.
     """
-    return timestamp(_parsed(text))
+    return second_time(_parsed(text))
 
 
 def canonical_micro_time(text: str) -> str:
@@ -94,7 +90,7 @@ def canonical_micro_time(text: str) -> str:
     Raises:
         TimeError: It is none, or is not given to the microsecond.
     """
-    return _parsed(text, _MICROSECONDS_LENGTH).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return micro_time(_parsed(text, _MICROSECONDS_LENGTH))
 
 
 def _parsed(text: str, fraction_length: int = 0) -> datetime:

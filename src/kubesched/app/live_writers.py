@@ -20,10 +20,10 @@ from kubesched.api.core import (
 )
 from kubesched.api.errors import ApiError
 from kubesched.api.resource import ResourceClaim
+from kubesched.api.times import moment_at, second_time
 from kubesched.client.claim_client import ClaimClient
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Rest
-from kubesched.client.timestamps import second_time
 from kubesched.client.volume_client import VolumeClient
 from kubesched.framework.dra.claim_writer import ApiConflictError, ApiRefusedError
 from kubesched.framework.volume_writer import VolumeWriteError
@@ -60,7 +60,7 @@ class LiveClaimWriter:
 
     def now(self) -> str:
         """Return the time of day, RFC 3339."""
-        return second_time(self._now_ns())
+        return second_time(moment_at(self._now_ns()))
 
     def announce_wait(self, pod: Pod, node_name: str) -> None:
         """Record the event `BindingConditionsPending`."""

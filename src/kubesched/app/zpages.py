@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.times import second_time
 from kubesched.app.error_responses import accepted_types, encode, is_pretty, not_acceptable
 from kubesched.app.http_exchange import (
     JSON,
@@ -74,7 +75,7 @@ def statusz(
     listed = _folders(paths)
     uptime_seconds = max(int((now - build.started).total_seconds()), 0)
     fields: dict[str, object] = {
-        "startTime": build.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "startTime": second_time(build.started),
         "uptimeSeconds": uptime_seconds,
         "goVersion": build.language,
         "binaryVersion": build.version,

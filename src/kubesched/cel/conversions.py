@@ -8,7 +8,7 @@ import math
 import re
 
 from kubesched.api.go_text import go_float, parse_go_duration
-from kubesched.api.meta import parse_time
+from kubesched.api.times import parse_time
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
     INT_MAX,

@@ -17,6 +17,7 @@ from kubesched.api.core import CoreEvent, EventSource, ObjectReference
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheme import kind_of
+from kubesched.api.times import moment_at, second_time
 from kubesched.client.event_correlator import EventCorrelator
 from kubesched.client.event_queue import EventQueue, EventStatistics
 from kubesched.client.event_recorder import Occurrence
@@ -28,7 +29,6 @@ from kubesched.client.event_references import (
     reference_to,
 )
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
-from kubesched.client.timestamps import second_time
 
 _EVENTS: Final = kind_of(CoreEvent)
 _RETRY_SECONDS: Final = 10.0
@@ -62,7 +62,7 @@ class CoreEventRecorder:
         return _RETRY_SECONDS * (self._random.random() if tries == 1 else 1.0)
 
     def _name_and_time(self, event: CoreEvent, now_ns: int) -> tuple[str, str]:
-        return f"{event.involved_object.name}.{now_ns:x}", second_time(now_ns)
+        return f"{event.involved_object.name}.{now_ns:x}", second_time(moment_at(now_ns))
 
     def statistics(self) -> EventStatistics:
         """Return the counts of sent, refused and waiting events."""
@@ -99,7 +99,7 @@ class CoreEventRecorder:
             log.error("Unsupported type of event: %s", type_)
             return
         now_ns = self._now_ns()
-        time = second_time(now_ns)
+        time = second_time(moment_at(now_ns))
         metadata = ObjectMeta(
             name=event_name(involved, now_ns, self._random), namespace=event_namespace(involved)
         )

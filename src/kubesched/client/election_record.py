@@ -9,12 +9,12 @@ Differs:  two records of a Lease are equal only if their times are, to the micro
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from kubesched.api.meta import parse_time
+from kubesched.api.times import micro_time, moment_at, parse_time, second_time
 
 
 class ElectionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,11 +86,15 @@ def _record(fields: _Spec, transitions: int | None) -> ElectionRecord:
 
 
 def _time(text: str | None) -> datetime | None:
-    if not text:
-        return None
-    microseconds = parse_time(text) // 1000
-    seconds, rest = divmod(microseconds, 10**6)
-    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+    return moment_at(parse_time(text)) if text else None
+
+
+def _second_time(moment: datetime | None) -> str | None:
+    return None if moment is None else second_time(moment)
+
+
+def _micro_time(moment: datetime | None) -> str | None:
+    return None if moment is None else micro_time(moment)
 
 
 def spec_of(record: ElectionRecord) -> dict[str, Any]:
@@ -98,8 +102,8 @@ def spec_of(record: ElectionRecord) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "holderIdentity": record.holder_identity,
         "leaseDurationSeconds": record.lease_duration_seconds,
-        "acquireTime": micro_time(record.acquire_time),
-        "renewTime": micro_time(record.renew_time),
+        "acquireTime": _micro_time(record.acquire_time),
+        "renewTime": _micro_time(record.renew_time),
         "leaseTransitions": record.leader_transitions,
     }
     if record.preferred_holder:
@@ -115,8 +119,8 @@ def annotation_of(record: ElectionRecord) -> str:
         {
             "holderIdentity": record.holder_identity,
             "leaseDurationSeconds": record.lease_duration_seconds,
-            "acquireTime": second_time(record.acquire_time),
-            "renewTime": second_time(record.renew_time),
+            "acquireTime": _second_time(record.acquire_time),
+            "renewTime": _second_time(record.renew_time),
             "leaderTransitions": record.leader_transitions,
         }
     ).decode()
@@ -125,17 +129,3 @@ def annotation_of(record: ElectionRecord) -> str:
 def raw_record(record: ElectionRecord) -> bytes:
     """Return bytes that are equal only for equal records."""
     return msgspec.json.encode(spec_of(record))
-
-
-def micro_time(time: datetime | None) -> str | None:
-    """Return RFC 3339 text with microseconds, as a Lease's times are written."""
-    if time is None:
-        return None
-    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-
-def second_time(time: datetime | None) -> str | None:
-    """Return RFC 3339 text in whole seconds, as an annotation's times are written."""
-    if time is None:
-        return None
-    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

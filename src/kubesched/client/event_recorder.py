@@ -24,6 +24,7 @@ from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
+from kubesched.api.times import micro_time, moment_at
 from kubesched.client.event_queue import EventQueue, EventStatistics, RetryError
 from kubesched.client.event_references import (
     EVENT_TYPES,
@@ -33,7 +34,6 @@ from kubesched.client.event_references import (
     reference_to,
 )
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
-from kubesched.client.timestamps import micro_time
 
 _EVENTS: Final = kind_of(Event)
 _REMEMBERED_MAX: Final = 65_536
@@ -180,7 +180,7 @@ class EventRecorder:
         type_, action, reason, controller, regarding, related = known.key
         series, others = {}, {}
         if write.occurrences > 1:
-            observed = micro_time(write.observed_ns)
+            observed = micro_time(moment_at(write.observed_ns))
             series = {"series": {"count": write.occurrences, "lastObservedTime": observed}}
         if related is not None:
             others = {"related": plain_reference(related)}
@@ -188,7 +188,7 @@ class EventRecorder:
             "kind": "Event",
             "apiVersion": _EVENTS.api_version,
             "metadata": {"name": known.name, "namespace": event_namespace(regarding)},
-            "eventTime": micro_time(known.time_ns),
+            "eventTime": micro_time(moment_at(known.time_ns)),
             **series,
             "reportingController": controller,
             "reportingInstance": f"{controller}-{self._hostname}",

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.api.meta import parse_time
+from kubesched.api.times import parse_time
 from kubesched.client.connection_settings import ExecSettings
 from kubesched.client.credentials import Credential, CredentialsError
 

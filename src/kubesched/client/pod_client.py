@@ -15,6 +15,7 @@ import msgspec
 from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
+from kubesched.api.times import moment_at, second_time
 from kubesched.client.requests import STRATEGIC_MERGE_PATCH, Request, Rest, path_of
 from kubesched.client.status_patches import (
     WantedCondition,
@@ -23,7 +24,6 @@ from kubesched.client.status_patches import (
     pod_group_status_patch,
     pod_status_patch,
 )
-from kubesched.client.timestamps import second_time
 
 _PODS: Final = kind_of(Pod)
 _POD_GROUPS: Final = kind_of(PodGroup)
@@ -82,7 +82,9 @@ class PodClient:
             condition: None leaves the conditions alone.
             nominated_node_name: "" clears it, None leaves it alone.
         """
-        status = pod_status_patch(pod, condition, nominated_node_name, second_time(self._now_ns()))
+        status = pod_status_patch(
+            pod, condition, nominated_node_name, second_time(moment_at(self._now_ns()))
+        )
         await self._patch_status(
             path_of(_PODS, pod.metadata.namespace, pod.metadata.name, "status"), status
         )
@@ -107,7 +109,7 @@ class PodClient:
         metadata = group.metadata
         await self._patch_status(
             path_of(_POD_GROUPS, metadata.namespace, metadata.name, "status"),
-            pod_group_status_patch(group, condition, second_time(self._now_ns())),
+            pod_group_status_patch(group, condition, second_time(moment_at(self._now_ns()))),
         )
 
     async def _patch_status(self, path: str, status: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubesched.api.errors import ApiError
+from kubesched.api.times import micro_time
 from kubesched.cluster.node_template import looked_after
 from kubesched.cluster.server import AnyKindServer, Plain
 from kubesched.cluster.store import Key
@@ -72,7 +73,7 @@ class NodeKeeper:
     def _renew(self, name: str) -> None:
         loop = asyncio.get_running_loop()
         self._timers[name] = loop.call_later(_RENEWAL_SECONDS, self._renew, name)
-        now = datetime.fromtimestamp(self._server.now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = micro_time(datetime.fromtimestamp(self._server.now(), UTC))
         found = self._server.find(_LEASES, _LEASE_NAMESPACE, name)
         if found is not None:
             key = Key(_LEASES, _LEASE_NAMESPACE, name)

@@ -34,6 +34,7 @@ from kubesched.api.core import (
 from kubesched.api.decode import DecodeError, Loaded, Source
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.quantity import Quantity
+from kubesched.api.times import second_time
 
 NAMESPACE: Final = "openb"
 GPU: Final = "nvidia.com/gpu"
@@ -216,7 +217,7 @@ def _pod(record: _Record, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
             name=name,
             namespace=NAMESPACE,
             uid=f"{NAMESPACE}/{name}",
-            creation_timestamp=created.strftime("%Y-%m-%dT%H:%M:%SZ") if created else None,
+            creation_timestamp=second_time(created) if created else None,
         ),
         spec=spec,
     )

@@ -21,7 +21,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from kubesched.api.core import Pod
-from kubesched.api.meta import controller_of, parse_time
+from kubesched.api.meta import controller_of
+from kubesched.api.times import parse_time, second_time
 from kubesched.explain.details import awaited
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -217,7 +218,7 @@ class Simulation:
     def _on_node(self, info: PodInfo, node_name: str) -> PodInfo:
         """Return the pod as its kubelet would report it: running, each a second after the last."""
         self._clock_seconds += 1
-        started = (_EPOCH + timedelta(seconds=self._clock_seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        started = second_time(_EPOCH + timedelta(seconds=self._clock_seconds))
         pod = info.pod
         status = msgspec.structs.replace(
             pod.status, phase="Running", nominated_node_name="", start_time=started

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from kubesched.api.meta import parse_time
+from kubesched.api.times import parse_time, second_time
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _NANOSECONDS: Final = 1_000_000_000
@@ -17,7 +17,7 @@ SECONDS_MAX: Final = 86_400.0 * 365 * 100
 
 def timestamp(seconds: float) -> str:
     """Return the RFC 3339 time of a virtual second, in whole seconds as metav1.Time."""
-    return (EPOCH + timedelta(seconds=int(seconds))).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return second_time(EPOCH + timedelta(seconds=int(seconds)))
 
 
 def seconds_of(text: str) -> float:

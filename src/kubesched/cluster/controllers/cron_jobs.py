@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from kubesched.api.times import second_time
 from kubesched.cluster.controllers.owned_kind import OwnedKind
 from kubesched.cluster.controllers.owner_controller import OwnerController, seconds_of
 from kubesched.cluster.cron_schedule import CronSchedule, parse_schedule
@@ -23,7 +24,6 @@ log = logging.getLogger(__name__)
 _JOBS: Final = "jobs.batch"
 # Times that were missed longer ago are not caught up with.
 _MISSED_SECONDS_MAX: Final = 7 * 86_400.0
-_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 _SECONDS_PER_MINUTE: Final = 60
 
 
@@ -96,7 +96,7 @@ class CronJobController(OwnerController):
             template = spec["jobTemplate"]
             metadata = {**template.get("metadata", {}), "name": name}
             self._owned.create(owner, {"metadata": metadata, "spec": template["spec"]})
-        time = due.astimezone(UTC).strftime(_FORMAT)
+        time = second_time(due)
         self._write(key, self._owned.of(owner), {"lastScheduleTime": time})
 
     def _forget_old(self, spec: Plain, jobs: list[Plain]) -> None:

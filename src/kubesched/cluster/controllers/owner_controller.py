@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from kubesched.api.core import Pod
-from kubesched.api.meta import parse_time
+from kubesched.api.times import parse_time
 from kubesched.cluster.controllers.owned_pods import OwnedPods
 from kubesched.cluster.controllers.work_queue import Pause, WorkQueue, short_pause
 from kubesched.cluster.kubelets import FINISHED

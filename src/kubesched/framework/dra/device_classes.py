@@ -10,9 +10,9 @@ Differs:  if two classes claim a resource, the result is that of a freshly start
 from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
-from kubesched.api.meta import parse_time
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
 from kubesched.api.resource_names import is_extended_resource_name
+from kubesched.api.times import parse_time
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
-from kubesched.api.meta import ObjectMeta, parse_time
+from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import FINALIZER, AllocationResult, ResourceClaim
+from kubesched.api.times import parse_time
 from kubesched.framework.dra import ApiConflictError, ApiRefusedError, ClaimTracker, ClaimWriter
 from kubesched.framework.plugin_observer import BindingConditionsStatus, PluginObserver
 from kubesched.plugins.dynamic_resources.claims import (

@@ -17,9 +17,9 @@ Json = dict[str, Any]
 def run(*arguments: object, stdin: str | bytes | None = None, **environment: str) -> Result:
     """Run the command line."""
     words = [str(argument) for argument in arguments]
-    return CliRunner().invoke(
-        kubesched, words, input=stdin, env={"KUBESCHED_DEBUG": "", **environment}
-    )
+    # No live cluster is read by accident.
+    own = {"KUBESCHED_DEBUG": "", "KUBECONFIG": "/no/kubeconfig", **environment}
+    return CliRunner().invoke(kubesched, words, input=stdin, env=own)
 
 
 def node(

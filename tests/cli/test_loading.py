@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.api.core import Node, Pod
 from kubesched.cli.errors import UserError
 from kubesched.cli.loading import (
-    load_objects,
     load_scheduler,
     new_cluster,
     with_plugins,
@@ -20,8 +18,6 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.testing.builders import make_pod
 
-from .cluster import node, pod, write
-
 GATES = FeatureGates()
 
 
@@ -31,40 +27,6 @@ def config(directory: Path, text: str) -> Path:
     head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     file.write_text(head + text)
     return file
-
-
-def test_objects_in_order(tmp_path: Path) -> None:
-    """Objects come in the order of files and of their lists."""
-    first = write(tmp_path, [pod("b"), node("alpha")], "1.json")
-    second = write(tmp_path, [pod("a")], "2.json")
-    found = load_objects([first, second], GATES).objects
-    assert [isinstance(item, Pod) for item in found] == [True, False, True]
-    assert isinstance(found[1], Node)
-    assert [item.metadata.name for item in found] == ["b", "alpha", "a"]
-
-
-def test_same_name_elsewhere_is_another_object(tmp_path: Path) -> None:
-    """Kind, namespace and name together tell objects apart."""
-    objects = [pod("a"), pod("a", namespace="test"), node("a")]
-    assert len(load_objects([write(tmp_path, objects)], GATES).objects) == 3
-
-
-def test_same_uid(tmp_path: Path) -> None:
-    """Two pods of one uid cannot be told apart by the scheduler."""
-    twins = [pod("a"), pod("b")]
-    for twin in twins:
-        twin["metadata"]["uid"] = "u1"
-    with pytest.raises(UserError, match="Pod shop/b has the uid of pod shop/a, u1"):
-        load_objects([write(tmp_path, twins)], GATES)
-
-
-def test_many_duplicates_are_summed_up(tmp_path: Path) -> None:
-    """A dump given twice does not fill the screen."""
-    file = write(tmp_path, [pod(f"p-{at}") for at in range(50)])
-    with pytest.raises(UserError) as caught:
-        load_objects([file, file], GATES)
-    assert len(caught.value.messages) == 11
-    assert caught.value.messages[-1] == "and 40 more objects that are there twice"
 
 
 def test_default_scheduler() -> None:

@@ -107,10 +107,10 @@ def test_no_argument_is_help() -> None:
 
 def test_missing_argument() -> None:
     """A missing argument is one line and a hint, with exit code 2."""
-    result = run("explain", "web-1")
+    result = run("explain")
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
-        "kubesched: error: Missing argument 'FILES...'.",
+        "kubesched: error: Missing argument 'POD'.",
         "kubesched: try 'kubesched explain --help'",
     ]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from kubesched.cli.cluster_options import ClusterSource, cluster_options, namespace_option
 from kubesched.cli.options import (
     IntRange,
     OutputFormat,
     SchedulerOptions,
-    complete_option,
-    files_argument,
     output_option,
     scheduler_options,
 )
@@ -20,7 +17,8 @@ from kubesched.cli.output import write_document, writer
 
 @click.command()
 @click.argument("pod", metavar="POD")
-@files_argument
+@namespace_option
+@cluster_options
 @click.option(
     "--all-filters",
     is_flag=True,
@@ -41,32 +39,37 @@ from kubesched.cli.output import write_document, writer
     metavar="N",
     help="The number of nodes in the tables of scores and preemption.",
 )
-@complete_option
 @output_option
 @scheduler_options
 def explain(
     options: SchedulerOptions,
+    source: ClusterSource,
     pod: str,
-    files: tuple[Path, ...],
+    namespace: str,
     all_filters: bool,
     nodes: tuple[str, ...],
     top: int,
-    complete: bool,
     output: OutputFormat,
 ) -> None:
     """Explain why POD is placed on a node, or on none.
 
-    POD is a name, or namespace/name. FILES hold the cluster: output of kubectl as JSON or YAML, in
-    any number of files or directories, compressed or not; `-` is stdin. All nodes are evaluated,
-    regardless of percentageOfNodesToScore, and nothing is executed: no pod is evicted. A pod that
-    is on a node already is scheduled again, in the cluster without it.
+    POD is a name, or namespace/name. All nodes are evaluated, regardless of
+    percentageOfNodesToScore, and nothing is executed: no pod is evicted. A pod that is on a node
+    already is scheduled again, in the cluster without it.
 
-    `kubesched --help` shows the command that saves everything that decisions depend on; use
+    Without FILES, the cluster is the live one of the current context, or of --context or
+    --kubeconfig; it is only read. FILES hold a cluster that was saved: by `kubesched snapshot`, or
+    as output of kubectl in JSON or YAML, in any number of files or directories, compressed or not;
+    `-` is stdin.
+
+    `kubesched --help` shows the kubectl command that saves everything that decisions depend on; use
     --complete with its output. Without it, kinds that the answer depends on and the files lack are
     reported as not known, with the command that fetches them.
 
     \b
     Examples:
+      kubesched explain web-1
+      kubesched explain web-1 -n shop --context production
       kubesched explain web-1 cluster.json
       kubesched explain shop/web-1 cluster.json --node node-7 --all-filters
       kubectl get pvc,pv,sc -A -o json | kubesched explain shop/db-0 cluster.json -
@@ -75,8 +78,10 @@ def explain(
     from kubesched.cli.explain_text import write_explanation
     from kubesched.cli.files import check_inputs
 
-    check_inputs([*files, options.config])
-    report = ask(options, pod, files, all_filters=all_filters, nodes=nodes, complete=complete)
+    check_inputs([*source.files, options.config])
+    if namespace and "/" not in pod:
+        pod = f"{namespace}/{pod}"
+    report = ask(options, pod, source, all_filters=all_filters, nodes=nodes)
     if output is not OutputFormat.TABLE:
         shown = report.narrowed(frozenset(nodes)) if nodes else report
         write_document("PodExplanation", shown, output)

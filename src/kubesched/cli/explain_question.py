@@ -6,15 +6,15 @@ Rejects:  unknown names of pods, nodes and schedulers; suggests similar ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import msgspec
 
 from kubesched.api.core import Node, Pod
-from kubesched.cli.completed_input import ALL_KINDS, FINISHED
+from kubesched.cli.cluster_input import read_cluster
+from kubesched.cli.cluster_options import ClusterSource
+from kubesched.cli.completed_input import FINISHED
 from kubesched.cli.errors import UserError, write_warnings
 from kubesched.cli.loading import (
-    load_objects,
     load_scheduler,
     new_cluster,
     pending_again,
@@ -41,38 +41,36 @@ from kubesched.snapshot.pod_info import PodInfo
 def ask(
     options: SchedulerOptions,
     pod_name: str,
-    files: Sequence[Path],
+    source: ClusterSource,
     *,
     all_filters: bool = False,
     nodes: Sequence[str] = (),
-    complete: bool = False,
 ) -> PodExplanation:
     """Explain what the scheduler decides for a pod.
 
     Args:
         options: Which scheduler.
         pod_name: `[namespace/]name`.
-        files: The cluster.
+        source: The cluster.
         all_filters: Run every filter for every node.
         nodes: Node names that must exist.
-        complete: Whether the files hold every object of the cluster.
 
     Raises:
         UserError: A pod, node or scheduler does not exist.
-        DecodeError, ConfigError: A file cannot be used.
+        DecodeError, ConfigError, SetupError: A file cannot be used.
         PluginError: A plugin raised.
     """
     scheduler = load_scheduler(options)
-    objects, warnings, listed = load_objects(files, scheduler.feature_gates)
+    objects, warnings, complete, _, namespace = read_cluster(source, scheduler.feature_gates)
     write_warnings(warnings)
-    found = find_pod(pod_name, [item for item in objects if isinstance(item, Pod)])
+    found = find_pod(pod_name, [item for item in objects if isinstance(item, Pod)], namespace)
     _check_nodes(nodes, [item.metadata.name for item in objects if isinstance(item, Node)])
     pod = with_scheduler_name(pending_again(found), options.profile)
     _check_scheduler(pod, scheduler.configuration)
     looked_at = scheduler._replace(configuration=exhaustive(scheduler.configuration))
     cluster = new_cluster(looked_at, options, remembers=False)
     cluster.load(pod if item is found else item for item in objects)
-    cluster.declare_complete(ALL_KINDS if complete else listed)
+    cluster.declare_complete(complete)
     report = _asked(cluster, cluster.pending[PodInfo(pod).uid], all_filters)
     cluster.check_plugins()
     notes = [*_notes(found), *_sampling_notes(report, scheduler.configuration)]
@@ -97,8 +95,13 @@ def _asked(cluster: Cluster, info: PodInfo, all_filters: bool) -> PodExplanation
 # The pod.
 
 
-def find_pod(text: str, pods: Sequence[Pod]) -> Pod:
+def find_pod(text: str, pods: Sequence[Pod], preferred: str = "") -> Pod:
     """Return the pod that `[namespace/]name` names.
+
+    Args:
+        text: The name.
+        pods: All pods.
+        preferred: The namespace to prefer if several have a pod of that name.
 
     Raises:
         UserError: There is none, or without a namespace there are several.
@@ -109,6 +112,8 @@ def find_pod(text: str, pods: Sequence[Pod]) -> Pod:
         for pod in pods
         if pod.metadata.name == name and (not slash or pod.metadata.namespace == namespace)
     ]
+    if len(found) > 1:
+        found = [pod for pod in found if pod.metadata.namespace == preferred] or found
     if len(found) == 1:
         return found[0]
     if found:

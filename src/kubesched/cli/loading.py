@@ -1,4 +1,4 @@
-"""Loading of objects, registry and configuration from options and files.
+"""Checks of loaded objects, and loading of registry and configuration from options.
 
 Rejects:  objects of the same kind and name, pods with the same uid, and objects that an API server
           would not store.
@@ -6,7 +6,6 @@ Rejects:  objects of the same kind and name, pods with the same uid, and objects
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -15,14 +14,12 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from kubesched.api.core import Pod
-from kubesched.api.decode import Loaded, Source, load
-from kubesched.cli.completed_input import FINISHED, CompletedInput, completed
+from kubesched.api.decode import Loaded, Source
+from kubesched.cli.completed_input import FINISHED
 from kubesched.cli.errors import UserError
 from kubesched.cli.near_names import near_names
 from kubesched.cli.options import SchedulerOptions
 from kubesched.cli.plugin_loading import load_entry_points, load_plugin
-from kubesched.cli.unknown_fields import unknown_fields
-from kubesched.cli.workloads import check_workloads, collecting
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.field_errors import ConfigError, FieldError
 from kubesched.config.load import default_configuration, read_configuration
@@ -46,21 +43,6 @@ class SchedulerSetup(NamedTuple):
 
 
 # Objects.
-
-
-def load_objects(files: Sequence[Path], gates: FeatureGates) -> CompletedInput:
-    """Load the objects of a dump, in order, with defaults.
-
-    Raises:
-        DecodeError: A file or an object cannot be decoded.
-        UserError: An object is there twice or invalid, or a workload has no pods.
-    """
-    skipped: Counter[str] = Counter()
-    workloads: list[Loaded] = []
-    given = distinct_objects(collecting(load(files, skipped), workloads))
-    warnings = [*unknown_fields(files), *check_workloads(given, workloads)]
-    found = completed(given, skipped, gates)
-    return found._replace(warnings=[*warnings, *found.warnings])
 
 
 def distinct_objects(loaded: Iterable[Loaded]) -> list[KubernetesObject]:

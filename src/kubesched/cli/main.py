@@ -79,7 +79,7 @@ SUBCOMMANDS: Final = {
     ),
     "simulate": Subcommand(
         "kubesched.cli.simulate:simulate",
-        "Place all pending pods of a cluster dump, or simulate a scenario.",
+        "Place all pending pods of a cluster, or simulate a scenario.",
     ),
     "compare": Subcommand(
         "kubesched.cli.compare:compare", "Simulate scenarios over time, and compare the reports."
@@ -162,13 +162,15 @@ def _ended(command: Callable[[], object]) -> int:
 
 _HELP: Final = f"""The Kubernetes scheduler 1.36 in Python: it schedules pods, and explains why.
 
-`run` schedules the pods of a cluster, and `sandbox` is a cluster to try it on. The other commands
-work on files, such as a saved cluster, and connect to nothing.
+`run` schedules the pods of a cluster, and `sandbox` is a cluster to try it on. `explain` and
+`simulate` read the live cluster of the current context, or files such as a saved cluster; they
+change nothing. The other commands work on files and connect to nothing.
 
 \b
 Examples:
   kubesched run --kubeconfig ~/.kube/config --dry-run
   kubesched sandbox --nodes 10
+  kubesched explain web-1 -n shop
   {SAVE_COMMAND}
   kubesched explain web-1 cluster.json --complete
   kubesched simulate cluster.json --complete --pods batch.yaml

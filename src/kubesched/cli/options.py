@@ -148,12 +148,6 @@ _seed = click.option(
     metavar="N",
     help="Seed of the random source that breaks ties.",
 )
-complete_option = click.option(
-    "--complete",
-    is_flag=True,
-    help="The files hold every object of the cluster: a kind without an object in them has none, "
-    "and is not reported as not known.",
-)
 output_option = click.option(
     "-o",
     "--output",

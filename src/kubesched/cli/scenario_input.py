@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from kubesched.api.decode import STANDARD_INPUT, Loaded, load
+from kubesched.cli.cluster_input import head_of
 from kubesched.cli.errors import UserError
 from kubesched.cli.files import read_problem
 from kubesched.cli.loading import in_file, load_scheduler
 from kubesched.cli.options import SchedulerOptions
-from kubesched.cli.simulate_input import head_of
 from kubesched.cli.workloads import check_workloads, collecting
 from kubesched.config.documents import read_document
 from kubesched.config.field_errors import ConfigError, FieldError, child

@@ -1,4 +1,4 @@
-"""`kubesched simulate`: place all pending pods of a cluster dump, or simulate a scenario."""
+"""`kubesched simulate`: place all pending pods of a cluster, or simulate a scenario."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from kubesched.cli.cluster_options import ClusterSource, cluster_options
 from kubesched.cli.errors import EXIT_INTERRUPTED, UserError, write_warnings
 from kubesched.cli.options import (
     FILE_PATH,
@@ -14,8 +15,6 @@ from kubesched.cli.options import (
     OutputFormat,
     SchedulerOptions,
     TimelineOptions,
-    complete_option,
-    files_argument,
     output_option,
     scheduler_options,
     timeline_options,
@@ -30,6 +29,8 @@ _OF_DUMPS = {
     "top": "--top",
     "profile": "--profile",
     "complete": "--complete",
+    "kubeconfig": "--kubeconfig",
+    "context": "--context",
 }
 _OF_TIMELINES = {
     "html": "--html",
@@ -39,7 +40,7 @@ _OF_TIMELINES = {
 
 
 @click.command()
-@files_argument
+@cluster_options
 @click.option(
     "--pods",
     "pod_files",
@@ -65,35 +66,37 @@ _OF_TIMELINES = {
     metavar="N",
     help="The number of reasons and nodes in the summary.",
 )
-@complete_option
 @output_option
 @scheduler_options
 @timeline_options
 def simulate(
     timeline: TimelineOptions,
     options: SchedulerOptions,
-    files: tuple[Path, ...],
+    source: ClusterSource,
     pod_files: tuple[Path, ...],
     sections: tuple[str, ...],
     everything: bool,
     top: int,
-    complete: bool,
     output: OutputFormat,
 ) -> int:
-    """Place all pending pods of a cluster dump, or simulate a scenario.
+    """Place all pending pods of a cluster, or simulate a scenario.
 
-    FILES hold the cluster: output of kubectl as JSON or YAML, in any number of files or
-    directories, compressed or not; `-` is stdin. Pods without a node are scheduled one after
-    another in the order of the scheduler's queue. A pod of higher priority may evict others, which
-    disappear at once and are not created again. A pod that fits nowhere is retried after events
-    that may help according to the plugins that rejected it. Binding and backoff take no time. The
-    same files and seed give the same result.
+    Without FILES, the cluster is the live one of the current context, or of --context or
+    --kubeconfig; it is only read. FILES hold a cluster that was saved: by `kubesched snapshot`, or
+    as output of kubectl in JSON or YAML, in any number of files or directories, compressed or not;
+    `-` is stdin.
+
+    Pods without a node are scheduled one after another in the order of the scheduler's queue. A pod
+    of higher priority may evict others, which disappear at once and are not created again. A pod
+    that fits nowhere is retried after events that may help according to the plugins that rejected
+    it. Binding and backoff take no time. The same files and seed give the same result.
 
     Only Pods are placed. Deployments and other workloads are not expanded: without their pods among
     the files they are an error.
-    `kubesched --help` shows the command that saves a cluster; use --complete with its output.
-    Without it, kinds that the result depends on and the files lack are reported as not known, with
-    the command that fetches them.
+
+    `kubesched --help` shows the kubectl command that saves a cluster; use --complete with its
+    output. Without it, kinds that the result depends on and the files lack are reported as not
+    known, with the command that fetches them.
 
     Defaults of the API server are applied: requests from limits, priority from a PriorityClass.
 
@@ -109,6 +112,7 @@ def simulate(
 
     \b
     Examples:
+      kubesched simulate
       kubesched simulate cluster.json
       kubesched simulate cluster.json --pods batch.yaml --show unplaced --show zones
       kubesched simulate nodes.csv --pods pods.csv.gz --seed 1 -o json
@@ -118,14 +122,12 @@ def simulate(
     from kubesched.cli.files import check_inputs
     from kubesched.cli.scenario_input import is_scenario
 
-    check_inputs([*files, *pod_files, options.config])
-    if timeline.times or any(map(is_scenario, files)):
+    check_inputs([*source.files, *pod_files, options.config])
+    if timeline.times or any(map(is_scenario, source.files)):
         _refuse(_OF_DUMPS, "is not for simulations over time")
-        return _play(timeline, options, files, pod_files, output)
+        return _play(timeline, options, source.files, pod_files, output)
     _refuse(_OF_TIMELINES, "is for simulations over time: of a scenario, or with --times")
-    return _place(
-        options, files, pod_files, SECTIONS if everything else sections, top, complete, output
-    )
+    return _place(options, source, pod_files, SECTIONS if everything else sections, top, output)
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:
@@ -181,28 +183,24 @@ def _play(
 
 def _place(
     options: SchedulerOptions,
-    files: tuple[Path, ...],
+    source: ClusterSource,
     pod_files: tuple[Path, ...],
     shown: tuple[str, ...],
     top: int,
-    complete: bool,
     output: OutputFormat,
 ) -> int:
-    from kubesched.cli.completed_input import ALL_KINDS
+    from kubesched.cli.cluster_input import read_cluster
     from kubesched.cli.loading import load_scheduler, new_cluster
-    from kubesched.cli.simulate_input import read_input
     from kubesched.cli.simulate_run import run_simulation, write_timing
     from kubesched.cli.simulate_text import write_report
 
     scheduler = load_scheduler(options)
     cluster = new_cluster(scheduler, options)
-    objects, warnings, listed = read_input(
-        files, pod_files, options.profile, scheduler.feature_gates
-    )
-    write_warnings(warnings)
-    cluster.load(objects)
-    cluster.declare_complete(ALL_KINDS if complete else listed)
-    objects.clear()
+    found = read_cluster(source, scheduler.feature_gates, pod_files, options.profile)
+    write_warnings(found.warnings)
+    cluster.load(found.objects)
+    cluster.declare_complete(found.complete)
+    found.objects.clear()
     report, seconds = run_simulation(cluster, options.seed)
     if output is not OutputFormat.TABLE:
         write_document("SimulationReport", report, output)

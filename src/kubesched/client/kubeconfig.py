@@ -223,6 +223,11 @@ class Kubeconfig:
         return _Entry(place.file, f"{kind}s", _Cluster() if kind == "cluster" else _User())
 
     @property
+    def contexts(self) -> list[str]:
+        """The names of the contexts."""
+        return list(self._contexts)
+
+    @property
     def _files(self) -> str:
         return os.pathsep.join(self.files) or "kubeconfig"
 

@@ -1,4 +1,4 @@
-"""The input of `kubesched simulate`: a dump, further pods, lists of the openb trace.
+"""The input of every command that reads a cluster: files, lists of the openb trace, live clusters.
 
 Rejects:  unreadable files, duplicate objects, and workloads without pods.
 """
@@ -9,14 +9,17 @@ import gzip
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubesched.api.core import Pod
-from kubesched.api.decode import STANDARD_INPUT, Loaded, load, load_bytes
-from kubesched.cli.completed_input import ALL_KINDS, CompletedInput, completed
+from kubesched.api.decode import STANDARD_INPUT, Loaded, Source, load, load_bytes
+from kubesched.cli.cluster_options import ClusterSource
+from kubesched.cli.completed_input import ALL_KINDS, completed
 from kubesched.cli.errors import UserError
+from kubesched.cli.live_cluster import LiveCluster, read_live
 from kubesched.cli.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.cli.unknown_fields import unknown_fields
 from kubesched.cli.workloads import check_workloads, collecting
@@ -28,43 +31,86 @@ _HEAD_BYTES: Final = 256
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
-def read_input(
-    files: Sequence[Path],
-    pod_files: Sequence[Path],
-    scheduler_name: str | None,
+class ClusterInput(NamedTuple):
+    """A cluster as a command reads it.
+
+    Attributes:
+        objects: The objects, with the API server's defaults.
+        warnings: One line each.
+        complete: The kinds of which all objects are known.
+        source: Its short name, such as `cluster.json` or `context kind-dev`.
+        namespace: The namespace of the live context; "" for files.
+    """
+
+    objects: list[KubernetesObject]
+    warnings: list[str]
+    complete: tuple[type, ...]
+    source: str
+    namespace: str = ""
+
+
+def read_cluster(
+    source: ClusterSource,
     gates: FeatureGates,
-) -> CompletedInput:
-    """Read a dump, and further pods that are placed regardless of their nodeName.
+    pod_files: Sequence[Path] = (),
+    scheduler_name: str | None = None,
+) -> ClusterInput:
+    """Read a cluster, and further pods that are placed regardless of their nodeName.
 
     Args:
-        files: The cluster.
+        source: The cluster.
+        gates: The feature gates.
         pod_files: Further pods, and other objects that they need.
         scheduler_name: For all pods to place; None for each pod's own.
-        gates: The feature gates.
 
     Raises:
         DecodeError: A file or an object cannot be decoded.
-        UserError: An object is there twice or invalid, or a workload has no pods.
+        UserError: An object is there twice or invalid, a workload has no pods, or a live cluster
+            cannot be read.
+        SetupError: A kubeconfig or certificate cannot be used.
     """
-    if [*files, *pod_files].count(Path(STANDARD_INPUT)) > 1:
+    files = [*source.files, *pod_files]
+    if files.count(Path(STANDARD_INPUT)) > 1:
         raise UserError("`-` stands twice, but standard input can be read only once")
     skipped: Counter[str] = Counter()
     of_cluster: list[Loaded] = []
     to_place: list[Loaded] = []
     placed: list[tuple[Path, list[Pod]]] = [(file, []) for file in pod_files]
-    cluster = collecting(_load(files, skipped), of_cluster)
+    live = None if source.files else read_live(source)
+    loaded = _load(source.files, skipped) if live is None else _listed(live)
+    cluster = collecting(loaded, of_cluster)
     further = collecting(_further(skipped, placed), to_place)
-    given = distinct_objects(_chained(cluster, further))
-    pods = [pod for _, found in placed for pod in found]
-    expected = check_workloads(given, of_cluster, to_place, pods)
-    objects, warnings, listed = completed(given, skipped, gates)
-    warnings += expected
-    warnings += [f"--pods {file}: it holds no Pods" for file, found in placed if not found]
-    warnings = [*unknown_fields([*files, *pod_files]), *warnings]
-    if any(is_openb(head_of(file)) for file in (*files, *pod_files)):
+    given = distinct_objects(chain(cluster, further))
+    objects, warnings, complete = completed(given, skipped, gates)
+    if live is not None:
+        complete, warnings = live.complete, [*live.warnings, *warnings]
+    elif source.complete or any(is_openb(head_of(file)) for file in files):
         # A trace is a complete cluster.
-        listed = ALL_KINDS
-    return CompletedInput([_owned(item, scheduler_name) for item in objects], warnings, listed)
+        complete = ALL_KINDS
+    if Pod in complete:
+        # Stored workloads may have no pods at the moment.
+        of_cluster = [found for found in of_cluster if not found.object.metadata.uid]
+    pods = [pod for _, found in placed for pod in found]
+    warnings += check_workloads(given, of_cluster, to_place, pods)
+    warnings += [f"--pods {file}: it holds no Pods" for file, found in placed if not found]
+    return ClusterInput(
+        [_owned(item, scheduler_name) for item in objects],
+        [*unknown_fields(files), *warnings],
+        complete,
+        _name(source.files) if live is None else live.name,
+        "" if live is None else live.namespace,
+    )
+
+
+def _listed(live: LiveCluster) -> Iterator[Loaded]:
+    place = Source(live.name, 0)
+    return (Loaded(item, place) for item in live.objects)
+
+
+def _name(files: Sequence[Path]) -> str:
+    if len(files) > 1:
+        return f"{len(files)} files"
+    return "stdin" if str(files[0]) == STANDARD_INPUT else files[0].name
 
 
 def _further(skipped: Counter[str], placed: Sequence[tuple[Path, list[Pod]]]) -> Iterator[Loaded]:
@@ -82,11 +128,6 @@ def _owned(item: KubernetesObject, scheduler_name: str | None) -> KubernetesObje
     if not isinstance(item, Pod) or item.spec.node_name:
         return item
     return with_scheduler_name(item, scheduler_name)
-
-
-def _chained(*parts: Iterable[Loaded]) -> Iterator[Loaded]:
-    for part in parts:
-        yield from part
 
 
 def _load(files: Sequence[Path], skipped: Counter[str]) -> Iterator[Loaded]:

@@ -1,0 +1,174 @@
+"""The objects of a live cluster, read once with the permissions of a read-only role.
+
+Rejects:  servers that do not answer or refuse the user; users who may not list pods or nodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+import click
+
+from kubesched.api.coordination import Lease
+from kubesched.api.core import Binding, CoreEvent, Node, Pod
+from kubesched.api.errors import ApiError
+from kubesched.api.events import Event
+from kubesched.api.meta import KubeObject
+from kubesched.api.scheme import KINDS, Kind
+from kubesched.app.environment import new_event_loop
+from kubesched.cli.cluster_options import ClusterSource
+from kubesched.cli.errors import UserError
+from kubesched.client.cluster_lists import KindList, list_kinds
+from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.kubeconfig import load_kubeconfig, merged_kubeconfig
+from kubesched.client.requests import IgnoringObserver
+
+READER_ROLE: Final = "kubesched-reader"
+"""The ClusterRole that allows to read everything that is read here."""
+_NOT_READ: Final = (Binding, CoreEvent, Event, Lease)
+_READ: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
+_NEEDED: Final = (Pod, Node)
+_REQUEST_SECONDS_MAX: Final = 60.0
+_PATIENCE_SECONDS: Final = 1.0
+_REFRESH_SECONDS: Final = 0.2
+_UNAUTHORIZED: Final = 401
+
+
+class LiveCluster(NamedTuple):
+    """The objects of a live cluster.
+
+    Attributes:
+        objects: The objects, pods and nodes first.
+        complete: The kinds of which all objects are known.
+        warnings: One line each.
+        name: Such as `context kind-dev`.
+        namespace: The context's namespace.
+    """
+
+    objects: list[KubeObject]
+    complete: tuple[type, ...]
+    warnings: list[str]
+    name: str
+    namespace: str
+
+
+def read_live(source: ClusterSource) -> LiveCluster:
+    """Read the cluster of a context, or the one that this process runs in.
+
+    Raises:
+        UserError: It cannot be read; names context, server, reason and remedy.
+        SetupError: A kubeconfig or certificate cannot be used.
+    """
+    settings, name = _target(source)
+    place = f"{name} ({settings.server})"
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            lists = runner.run(_read(settings, name))
+    except ApiError as error:
+        raise UserError(f"{place}: {_problem(error)}") from error
+    refused = [found.kind for found in lists if found.is_forbidden]
+    if any(kind.type in _NEEDED for kind in refused):
+        raise UserError(f"{place}: {_forbidden(refused)}")
+    return LiveCluster(
+        [item for found in lists for item in found.items],
+        tuple(found.kind.type for found in lists if not found.is_forbidden),
+        [f"not known: {_forbidden(refused)}"] if refused else [],
+        name,
+        settings.namespace or "default",
+    )
+
+
+def _target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
+    """Return the connection that the source names, and its name."""
+    if source.kubeconfig is not None:
+        found = load_kubeconfig(str(source.kubeconfig))
+    else:
+        found = merged_kubeconfig(os.environ)
+    context = source.context or found.current_context
+    if context:
+        return found.settings(context), f"context {context}"
+    if found.files:
+        known = ", ".join(found.contexts) or "none"
+        files = os.pathsep.join(found.files)
+        raise UserError(f"{files}: there is no current-context; name one with --context: {known}")
+    try:
+        return in_cluster_settings(os.environ), "this cluster"
+    except NotInClusterError:
+        listed = os.environ.get("KUBECONFIG", "")
+        missing = f"none of KUBECONFIG, {listed}, exists" if listed else "there is no kubeconfig"
+        raise UserError(
+            f"no cluster is named, and {missing}; name files, or --kubeconfig FILE"
+        ) from None
+
+
+async def _read(settings: ConnectionSettings, name: str) -> list[KindList]:
+    received = _Received()
+    rest = connect(settings, qps=-1, timeout_seconds=_REQUEST_SECONDS_MAX, observer=received)
+    try:
+        async with _progress(name, received):
+            return await list_kinds(rest, _READ)
+    finally:
+        await rest.aclose()
+
+
+# Errors.
+
+
+def _problem(error: ApiError) -> str:
+    if error.code == _UNAUTHORIZED:
+        return "the server refuses the credentials; log in again, or name another context"
+    if error.code:
+        return f"the server failed: {error}"
+    return f"{error}; check the context's cluster and user, and that the server runs"
+
+
+def _forbidden(kinds: list[Kind]) -> str:
+    names = ", ".join(f"{kind.plural}.{kind.group}".rstrip(".") for kind in kinds)
+    return f"you may not list {names} in all namespaces; ask for the ClusterRole {READER_ROLE}"
+
+
+# Progress.
+
+
+class _Received(IgnoringObserver):
+    """Counts the bytes of responses."""
+
+    def __init__(self) -> None:
+        self.byte_count = 0
+
+    def finished(
+        self, verb: str, host: str, seconds: float, request_bytes: int, response_bytes: int
+    ) -> None:
+        """Count a response."""
+        self.byte_count += response_bytes
+
+
+@asynccontextmanager
+async def _progress(name: str, received: _Received) -> AsyncIterator[None]:
+    """Show on a terminal, after a second, how much has been read."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    shown = asyncio.create_task(_show(name, received), name="progress")
+    try:
+        yield
+    finally:
+        shown.cancel()
+        await asyncio.wait((shown,))
+
+
+async def _show(name: str, received: _Received) -> None:
+    await asyncio.sleep(_PATIENCE_SECONDS)
+    try:
+        while True:
+            text = f"Reading {name}: {received.byte_count / 1e6:.0f} MB"
+            click.echo(f"\r{text}", nl=False, err=True)
+            await asyncio.sleep(_REFRESH_SECONDS)
+    finally:
+        click.echo("\r\033[K", nl=False, err=True)

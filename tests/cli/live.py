@@ -1,0 +1,102 @@
+"""A live cluster for commands: the embedded API server, in a thread, and its kubeconfig."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kubesched.api.scheme import find_kind
+from kubesched.apiserver.request import Request, User
+from kubesched.apiserver.server import ADMIN, ApiServer
+from kubesched.client.requests import path_of
+
+from .cluster import Json
+
+TOKEN = "live-token"  # noqa: S105 - of a server that ends with the test
+
+
+@contextmanager
+def live(
+    directory: Path,
+    objects: Sequence[Json],
+    *,
+    user: User = ADMIN,
+    tls: ssl.SSLContext | None = None,
+    authority: bytes = b"",
+) -> Iterator[Path]:
+    """Serve a cluster; yields a kubeconfig whose context is `dev`, in namespace `shop`."""
+    server = ApiServer({TOKEN: user})
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def begin() -> None:
+        await server.start(tls=tls)
+        for item in objects:
+            await create(server, item)
+
+    try:
+        asyncio.run_coroutine_threadsafe(begin(), loop).result()
+        yield write_kubeconfig(directory / "kubeconfig", server.url, authority=authority)
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def create(server: ApiServer, item: Json) -> None:
+    """Create an object, with its status."""
+    kind = find_kind(item["apiVersion"], item["kind"])
+    assert kind is not None, item["kind"]
+    metadata = item["metadata"]
+    namespace = metadata.get("namespace", "default") if kind.is_namespaced else ""
+    if namespace:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        await _send(server, "POST", "/api/v1/namespaces", space, may_exist=True)
+    await _send(server, "POST", path_of(kind, namespace), item)
+    if item["kind"] == "Node":
+        # Admission has tainted it as not ready.
+        await _send(server, "PATCH", path_of(kind, "", metadata["name"]), {"spec": item["spec"]})
+    if item.get("status"):
+        path = path_of(kind, namespace, metadata["name"], "status")
+        await _send(server, "PATCH", path, {"status": item["status"]})
+
+
+async def _send(
+    server: ApiServer, method: str, path: str, body: Json, *, may_exist: bool = False
+) -> None:
+    form = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    text = json.dumps(body).encode()
+    answer = await server.handle(Request(method, path, {}, {"content-type": form}, text, ADMIN))
+    assert answer.status < 300 or (may_exist and answer.status == 409), answer.body
+
+
+def write_kubeconfig(
+    file: Path,
+    url: str,
+    *,
+    token: str = TOKEN,
+    authority: bytes = b"",
+    user: Mapping[str, object] | None = None,
+) -> Path:
+    """Write a kubeconfig with one context."""
+    cluster = {"server": url}
+    if authority:
+        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    content = {
+        "current-context": "dev",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": user or {"token": token}}],
+        "contexts": [
+            {"name": "dev", "context": {"cluster": "c", "user": "u", "namespace": "shop"}}
+        ],
+    }
+    file.write_text(json.dumps(content))
+    return file

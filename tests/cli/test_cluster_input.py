@@ -1,0 +1,62 @@
+"""The input of commands: files, and live clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubesched.api.core import Node, Pod
+from kubesched.cli.cluster_input import ClusterInput, read_cluster
+from kubesched.cli.cluster_options import ClusterSource
+from kubesched.cli.errors import UserError
+from kubesched.config.feature_gates import FeatureGates
+
+from .cluster import node, pod, write
+
+GATES = FeatureGates()
+
+
+def _read(*files: Path) -> ClusterInput:
+    return read_cluster(ClusterSource(files), GATES)
+
+
+def test_objects_in_order(tmp_path: Path) -> None:
+    """Objects come in the order of files and of their lists."""
+    first = write(tmp_path, [pod("b"), node("alpha")], "1.json")
+    second = write(tmp_path, [pod("a")], "2.json")
+    found = _read(first, second).objects
+    assert [isinstance(item, Pod) for item in found] == [True, False, True]
+    assert isinstance(found[1], Node)
+    assert [item.metadata.name for item in found] == ["b", "alpha", "a"]
+
+
+def test_same_name_elsewhere_is_another_object(tmp_path: Path) -> None:
+    """Kind, namespace and name together tell objects apart."""
+    objects = [pod("a"), pod("a", namespace="test"), node("a")]
+    assert len(_read(write(tmp_path, objects)).objects) == 3
+
+
+def test_same_uid(tmp_path: Path) -> None:
+    """Two pods of one uid cannot be told apart by the scheduler."""
+    twins = [pod("a"), pod("b")]
+    for twin in twins:
+        twin["metadata"]["uid"] = "u1"
+    with pytest.raises(UserError, match="Pod shop/b has the uid of pod shop/a, u1"):
+        _read(write(tmp_path, twins))
+
+
+def test_many_duplicates_are_summed_up(tmp_path: Path) -> None:
+    """A dump given twice does not fill the screen."""
+    file = write(tmp_path, [pod(f"p-{at}") for at in range(50)])
+    with pytest.raises(UserError) as caught:
+        _read(file, file)
+    assert len(caught.value.messages) == 11
+    assert caught.value.messages[-1] == "and 40 more objects that are there twice"
+
+
+def test_the_source_has_a_name(tmp_path: Path) -> None:
+    """One file is called by its name, several are counted."""
+    first = write(tmp_path, [pod("b")], "1.json")
+    second = write(tmp_path, [pod("a")], "2.json")
+    assert ("1.json", "2 files") == (_read(first).source, _read(first, second).source)

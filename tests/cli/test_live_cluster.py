@@ -1,0 +1,170 @@
+"""Commands that read a live cluster."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from pathlib import Path
+
+from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.resource import ResourceClaim
+from kubesched.api.scheduling import PodGroup, PriorityClass
+from kubesched.apiserver.authorization import SCHEDULER
+from kubesched.apiserver.request import User
+from kubesched.cli.cluster_input import read_cluster
+from kubesched.cli.cluster_options import ClusterSource
+from kubesched.config.feature_gates import FeatureGates
+from tests.client.certificates import Authority
+
+from .cluster import Json, pod, run, shop, write
+from .live import live, write_kubeconfig
+
+_SCHEDULER = User(SCHEDULER, ("system:authenticated",))
+_STRANGER = User("stranger", ("system:authenticated",))
+
+
+def _shop() -> list[Json]:
+    """Return the shop without priorities, which a server takes from classes alone."""
+    objects = shop()
+    for item in objects:
+        item["spec"].pop("priority", None)
+    return objects
+
+
+def test_a_live_cluster_is_explained_as_its_dump_is(tmp_path: Path) -> None:
+    """The same words; what the cluster does not have is known."""
+    file = write(tmp_path, _shop())
+    with live(tmp_path, _shop()) as kubeconfig:
+        found = run("explain", "web-1", "--kubeconfig", kubeconfig)
+        assert "" == found.stderr
+        assert run("explain", "web-1", file, "--complete").stdout == found.stdout
+        assert found.stdout == run("explain", "web-1", KUBECONFIG=str(kubeconfig)).stdout
+        # The context's namespace is preferred, and -n wins.
+        assert (
+            found.stdout
+            == run(
+                "explain", "-n", "shop", "web-1", "--context", "dev", KUBECONFIG=str(kubeconfig)
+            ).stdout
+        )
+
+
+def test_further_pods_are_placed_on_a_live_cluster(tmp_path: Path) -> None:
+    """--pods adds to a live cluster what it adds to a dump."""
+    more = write(tmp_path, [pod("more", "500m")], "more.json")
+    file = write(tmp_path, _shop())
+    with live(tmp_path, _shop()) as kubeconfig:
+        shown = ("--pods", more, "-o", "json")
+        found = run("simulate", *shown, "--kubeconfig", kubeconfig)
+        assert run("simulate", file, "--complete", *shown).stdout == found.stdout
+
+
+def test_kinds_that_may_not_be_listed_are_not_known(tmp_path: Path) -> None:
+    """One warning names them and the role; the others are complete."""
+    with live(tmp_path, _shop(), user=_SCHEDULER) as kubeconfig:
+        found = read_cluster(ClusterSource(kubeconfig=kubeconfig), FeatureGates())
+    (warning,) = found.warnings
+    assert warning == (
+        "not known: you may not list deployments.apps, daemonsets.apps, jobs.batch, cronjobs.batch,"
+        " volumeattributesclasses.storage.k8s.io, priorityclasses.scheduling.k8s.io,"
+        " resourceclaimtemplates.resource.k8s.io in all namespaces;"
+        " ask for the ClusterRole kubesched-reader"
+    )
+    assert PriorityClass not in found.complete
+    # Not allowed to anybody in this version of the server, and not served: there are none.
+    assert {PodDisruptionBudget, ResourceClaim, PodGroup} < set(found.complete)
+
+
+def _refusal(*arguments: object, **environment: str) -> str:
+    """Return the one line of a command that ends with 2."""
+    found = run("simulate", *arguments, **environment)
+    assert (2, "") == (found.exit_code, found.stdout)
+    (line,) = found.stderr.splitlines()
+    return line.removeprefix("kubesched: error: ")
+
+
+def test_who_may_not_list_pods_and_nodes_gets_no_answer(tmp_path: Path) -> None:
+    """Nothing can be said without them."""
+    with live(tmp_path, [], user=_STRANGER) as kubeconfig:
+        line = _refusal("--kubeconfig", kubeconfig)
+    assert line.startswith("context dev (http://127.0.0.1:")
+    assert "you may not list pods, nodes, namespaces," in line
+
+
+def test_a_refused_token(tmp_path: Path) -> None:
+    """The remedy is a new login."""
+    with live(tmp_path, []) as kubeconfig:
+        url = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        write_kubeconfig(kubeconfig, url, token="old")  # noqa: S106 - no secret
+        line = _refusal("--kubeconfig", kubeconfig)
+    assert line == (
+        f"context dev ({url}): the server refuses the credentials; log in again, or name another"
+        " context"
+    )
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    """The line names context, address and reason."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        line = _refusal("--kubeconfig", write_kubeconfig(tmp_path / "config", url))
+    assert line.startswith(f"context dev ({url}): GET ")
+    assert "connect: connection refused; check the context's cluster and user" in line
+
+
+def test_over_https(tmp_path: Path) -> None:
+    """A certificate of the context's authority is trusted, another is not."""
+    authority = Authority()
+    pair = authority.issue("server", "127.0.0.1")
+    files = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    files[0].write_bytes(pair.certificate)
+    files[1].write_bytes(pair.key)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*files)
+    with live(tmp_path, _shop(), tls=tls, authority=authority.pem) as kubeconfig:
+        found = run("explain", "web-1", "--kubeconfig", kubeconfig)
+        assert (0, "") == (found.exit_code, found.stderr)
+        content = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]
+        wrong = write_kubeconfig(
+            tmp_path / "b", content["server"], authority=Authority("other").pem
+        )
+        line = _refusal("--kubeconfig", wrong)
+    assert line.startswith(f"context dev ({content['server']}): GET ")
+    assert ": tls: " in line
+
+
+def test_an_exec_plugin_that_fails(tmp_path: Path) -> None:
+    """Its command and the reason are named."""
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "no-such-plugin",
+        "interactiveMode": "Never",
+    }
+    url = "https://127.0.0.1:1"
+    file = write_kubeconfig(tmp_path / "config", url, user={"exec": plugin})
+    line = _refusal("--kubeconfig", file)
+    assert line.startswith(f"context dev ({url}): getting credentials: exec: ")
+    assert "no-such-plugin" in line
+
+
+def test_which_cluster(tmp_path: Path) -> None:
+    """Names that do not exist, and two sources at once, are refused before anything is sent."""
+    file = write_kubeconfig(tmp_path / "config", "https://127.0.0.1:1")
+    dump = write(tmp_path, shop())
+    assert _refusal("--kubeconfig", file, "--context", "prod") == (
+        f"{file}: context was not found for specified context: prod; there are: dev"
+    )
+    missing = tmp_path / "missing"
+    assert _refusal("--kubeconfig", missing) == f"stat {missing}: no such file or directory"
+    assert _refusal(KUBECONFIG=str(missing)) == (
+        f"no cluster is named, and none of KUBECONFIG, {missing}, exists; name files, or"
+        " --kubeconfig FILE"
+    )
+    assert _refusal(dump, "--context", "dev") == (
+        "--context names a live cluster, and there are files; leave out one"
+    )
+    file.write_text(file.read_text().replace('"current-context": "dev", ', ""))
+    assert _refusal("--kubeconfig", file) == (
+        f"{file}: there is no current-context; name one with --context: dev"
+    )
